@@ -1,0 +1,85 @@
+# flametap.cmake - compiler settings, and the functions that make a module with its tests and check the includes.
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+option(FLAMETAP_FUZZ "build the fuzz targets (clang, libFuzzer)" OFF)
+option(FLAMETAP_WERROR "warnings are errors: ./test and CI, not a desk" OFF)
+set(FLAMETAP_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
+
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+add_compile_options(
+  -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes
+  -Wwrite-strings -Wundef -Wpointer-arith -fno-omit-frame-pointer -fno-strict-aliasing
+  -include ${CMAKE_SOURCE_DIR}/src/base/banned.h)
+add_compile_definitions(_GNU_SOURCE FLAMETAP_VERSION="${PROJECT_VERSION}")
+add_link_options(-Wl,--as-needed)
+if(FLAMETAP_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(FLAMETAP_SANITIZE)
+  add_compile_options(-fsanitize=${FLAMETAP_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${FLAMETAP_SANITIZE})
+endif()
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(CMAKE_C_FLAGS_RELEASE "-O2 -g")  # NDEBUG stays off: our invariants are checked in every build
+  add_compile_options(-D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections)
+  add_link_options(-pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-O1)
+endif()
+
+include(CTest)
+
+# flametap_module(NAME name [RECURSE] [EXCLUDE file...] [LIBS lib...] [PKGS pkg...])
+# Makes the static library flametap_<name> of every .c file in the folder but *_test.c, and of each *_test.c a test
+# program of its own (cmocka). LIBS are our modules and system libraries, PKGS are pkg-config names.
+function(flametap_module)
+  cmake_parse_arguments(M "RECURSE" "NAME" "EXCLUDE;LIBS;PKGS" ${ARGN})
+  if(M_RECURSE)
+    file(GLOB_RECURSE files CONFIGURE_DEPENDS *.c)
+  else()
+    file(GLOB files CONFIGURE_DEPENDS *.c)
+  endif()
+  set(tests ${files})
+  list(FILTER files EXCLUDE REGEX "_test\\.c$")
+  list(FILTER tests INCLUDE REGEX "_test\\.c$")
+  foreach(file ${M_EXCLUDE})
+    list(REMOVE_ITEM files ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+  endforeach()
+  if(NOT files)
+    set(files ${CMAKE_SOURCE_DIR}/cmake/empty.c)
+  endif()
+  add_library(flametap_${M_NAME} STATIC ${files})
+  target_include_directories(flametap_${M_NAME} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(flametap_${M_NAME} PUBLIC ${M_LIBS} Threads::Threads m)
+  foreach(pkg ${M_PKGS})
+    string(MAKE_C_IDENTIFIER ${pkg} id)
+    pkg_check_modules(PKG_${id} REQUIRED IMPORTED_TARGET ${pkg})
+    target_link_libraries(flametap_${M_NAME} PUBLIC PkgConfig::PKG_${id})
+  endforeach()
+  if(BUILD_TESTING)
+    foreach(test ${tests})
+      get_filename_component(test_name ${test} NAME_WE)
+      add_executable(${M_NAME}_${test_name} ${test})
+      target_link_libraries(${M_NAME}_${test_name} PRIVATE flametap_${M_NAME} cmocka z)
+      target_include_directories(${M_NAME}_${test_name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+      add_test(NAME ${M_NAME}/${test_name} COMMAND ${M_NAME}_${test_name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+      set_tests_properties(${M_NAME}/${test_name} PROPERTIES TIMEOUT 300 LABELS unit)
+    endforeach()
+  endif()
+endfunction()
+
+# Part of every full build: an include against the direction of the tree (cmake/check_includes.py) fails it.
+function(flametap_check_includes)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/*.[ch] ${CMAKE_SOURCE_DIR}/cmd/*.[ch])
+  set(script ${CMAKE_SOURCE_DIR}/cmake/check_includes.py)
+  set(stamp ${CMAKE_BINARY_DIR}/check_includes.stamp)
+  add_custom_command(OUTPUT ${stamp} DEPENDS ${script} ${files}
+    COMMAND ${Python3_EXECUTABLE} ${script} ${CMAKE_SOURCE_DIR} --stamp ${stamp}
+    COMMENT "Checking the direction of includes")
+  add_custom_target(check_includes ALL DEPENDS ${stamp})
+endfunction()

@@ -1,0 +1,164 @@
+/* check.c - flametap check: the conformance rules over files; exit 1 when one has errors. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "command.h"
+#include "flags.h"
+#include "input.h"
+#include "wire/check.h"
+
+static bool json;
+static const char *version_text = "auto";
+static const char *most_text = "100";
+
+static const char *const versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1.7",
+					"1.8",  "1.9", "1.10", "1.11", NULL };
+
+static const struct flag flags[] = {
+	{ "Flags", "json", FLAG_BOOL, &json, NULL, NULL, "one JSON object a line and finding", NULL,
+	  false, false },
+	{ "Flags", "wire-version", FLAG_CHOICE, &version_text, "VERSION", "auto",
+	  "the opentelemetry-proto version the files are in", versions, false, false },
+	{ "Flags", "most", FLAG_UINT, &most_text, "N", "100",
+	  "findings shown of each body; 0 = all", NULL, false, false },
+	{ 0 },
+};
+
+static const char *const examples[] = {
+	"flametap check body.pb",
+	"flametap check --json *.pb | jq .rule",
+	NULL,
+};
+
+static const struct command command = {
+	.name = "check",
+	.words = "FILE...|-",
+	.summary =
+		"Find what is wrong with OTLP profiles files, by the rules of their wire version.",
+	.examples = examples,
+	.flags = flags,
+	.words_max = 1u << 20,
+};
+
+struct totals {
+	unsigned bodies, errors, warnings;
+};
+
+static const char *severity_name(enum check_severity s)
+{
+	return s == CHECK_ERROR ? "error" : "warning";
+}
+
+static void print_json(const char *file, size_t offset, const struct check_finding *f,
+		       struct buf *out)
+{
+	buf_lit(out, "{\"file\":");
+	buf_json_string(out, str_cstr(file));
+	buf_printf(out, ",\"offset\":%zu,\"severity\":\"%s\",\"rule\":\"%s\",\"path\":", offset,
+		   severity_name(f->severity), f->rule);
+	buf_json_string(out, f->path);
+	buf_lit(out, ",\"message\":");
+	buf_json_string(out, f->message);
+	buf_lit(out, "}\n");
+}
+
+static void print_text(const char *file, const struct check_finding *f, struct buf *out)
+{
+	buf_printf(out, "%s: %s: ", file, severity_name(f->severity));
+	text_append_printable(out, f->path);
+	buf_char(out, ' ');
+	text_append_printable(out, f->message);
+	buf_printf(out, "  [%s]\n", f->rule);
+}
+
+static void print_findings(const char *file, size_t offset, const struct check_result *r)
+{
+	AUTO(buf_release) struct buf out = { 0 };
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (json)
+			print_json(file, offset, &r->findings[i], &out);
+		else
+			print_text(file, &r->findings[i], &out);
+	}
+	if (r->suppressed && !json)
+		buf_printf(&out, "%s: %u more findings; --most 0 shows all\n", file, r->suppressed);
+	if (out.len)
+		fwrite(out.ptr, 1, out.len, stdout);
+}
+
+static void check_body(const char *file, size_t offset, struct blob *body,
+		       enum wire_version version, uint32_t most, struct totals *t)
+{
+	struct check_result result;
+	struct err err;
+
+	t->bodies++;
+	if (!otlp_check(body, version, most ? most : UINT32_MAX, &result, &err)) {
+		fprintf(stderr, "%s: %s\n", file, err.msg);
+		t->errors++;
+		return;
+	}
+	print_findings(file, offset, &result);
+	if (!json)
+		printf("%s: %s, wire version %s (%s): %u errors, %u warnings\n", file,
+		       result.errors ? "FAILED" : "ok", wire_version_name(result.version),
+		       result.evidence, result.errors, result.warnings);
+	t->errors += result.errors;
+	t->warnings += result.warnings;
+	check_result_release(&result);
+}
+
+static void check_file(const char *file, enum wire_version version, uint32_t most, struct totals *t)
+{
+	struct input in;
+	struct err err = { 0 };
+	struct blob *body;
+	size_t offset;
+
+	if (!input_open(&in, file, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		t->errors++;
+		return;
+	}
+	while (input_next(&in, &body, &offset, &err)) {
+		check_body(file, offset, body, version, most, t);
+		blob_unref(body);
+	}
+	input_close(&in);
+}
+
+int check_run(int argc, char **argv)
+{
+	struct totals totals = { 0 };
+	enum wire_version version = WIRE_AUTO;
+	struct words words;
+	struct err err;
+	uint64_t most;
+
+	switch (flags_parse(&command, argc, argv, &words, &err)) {
+	case FLAGS_HELP_SHOWN:
+		return EXIT_OK;
+	case FLAGS_ERROR:
+		return command_usage_error("check", &err);
+	case FLAGS_GO:
+		break;
+	}
+	str_to_u64(str_cstr(most_text), &most);
+	if (!str_is(str_cstr(version_text), "auto") &&
+	    !wire_version_parse(str_cstr(version_text), &version, &err))
+		return command_usage_error("check", &err);
+	if (words.count == 0) {
+		free(words.items);
+		err_set(&err, ERR_INVALID, "no file given; '-' reads standard input");
+		return command_usage_error("check", &err);
+	}
+	for (unsigned i = 0; i < words.count; i++)
+		check_file(words.items[i], version, most > UINT32_MAX ? UINT32_MAX : (uint32_t)most,
+			   &totals);
+	free(words.items);
+	return totals.errors ? EXIT_FAILED : EXIT_OK;
+}

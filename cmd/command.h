@@ -1,0 +1,24 @@
+/* command.h - the commands of flametap, one file each. A run function gets the words after the
+ * command's name. */
+#pragma once
+#include <stddef.h>
+
+struct command_entry {
+	const char *name;
+	const char *group; /* heading in --help */
+	const char *summary;
+	int (*run)(int argc, char **argv); /* the process's exit status */
+};
+
+/* Exit statuses, as grep and compilers have them. */
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+int backend_run(int argc, char **argv);
+int collector_run(int argc, char **argv);
+int decode_run(int argc, char **argv);
+int check_run(int argc, char **argv);
+int components_run(int argc, char **argv);
+
+/* Prints "flametap: message" and a hint where to look; returns EXIT_USAGE. */
+struct err;
+int command_usage_error(const char *command, const struct err *err);

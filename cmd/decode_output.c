@@ -1,0 +1,182 @@
+#include "decode_output.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "components/exporters/fd_out.h"
+#include "components/exporters/folded.h"
+#include "components/exporters/render_out.h"
+#include "components/exporters/resolved_json.h"
+#include "components/exporters/text.h"
+#include "wire/otlp_json.h"
+
+enum { CHUNK_BYTES = 240 << 10 };
+
+struct decode_output {
+	bool (*put)(struct decode_output *d, const struct profiles *p, struct err *err);
+	struct fd_out fd;
+	struct buf buf;
+	struct render_out out;
+	struct text_renderer *text;
+	struct json_renderer *json;
+	struct folded_renderer *folded;
+	enum wire_version wire_version;
+	struct buf held; /* otlp: the first body, until a second shows that lengths are due */
+	unsigned bodies;
+	bool told_references;
+};
+
+static bool write_chunk(void *ctx, struct str text, struct err *err)
+{
+	return fd_out_write(ctx, text, err);
+}
+
+static bool write_held(struct decode_output *d, bool with_length, struct err *err)
+{
+	uint32_t len = (uint32_t)d->held.len;
+	const char head[4] = { (char)(len >> 24), (char)(len >> 16), (char)(len >> 8), (char)len };
+
+	if (with_length && !fd_out_write(&d->fd, str_from(head, sizeof(head)), err))
+		return false;
+	return fd_out_write(&d->fd, buf_view(&d->held), err);
+}
+
+static bool put_otlp(struct decode_output *d, const struct profiles *p, struct err *err)
+{
+	if (d->bodies++ > 0 && !write_held(d, true, err))
+		return false;
+	buf_reset(&d->held);
+	return otlp_encode(p, d->wire_version, &d->held, err);
+}
+
+static bool put_otlp_json(struct decode_output *d, const struct profiles *p, struct err *err)
+{
+	if (!otlp_json_encode(p, &d->buf, err))
+		return false;
+	buf_char(&d->buf, '\n');
+	return render_out_finish(&d->out, err);
+}
+
+static void tell_hidden_references(struct decode_output *d)
+{
+	if (d->told_references || !text_renderer_hid_references(d->text))
+		return;
+	d->told_references = true;
+	fputs("flametap decode: attributes that came by reference are empty in layout 2026; "
+	      "--layout full shows them\n",
+	      stderr);
+}
+
+static bool put_text(struct decode_output *d, const struct profiles *p, struct err *err)
+{
+	if (!text_render(d->text, p, &d->out, err) || !render_out_finish(&d->out, err))
+		return false;
+	tell_hidden_references(d);
+	return true;
+}
+
+static bool put_json(struct decode_output *d, const struct profiles *p, struct err *err)
+{
+	return json_render(d->json, p, &d->out, err) && render_out_finish(&d->out, err);
+}
+
+static bool put_folded(struct decode_output *d, const struct profiles *p, struct err *err)
+{
+	return folded_render(d->folded, p, &d->out, err) && render_out_finish(&d->out, err);
+}
+
+static bool is(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+static bool colour_wanted(const char *choice)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	if (!is(choice, "auto"))
+		return is(choice, "always");
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && is(term, "dumb"));
+}
+
+static struct text_renderer *make_text(const struct decode_output_options *o)
+{
+	enum text_layout layout = TEXT_2026;
+	struct text_options options;
+
+	while (!is(text_layout_names[layout], o->layout))
+		layout++; /* the flag's choices are these names */
+	options = text_options_default(layout);
+	options.colour = colour_wanted(o->color);
+	options.printable = isatty(STDOUT_FILENO);
+	return text_renderer_new(&options);
+}
+
+static void choose_format(struct decode_output *d, const struct decode_output_options *o)
+{
+	static const struct config_strings all_types = { 0 };
+	static const struct folded_options folded = { .process = true };
+
+	if (is(o->format, "otlp")) {
+		d->put = put_otlp;
+	} else if (is(o->format, "otlp-json")) {
+		d->put = put_otlp_json;
+	} else if (is(o->format, "json")) {
+		d->put = put_json;
+		d->json = json_renderer_new(&all_types);
+	} else if (is(o->format, "folded")) {
+		d->put = put_folded;
+		d->folded = folded_renderer_new(&folded);
+	} else {
+		d->put = put_text;
+		d->text = make_text(o);
+	}
+}
+
+struct decode_output *decode_output_new(const struct decode_output_options *o, struct err *err)
+{
+	struct decode_output *d;
+
+	if (o->wire_version < WIRE_V1_7)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "version %s can be read, not written; 1.7, 1.8, 1.9 and 1.10 can",
+			       wire_version_name(o->wire_version)),
+		       NULL;
+	signal(SIGPIPE, SIG_IGN);
+	d = calloc(1, sizeof(*d));
+	d->wire_version = o->wire_version;
+	fd_out_init(&d->fd, STDOUT_FILENO);
+	d->out = (struct render_out){
+		.buf = &d->buf, .chunk_bytes = CHUNK_BYTES, .write = write_chunk, .ctx = &d->fd
+	};
+	choose_format(d, o);
+	return d;
+}
+
+bool decode_output_put(struct decode_output *d, const struct profiles *p,
+		       const struct otlp_decode_report *report, struct err *err)
+{
+	(void)report;
+	buf_reset(&d->buf);
+	fd_out_begin(&d->fd);
+	return d->put(d, p, err);
+}
+
+bool decode_output_end(struct decode_output *d, struct err *err)
+{
+	bool ok = d->bodies == 0 || write_held(d, d->bodies > 1, err);
+
+	text_renderer_free(d->text);
+	json_renderer_free(d->json);
+	folded_renderer_free(d->folded);
+	buf_release(&d->buf);
+	buf_release(&d->held);
+	free(d);
+	return ok;
+}

@@ -1,0 +1,64 @@
+/*
+ * flags.h - command line flags as a table: parser, checks, help and suggestions in one.
+ *
+ * Go's spelling: -name value, -name=value, --name=value; a bool is -name or -name=false. Words and
+ * flags may be mixed;
+ * "--" ends the flags. A flag's value is kept as text (checked by its kind) at `target`.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include "base/err.h"
+
+enum flag_kind {
+	FLAG_BOOL,   /* bool *target */
+	FLAG_STRING, /* const char **target, as all below */
+	FLAG_LIST,   /* may be given several times: struct flag_list *target */
+	FLAG_UINT,
+	FLAG_DURATION,
+	FLAG_CHOICE, /* one of `choices` */
+};
+
+struct flag_list {
+	const char *items[64];
+	unsigned count;
+};
+
+struct flag {
+	const char
+		*group;   /* a heading of the help, static; equal pointers or texts are one group */
+	const char *name; /* without dashes */
+	enum flag_kind kind;
+	void *target;
+	const char *value;    /* how the value is called in the help: "ADDRESS" */
+	const char *fallback; /* the default's text, for the help; the caller sets target to it */
+	const char *help;     /* one line */
+	const char *const *choices; /* FLAG_CHOICE: NULL-terminated */
+	bool advanced;              /* only in --help-all */
+	bool secret;                /* warns when given on the command line */
+};
+
+struct command {
+	const char *name;
+	const char *words;           /* "FILE..." for the usage line; "" = takes no words */
+	const char *summary;         /* one line */
+	const char *const *examples; /* NULL-terminated lines */
+	const struct flag *flags;    /* ends with name NULL */
+	unsigned words_max;
+};
+
+struct words {
+	char **items;
+	unsigned count;
+};
+
+/* The outcome of parsing: go on, or --help / --help-all / --version was asked for and printed. */
+enum flags_outcome { FLAGS_GO, FLAGS_HELP_SHOWN, FLAGS_ERROR };
+
+/* words->items is for the caller to free after FLAGS_GO; argv's strings stay where they are. */
+enum flags_outcome flags_parse(const struct command *c, int argc, char **argv, struct words *words,
+			       struct err *err);
+void flags_print_help(const struct command *c, bool all);
+/* True when the flag was given on the command line (call after flags_parse, with the flag's
+ * target). */
+bool flags_given(const void *target);

@@ -1,0 +1,204 @@
+#include "input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "net/compress.h"
+#include "wire/otlp_json.h"
+
+static const size_t FILE_LIMIT = (size_t)INPUT_FILE_LIMIT_MIB << 20;
+
+static bool read_all(int fd, const char *path, struct buf *out, struct err *err)
+{
+	for (;;) {
+		char *room = buf_reserve(out, 1 << 16);
+		ssize_t n;
+
+		if (!room)
+			return err_set(err, ERR_LIMIT, "%s: larger than %d MiB", path,
+				       INPUT_FILE_LIMIT_MIB);
+		n = read(fd, room, 1 << 16);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_set_errno(err, "%s: read", path);
+		if (n == 0)
+			return true;
+		buf_advance(out, (size_t)n);
+	}
+}
+
+static struct blob *load(const char *path, struct err *err)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	AUTO(fd_close) int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	struct buf bytes;
+	size_t len;
+	char *heap;
+
+	if (fd < 0) {
+		err_set_errno(err, "%s", path);
+		return NULL;
+	}
+	buf_init(&bytes, FILE_LIMIT);
+	if (!read_all(fd, path, &bytes, err)) {
+		buf_release(&bytes);
+		return NULL;
+	}
+	heap = buf_take(&bytes, &len);
+	return blob_adopt(heap, len);
+}
+
+static struct blob *decompress_input(struct blob *raw, const char *path, struct err *err)
+{
+	enum compression kind = compression_sniff(blob_view(raw));
+	struct blob *plain;
+
+	if (kind == COMPRESSION_NONE)
+		return raw;
+	plain = decompress(kind, blob_view(raw), FILE_LIMIT, err);
+	blob_unref(raw);
+	if (!plain)
+		err_prefix(err, "%s: %s", path, compression_name(kind));
+	return plain;
+}
+
+static uint32_t be32(const char *p)
+{
+	const unsigned char *u = (const unsigned char *)p;
+
+	return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
+}
+
+/* Frames fill the bytes exactly, each `head` bytes of header ending in a big-endian length. */
+static bool frames_fit(struct str s, size_t head)
+{
+	size_t count = 0;
+
+	while (s.len >= head) {
+		size_t len = be32(s.ptr + head - 4);
+
+		if (head == 5 && s.ptr[0] != 0)
+			return false;
+		if (len > s.len - head)
+			return false;
+		s = str_skip(s, head + len);
+		count++;
+	}
+	return s.len == 0 && count > 0;
+}
+
+static enum input_form tell_form(struct str s)
+{
+	if (otlp_looks_like_json(s))
+		return INPUT_JSON;
+	/* A body begins with the tag of field 1 or 2 (0x0a, 0x12, ...); a frame with a zero byte or
+	 * a length below 16 MiB. */
+	if (s.len > 5 && s.ptr[0] == 0) {
+		if (frames_fit(s, 4))
+			return INPUT_LENGTH_PREFIXED;
+		if (frames_fit(s, 5))
+			return INPUT_GRPC_FRAMES;
+	}
+	return INPUT_ONE_BODY;
+}
+
+bool input_open(struct input *in, const char *path, struct err *err)
+{
+	struct blob *raw = load(path, err);
+
+	if (!raw)
+		return false;
+	in->bytes = decompress_input(raw, path, err);
+	if (!in->bytes)
+		return false;
+	in->offset = 0;
+	in->form = tell_form(blob_view(in->bytes));
+	return true;
+}
+
+static size_t frame_head(enum input_form form)
+{
+	return form == INPUT_LENGTH_PREFIXED ? 4 : 5;
+}
+
+/* The end of the JSON value at s: brackets are counted outside strings. 0 when it never closes. */
+static size_t json_value_end(struct str s)
+{
+	size_t depth = 0;
+	bool in_string = false;
+
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.ptr[i];
+
+		if (in_string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				in_string = false;
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '{' || c == '[') {
+			depth++;
+		} else if ((c == '}' || c == ']') && depth && --depth == 0) {
+			return i + 1;
+		}
+	}
+	return 0;
+}
+
+static size_t skip_space(struct str s)
+{
+	size_t i = 0;
+
+	while (i < s.len && strchr(" \t\r\n", s.ptr[i]))
+		i++;
+	return i;
+}
+
+bool input_next(struct input *in, struct blob **body, size_t *offset, struct err *err)
+{
+	struct str rest = str_skip(blob_view(in->bytes), in->offset);
+	struct str piece = rest;
+
+	err->kind = ERR_NONE;
+	if (in->form == INPUT_JSON) {
+		size_t blank = skip_space(rest), len;
+
+		in->offset += blank;
+		rest = str_skip(rest, blank);
+		if (rest.len == 0)
+			return false;
+		len = json_value_end(rest);
+		piece = str_head(rest, len ? len : rest.len);
+	} else if (in->form != INPUT_ONE_BODY) {
+		size_t head = frame_head(in->form);
+
+		if (rest.len == 0)
+			return false;
+		piece = str_from(rest.ptr + head, be32(rest.ptr + head - 4));
+		in->offset += head;
+	} else if (in->offset > 0) {
+		return false;
+	}
+	*offset = in->offset;
+	in->offset += piece.len;
+	if (in->form == INPUT_ONE_BODY) {
+		*body = blob_ref(in->bytes);
+		in->offset = SIZE_MAX;
+	} else {
+		*body = blob_copy(piece);
+	}
+	return true;
+}
+
+void input_close(struct input *in)
+{
+	blob_unref(in->bytes);
+	in->bytes = NULL;
+}

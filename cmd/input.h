@@ -1,0 +1,27 @@
+/*
+ * input.h - reads the files that decode and check are given: any container of OTLP profiles bodies.
+ *
+ * A file may be compressed (gzip, zstd) and holds one body (an export request or ProfilesData),
+ * OTLP/JSON (one object or one a line), or length-prefixed bodies as the Collector's file exporter
+ * writes them (4 bytes big-endian, then the body), or gRPC frames (1 byte flag, 4 bytes length).
+ */
+#pragma once
+#include "base/blob.h"
+#include "base/err.h"
+
+enum { INPUT_FILE_LIMIT_MIB = 1024 };
+
+enum input_form { INPUT_ONE_BODY, INPUT_JSON, INPUT_LENGTH_PREFIXED, INPUT_GRPC_FRAMES };
+
+struct input {
+	struct blob *bytes; /* decompressed */
+	enum input_form form;
+	size_t offset; /* of the next body */
+};
+
+/* path "-" is standard input. */
+bool input_open(struct input *in, const char *path, struct err *err) MUST_CHECK;
+/* The next body and its offset, or false at the end (err->kind ERR_NONE) or at a fault. The caller
+ * unrefs. */
+bool input_next(struct input *in, struct blob **body, size_t *offset, struct err *err);
+void input_close(struct input *in);

@@ -1,0 +1,223 @@
+/*
+ * main.c - flametap: picks the command, by its word or by the name it was called through.
+ *
+ * Called as ebpf-profiler, otel-profiling-agent, opentelemetry-lazybackend,
+ * opentelemetry-profiles-lazybackend or otelcol-ebpf-profiler, the program is what that name
+ * promises.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "command.h"
+
+static const char INTAKE[] = "Take in and move on";
+static const char LOOK[] = "Look into files";
+static const char ABOUT[] = "About this program";
+
+static const struct command_entry commands[] = {
+	{ "backend", INTAKE, "receive OTLP profiles and show them: stdout, files, metrics, onward",
+	  backend_run },
+	{ "collector", INTAKE, "run the pipelines of a Collector configuration", collector_run },
+	{ "decode", LOOK, "print OTLP profiles files with every stack resolved", decode_run },
+	{ "check", LOOK, "find what is wrong with OTLP profiles files", check_run },
+	{ "components", ABOUT, "list receivers, processors, exporters and extensions",
+	  components_run },
+};
+
+/* Programs that this one stands in for. `insert` is put before the given words. */
+static const struct {
+	const char *link;
+	int (*run)(int argc, char **argv);
+} links[] = {
+	{ "opentelemetry-lazybackend", backend_run },
+	{ "opentelemetry-profiles-lazybackend", backend_run },
+	{ "otelcol-ebpf-profiler", collector_run },
+};
+
+static const char *const agent_links[] = { "ebpf-profiler", "otel-profiling-agent" };
+
+int command_usage_error(const char *command, const struct err *err)
+{
+	fprintf(stderr, "flametap %s: %s\nTry: flametap %s --help\n", command, err->msg, command);
+	return EXIT_USAGE;
+}
+
+static void print_help(FILE *out)
+{
+	fputs("flametap - OpenTelemetry profiling in one program\n\n"
+	      "Usage: flametap COMMAND [flags] [words]\n",
+	      out);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		if (i == 0 || commands[i].group != commands[i - 1].group)
+			fprintf(out, "\n%s\n", commands[i].group);
+		fprintf(out, "  %-12s%s\n", commands[i].name, commands[i].summary);
+	}
+	fputs("  help        this page; 'flametap COMMAND --help' has each command's flags\n"
+	      "  version     print the version\n"
+	      "\nStart here\n"
+	      "  flametap backend                        listen on 127.0.0.1:4317 and :4318, print "
+	      "every stack\n"
+	      "  flametap decode --layout full FILE.pb   see all that one profiles body holds\n"
+	      "  flametap --config FILE                  the same as 'flametap collector --config "
+	      "FILE'\n",
+	      out);
+}
+
+static void print_help_all(void)
+{
+	char all[] = "--help-all", *help[] = { all };
+
+	print_help(stdout);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		printf("\n----- flametap %s -----\n\n", commands[i].name);
+		commands[i].run(1, help);
+	}
+}
+
+static int unknown_command(const char *word)
+{
+	const char *names[ARRAY_LEN(commands) + 2] = { "help", "version" };
+	const char *near;
+
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		names[i + 2] = commands[i].name;
+	near = text_suggest(str_cstr(word), names, ARRAY_LEN(names));
+	fprintf(stderr, "flametap: unknown command \"%s\"", word);
+	if (near)
+		fprintf(stderr, "; did you mean \"%s\"?\n", near);
+	else
+		fputs("; 'flametap --help' lists them\n", stderr);
+	return EXIT_USAGE;
+}
+
+/* flametap help [COMMAND] */
+static int run_help(int argc, char **argv)
+{
+	char all[] = "--help", *help[] = { all };
+
+	if (argc == 0) {
+		print_help(stdout);
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (strcmp(argv[0], commands[i].name) == 0)
+			return commands[i].run(1, help);
+	return unknown_command(argv[0]);
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+static bool is_collector_word(const char *word)
+{
+	return is_one_of(word, "validate", "print-config", "print-initial-config") ||
+	       strcmp(word, "featuregate") == 0;
+}
+
+static int run_flags_without_command(int argc, char **argv)
+{
+	if (is_one_of(argv[1], "-h", "-help", "--help")) {
+		print_help(stdout);
+		return EXIT_OK;
+	}
+	if (is_one_of(argv[1], "-help-all", "--help-all", "--help-all")) {
+		print_help_all();
+		return EXIT_OK;
+	}
+	if (is_one_of(argv[1], "-v", "-version", "--version")) {
+		puts("flametap " FLAMETAP_VERSION);
+		return EXIT_OK;
+	}
+	return collector_run(argc - 1, argv + 1); /* flametap --config F */
+}
+
+static int run_link(const char *name, int argc, char **argv, bool *found)
+{
+	*found = true;
+	for (size_t i = 0; i < ARRAY_LEN(links); i++)
+		if (strcmp(name, links[i].link) == 0)
+			return links[i].run(argc - 1, argv + 1);
+	for (size_t i = 0; i < ARRAY_LEN(agent_links); i++)
+		if (strcmp(name, agent_links[i]) == 0) {
+			fprintf(stderr,
+				"%s: this build of flametap has no eBPF agent; its backend, "
+				"collector and decoder "
+				"work: 'flametap --help'\n",
+				name);
+			return EXIT_FAILED;
+		}
+	*found = false;
+	return EXIT_USAGE;
+}
+
+/* Many small threads and large short-lived bodies: few arenas, and big blocks go straight back to
+ * the system. */
+static void tune_allocator(void)
+{
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	mallopt(M_TRIM_THRESHOLD, 512 << 10);
+}
+
+/* Where the caller closed a standard descriptor (>&-), the next file or socket that we open would
+ * get its number, and what we print would go there. Standard output then takes no writes: a sink
+ * that nobody can read acknowledges nothing. */
+static void keep_standard_descriptors(void)
+{
+	static const int flags[] = { O_RDONLY, O_RDONLY, O_WRONLY };
+
+	for (int fd = 0; fd < (int)ARRAY_LEN(flags); fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", flags[fd]) != fd)
+			_exit(EXIT_FAILED);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+const char *program_name = "flametap";
+
+int main(int argc, char **argv)
+{
+	bool is_link;
+	int status;
+
+	keep_standard_descriptors();
+	tune_allocator();
+	if (argc < 1)
+		return EXIT_USAGE;
+	program_name = base_name(argv[0]);
+	status = run_link(program_name, argc, argv, &is_link);
+	if (is_link)
+		return status;
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (argv[1][0] == '-')
+		return run_flags_without_command(argc, argv);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 2, argv + 2);
+	if (strcmp(argv[1], "help") == 0)
+		return run_help(argc - 2, argv + 2);
+	if (strcmp(argv[1], "version") == 0) {
+		puts("flametap " FLAMETAP_VERSION);
+		return EXIT_OK;
+	}
+	if (is_collector_word(argv[1])) /* otelcol validate --config F */
+		return collector_run(argc - 1, argv + 1);
+	return unknown_command(argv[1]);
+}

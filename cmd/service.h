@@ -1,0 +1,19 @@
+/*
+ * service.h - runs a graph until a signal ends it: what every command that listens has in common.
+ *
+ * SIGTERM and SIGINT stop it in order (a second one at once), SIGHUP reads the configuration and
+ * certificates again, all or nothing.
+ */
+#pragma once
+#include <stdbool.h>
+#include "pipeline/config.h"
+
+struct service_options {
+	const char *command; /* for messages: "backend" */
+	struct config_source *sources;
+	uint32_t source_count;
+	bool print_config;  /* print the graph's YAML and return */
+	bool validate_only; /* load, build, start nothing */
+};
+
+int service_run(const struct service_options *options);

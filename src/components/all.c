@@ -1,0 +1,30 @@
+/* all.c - every component of the program. No constructors, no linker sections: what is not here is
+ * not in. */
+#include "components/exporters/exporters.h"
+#include "components/extensions/extensions.h"
+#include "components/processors/processors.h"
+#include "components/receivers/receivers.h"
+
+/* clang-format off */
+const struct component_ops *const components_all[] = {
+	/* receivers */
+	&otlp_receiver,
+
+	/* processors */
+	&memory_limiter_processor,
+	&batch_processor,
+
+	/* exporters */
+	&stdout_exporter,
+	&customprofilesexporter_exporter,
+	&filesystem_exporter,
+	&prometheus_exporter,
+	&nop_exporter,
+	&otlp_grpc_exporter,
+	&otlp_http_exporter,
+
+	/* extensions */
+	&file_storage_extension,
+	NULL,
+};
+/* clang-format on */

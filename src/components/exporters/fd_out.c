@@ -1,0 +1,95 @@
+#include "components/exporters/fd_out.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum { POLL_MS = 100 };
+
+void fd_out_init(struct fd_out *o, int fd)
+{
+	struct stat st;
+
+	*o = (struct fd_out){ .fd = fd };
+	o->no_wait = fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+/* With O_APPEND (>>) the file's end is where we write; without (>) our offset is, and must be its
+ * end. */
+void fd_out_begin(struct fd_out *o)
+{
+	struct stat st;
+	int flags = fcntl(o->fd, F_GETFL);
+
+	o->can_take_back = false;
+	if (flags < 0 || fstat(o->fd, &st) != 0 || !S_ISREG(st.st_mode))
+		return;
+	o->start = flags & O_APPEND ? st.st_size : lseek(o->fd, 0, SEEK_CUR);
+	o->can_take_back = o->start == st.st_size;
+}
+
+bool fd_out_take_back(struct fd_out *o)
+{
+	return o->can_take_back && ftruncate(o->fd, o->start) == 0 &&
+	       lseek(o->fd, o->start, SEEK_SET) == o->start;
+}
+
+void fd_out_stop(struct fd_out *o, uint64_t deadline_ns)
+{
+	atomic_store(&o->deadline_ns, deadline_ns ? deadline_ns : 1);
+}
+
+static ssize_t write_some(struct fd_out *o, struct str text)
+{
+	struct iovec iov = { .iov_base = (void *)(uintptr_t)text.ptr, .iov_len = text.len };
+	ssize_t n;
+
+	if (o->no_wait) {
+		n = pwritev2(o->fd, &iov, 1, -1, RWF_NOWAIT);
+		if (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL))
+			return n;
+		o->no_wait = false;
+	}
+	return write(o->fd, text.ptr, text.len);
+}
+
+/* Waits for room; POLLERR is for the next write to report. */
+static bool wait_for_room(struct fd_out *o, struct err *err)
+{
+	for (;;) {
+		struct pollfd p = { .fd = o->fd, .events = POLLOUT };
+		uint64_t deadline_ns = atomic_load(&o->deadline_ns);
+
+		if (poll(&p, 1, POLL_MS) > 0)
+			return true;
+		if (deadline_ns && clock_monotonic_ns() >= deadline_ns)
+			return err_set(err, ERR_UNAVAILABLE,
+				       "nobody reads the output, and we are stopping");
+	}
+}
+
+bool fd_out_write(struct fd_out *o, struct str text, struct err *err)
+{
+	while (text.len) {
+		ssize_t n = write_some(o, text);
+
+		if (n >= 0) {
+			text = str_skip(text, (size_t)n);
+		} else if (errno == EAGAIN) {
+			if (!wait_for_room(o, err))
+				return false;
+		} else if (errno == EPIPE) {
+			return err_set(err, ERR_CANCELLED, "the reader of the output went away");
+		} else if (errno != EINTR) {
+			err_set_errno(err, "writing %zu bytes of output", text.len);
+			err->kind = ERR_IO;
+			return false;
+		}
+	}
+	return true;
+}

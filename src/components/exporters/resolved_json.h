@@ -1,0 +1,47 @@
+/*
+ * resolved_json.h - one JSON object a sample and line, with everything resolved: what
+ * `decode --format json` prints and the filesystem exporter's jsonl keeps.
+ *
+ *   {"resource":{"service.name":"shop"},
+ *    "resource_dropped_attributes_count":1,
+ *    "scope":{"name":"n","version":"v","attributes":{},"dropped_attributes_count":1},
+ *    "profile":{"profile_id":"32 hex","time_unix_nano":1,"duration_nano":2,
+ *               "period_type":"cpu","period_unit":"nanoseconds","period":3,
+ *               "dropped_attributes_count":4,"attributes":{}},
+ *    "sample_type":"samples","sample_unit":"count",
+ *    "value":2,"events":2,                        what it counts for (sample_total())
+ *    "values":[1,1],"timestamps_unix_nano":[5,6], as they came
+ *    "trace_id":"32 hex","span_id":"16 hex",
+ *    "attributes":{"thread.id":7},"attribute_units":{"heap.size":"By"},
+ *    "frames":[{"type":"go","function":"main.main","system_name":"s","file":"main.go",
+ *               "line":1,"column":2,"start_line":3,"inline":true,
+ *               "address":"0x4a","mapping":"shop"}],
+ *    "build_ids":{"shop":"hex"}}
+ *
+ * What is not set is left out. Frames are leaf first; `inline` marks those that the next one
+ * holds. build_ids has the build id of each mapping that the frames name; where two mappings of
+ * a message share a name, frames in the second carry "build_id" themselves. Attributes keep their
+ * kind (json_any.h). Integers are JSON numbers with all their digits: read them with a reader that
+ * keeps 64 bits (Python, Go, jq >= 1.7). Strings are valid UTF-8. A bad index is the string "<bad
+ * index 7 of 5>" in the name's place. Not here: schema URLs, mapping ranges, unknown fields, extras
+ * of old versions, the original payload; the format otlp and layout full have them.
+ *
+ * Memory: caches kept between requests. Threads: one at a time per renderer.
+ */
+#pragma once
+#include "components/exporters/render_out.h"
+#include "model/profiles.h"
+#include "pipeline/options.h"
+
+struct json_renderer;
+
+struct json_renderer *json_renderer_new(
+	const struct config_strings *sample_types); /* copied, not deeply; empty = all */
+void json_renderer_free(struct json_renderer *j);   /* NULL is fine */
+/* Asked for each resource from now on; false leaves it out. */
+typedef bool json_resource_wanted_fn(void *ctx, const struct resource_profiles *r);
+void json_renderer_filter(struct json_renderer *j, json_resource_wanted_fn *wanted, void *ctx);
+/* Appends a line for each sample; the caller calls render_out_finish(). Refused profiles are left
+ * out. Fails as `out` does only. */
+bool json_render(struct json_renderer *j, const struct profiles *p, struct render_out *out,
+		 struct err *err) MUST_CHECK;

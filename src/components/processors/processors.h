@@ -1,0 +1,6 @@
+/* processors.h - the processors of this folder, for components/all.c. */
+#pragma once
+#include "pipeline/component.h"
+
+extern const struct component_ops memory_limiter_processor;
+extern const struct component_ops batch_processor;

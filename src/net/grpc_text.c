@@ -1,0 +1,163 @@
+#include "net/grpc_text.h"
+
+#include <stdio.h>
+#include <nghttp2/nghttp2.h>
+
+#include "base/cleanup.h"
+#include "net/server.h"
+
+static const char *const status_names[] = {
+	"OK",
+	"CANCELLED",
+	"UNKNOWN",
+	"INVALID_ARGUMENT",
+	"DEADLINE_EXCEEDED",
+	"NOT_FOUND",
+	"ALREADY_EXISTS",
+	"PERMISSION_DENIED",
+	"RESOURCE_EXHAUSTED",
+	"FAILED_PRECONDITION",
+	"ABORTED",
+	"OUT_OF_RANGE",
+	"UNIMPLEMENTED",
+	"INTERNAL",
+	"UNAVAILABLE",
+	"DATA_LOSS",
+	"UNAUTHENTICATED",
+};
+
+const char *grpc_status_name(int status)
+{
+	if (status < 0 || (size_t)status >= ARRAY_LEN(status_names))
+		return "UNKNOWN CODE";
+	return status_names[status];
+}
+
+int grpc_status_from_http(int http_status)
+{
+	switch (http_status) {
+	case 400:
+		return GRPC_INTERNAL;
+	case 401:
+		return GRPC_UNAUTHENTICATED;
+	case 403:
+		return GRPC_PERMISSION_DENIED;
+	case 404:
+		return GRPC_UNIMPLEMENTED;
+	case 429:
+	case 502:
+	case 503:
+	case 504:
+		return GRPC_UNAVAILABLE;
+	default:
+		return GRPC_UNKNOWN;
+	}
+}
+
+int grpc_status_from_h2_error(uint32_t error_code)
+{
+	switch (error_code) {
+	case NGHTTP2_REFUSED_STREAM:
+		return GRPC_UNAVAILABLE;
+	case NGHTTP2_CANCEL:
+		return GRPC_CANCELLED;
+	case NGHTTP2_ENHANCE_YOUR_CALM:
+		return GRPC_RESOURCE_EXHAUSTED;
+	case NGHTTP2_INADEQUATE_SECURITY:
+		return GRPC_PERMISSION_DENIED;
+	default:
+		return GRPC_INTERNAL;
+	}
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+void grpc_message_decode(struct buf *out, struct str text)
+{
+	for (size_t i = 0; i < text.len; i++) {
+		int high = -1, low = -1;
+
+		if (text.ptr[i] == '%' && text.len - i > 2) {
+			high = hex_value(text.ptr[i + 1]);
+			low = hex_value(text.ptr[i + 2]);
+		}
+		if (high < 0 || low < 0) {
+			buf_char(out, text.ptr[i]);
+			continue;
+		}
+		buf_char(out, (char)(high << 4 | low));
+		i += 2;
+	}
+}
+
+static int base64_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+')
+		return 62;
+	return c == '/' ? 63 : -1;
+}
+
+bool grpc_base64_decode(struct buf *out, struct str text)
+{
+	uint32_t bits = 0;
+	unsigned count = 0;
+
+	for (unsigned padding = 0; padding < 2 && text.len && text.ptr[text.len - 1] == '=';
+	     padding++)
+		text.len--;
+	if (text.len % 4 == 1)
+		return false;
+	for (size_t i = 0; i < text.len; i++) {
+		int v = base64_value(text.ptr[i]);
+
+		if (v < 0)
+			return false;
+		bits = bits << 6 | (uint32_t)v;
+		count += 6;
+		if (count >= 8) {
+			count -= 8;
+			buf_char(out, (char)(bits >> count & 0xff));
+		}
+	}
+	return true;
+}
+
+void grpc_timeout_format(char out[GRPC_TIMEOUT_ROOM], uint64_t timeout_ns)
+{
+	static const struct {
+		uint64_t ns;
+		char unit;
+	} units[] = {
+		{ 1, 'n' },          { 1000, 'u' },        { 1000000, 'm' },
+		{ 1000000000, 'S' }, { 60000000000, 'M' }, { 3600000000000, 'H' },
+	};
+	const uint64_t most = 99999999;
+	uint64_t value = most;
+	char unit = 'H';
+
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		uint64_t v = timeout_ns / units[i].ns + (timeout_ns % units[i].ns != 0);
+
+		if (v <= most) {
+			value = v;
+			unit = units[i].unit;
+			break;
+		}
+	}
+	snprintf(out, GRPC_TIMEOUT_ROOM, "%llu%c", (unsigned long long)value, unit);
+}

@@ -1,0 +1,49 @@
+#include "net/http2_abuse.h"
+
+#include "base/clock.h"
+
+static const struct {
+	uint32_t most;       /* at once */
+	uint32_t per_second; /* forgotten */
+} buckets[GLITCH_COUNT] = {
+	[GLITCH_RESET] = { 500, 50 }, /* five times the streams there may be, at once */
+	[GLITCH_PING] = { 1000, 10 },
+	[GLITCH_SETTINGS] = { 50, 1 },
+	[GLITCH_EMPTY] = { 200, 20 },
+	[GLITCH_CONTINUATION] = { 32, 0 }, /* 64 KiB of header need four of the usual size */
+	[GLITCH_WINDOW] = { 5000, 500 },
+	[GLITCH_OTHER] = { 500, 50 },
+};
+
+static void forget(struct http2_abuse *a, uint64_t now_ns)
+{
+	uint64_t seconds = (now_ns - a->since_ns) / SECOND_NS;
+
+	if (!seconds)
+		return;
+	a->since_ns += seconds * SECOND_NS;
+	for (int i = 0; i < GLITCH_COUNT; i++) {
+		uint64_t less = seconds * buckets[i].per_second;
+
+		a->level[i] = less >= a->level[i] ? 0 : a->level[i] - (uint32_t)less;
+	}
+}
+
+bool http2_abuse_note(struct http2_abuse *a, enum http2_glitch kind, uint64_t now_ns)
+{
+	if (kind != GLITCH_CONTINUATION)
+		forget(a, now_ns);
+	return ++a->level[kind] > buckets[kind].most;
+}
+
+void http2_abuse_worked(struct http2_abuse *a)
+{
+	a->level[GLITCH_PING] = 0;
+	a->level[GLITCH_WINDOW] = 0;
+	a->level[GLITCH_EMPTY] = 0;
+}
+
+void http2_abuse_header_block(struct http2_abuse *a)
+{
+	a->level[GLITCH_CONTINUATION] = 0;
+}

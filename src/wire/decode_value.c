@@ -1,0 +1,346 @@
+#include "wire/decode.h"
+
+static void string_reference(struct decoder *d, struct pb_reader *r, struct owner owner,
+			     const char *field, struct strindex *index, struct str *out)
+{
+	const struct dictionary *dict = &d->p->dict;
+
+	if (index->v < dict->string_count) {
+		*out = dict->strings[index->v];
+		return;
+	}
+	decoder_bad_index(d, r,
+			  &(struct bad_index){ .message = owner.message,
+					       .index = owner.index,
+					       .field = field,
+					       .table = "string_table",
+					       .value = (int32_t)index->v,
+					       .table_count = dict->string_count });
+	index->v = 0;
+}
+
+static void value_reference(struct decoder *d, struct pb_reader *r, struct owner owner,
+			    struct any_value *v)
+{
+	*v = (struct any_value){ .kind = ANY_STRING, .strindex = { (uint32_t)pb_varint(r) } };
+	if (d->dictionary_complete)
+		string_reference(d, r, owner, "string_value_strindex", &v->strindex, &v->string);
+	else
+		d->unresolved_references = true;
+}
+
+/* How many LEN fields of number 1 (ArrayValue.values, KeyValueList.values) there are: sizes the
+ * array exactly. */
+static uint32_t count_values(struct pb_reader r)
+{
+	uint32_t n = 0;
+
+	while (pb_more(&r)) {
+		uint32_t tag = pb_tag(&r);
+
+		n += tag == PB_TAG(1, PB_LEN);
+		pb_skip(&r, tag);
+	}
+	return n;
+}
+
+static void *array_new(struct decoder *d, struct pb_reader *r, uint32_t count, size_t size)
+{
+	void *array = arena_alloc_array(&d->p->arena, count, size);
+
+	if (!array)
+		pb_fail(r, PB_LIMIT, r->p);
+	return array;
+}
+
+static struct any_value array_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
+				     uint32_t depth)
+{
+	struct any_value out = { .kind = ANY_ARRAY };
+	struct any_value *values = array_new(d, r, count_values(*r), sizeof(*values));
+	uint32_t n = 0;
+
+	while (pb_more(r)) {
+		const uint8_t *at = r->p;
+		uint32_t tag = pb_tag(r);
+		struct pb_reader nested;
+
+		if (tag != PB_TAG(1, PB_LEN)) {
+			decoder_unknown_nested(d, r, tag, at, owner);
+			continue;
+		}
+		nested = pb_message(r);
+		values[n++] = any_value_decode(d, &nested, owner, depth);
+		decoder_join(d, r, &nested, "ArrayValue");
+	}
+	out.array.values = values;
+	out.array.count = n;
+	return out;
+}
+
+static struct any_value kvlist_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
+				      uint32_t depth)
+{
+	struct any_value out = { .kind = ANY_KVLIST };
+	struct key_value *pairs = array_new(d, r, count_values(*r), sizeof(*pairs));
+	uint32_t n = 0;
+
+	while (pb_more(r)) {
+		const uint8_t *at = r->p;
+		uint32_t tag = pb_tag(r);
+		struct pb_reader nested;
+
+		if (tag != PB_TAG(1, PB_LEN)) {
+			decoder_unknown_nested(d, r, tag, at, owner);
+			continue;
+		}
+		nested = pb_message(r);
+		key_value_decode(d, &nested, owner, depth, &pairs[n++]);
+		decoder_join(d, r, &nested, "KeyValueList");
+	}
+	out.kvlist.pairs = pairs;
+	out.kvlist.count = n;
+	return out;
+}
+
+/* A oneof: of several the last one counts. */
+struct any_value any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
+				  uint32_t depth)
+{
+	struct any_value v = { 0 };
+	struct pb_reader nested;
+
+	if (depth >= d->nesting_limit) {
+		pb_fail(r, PB_DEEP, r->p);
+		return v;
+	}
+	while (pb_more(r)) {
+		const uint8_t *at = r->p;
+		uint32_t tag = pb_tag(r);
+
+		switch (tag) {
+		case PB_TAG(1, PB_LEN):
+			v = (struct any_value){ .kind = ANY_STRING, .string = pb_bytes(r) };
+			break;
+		case PB_TAG(2, PB_VARINT):
+			v = (struct any_value){ .kind = ANY_BOOL, .boolean = pb_varint(r) != 0 };
+			break;
+		case PB_TAG(3, PB_VARINT):
+			v = (struct any_value){ .kind = ANY_INT, .integer = (int64_t)pb_varint(r) };
+			break;
+		case PB_TAG(4, PB_I64):
+			v = (struct any_value){ .kind = ANY_DOUBLE, .real = pb_double(r) };
+			break;
+		case PB_TAG(5, PB_LEN):
+			nested = pb_message(r);
+			v = array_decode(d, &nested, owner, depth + 1);
+			decoder_join(d, r, &nested, "ArrayValue");
+			break;
+		case PB_TAG(6, PB_LEN):
+			nested = pb_message(r);
+			v = kvlist_decode(d, &nested, owner, depth + 1);
+			decoder_join(d, r, &nested, "KeyValueList");
+			break;
+		case PB_TAG(7, PB_LEN):
+			v = (struct any_value){ .kind = ANY_BYTES, .string = pb_bytes(r) };
+			break;
+		case PB_TAG(8, PB_VARINT):
+			if (d->version >= WIRE_V1_10) {
+				value_reference(d, r, owner, &v);
+				break;
+			}
+			/* fall through */
+		default:
+			decoder_unknown_nested(d, r, tag, at, owner);
+		}
+	}
+	return v;
+}
+
+/*
+ * Only one of key and key_strindex is allowed; a Collector that passes on what it read from JSON
+ * sends both. The text counts; a reference to another text is kept as a field that has no place.
+ */
+static void settle_key(struct decoder *d, struct pb_reader *r, struct owner owner, struct str field,
+		       struct key_value *out)
+{
+	struct pb_reader again = pb_reader_of(field);
+	struct str reference = { 0 };
+
+	string_reference(d, r, owner, "key_strindex", &out->key_strindex, &reference);
+	if (out->key.len == 0) {
+		out->key = reference;
+		return;
+	}
+	if (out->key_strindex.v && !str_equal(out->key, reference))
+		decoder_unknown_nested(d, &again, pb_tag(&again), (const uint8_t *)field.ptr,
+				       owner);
+	out->key_strindex.v = 0;
+}
+
+void key_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner, uint32_t depth,
+		      struct key_value *out)
+{
+	struct pb_reader nested;
+	struct str reference = { 0 };
+
+	*out = (struct key_value){ 0 };
+	while (pb_more(r)) {
+		const uint8_t *at = r->p;
+		uint32_t tag = pb_tag(r);
+
+		switch (tag) {
+		case PB_TAG(1, PB_LEN):
+			out->key = pb_bytes(r);
+			break;
+		case PB_TAG(2, PB_LEN):
+			nested = pb_message(r);
+			out->value = any_value_decode(d, &nested, owner, depth);
+			decoder_join(d, r, &nested, "AnyValue");
+			break;
+		case PB_TAG(3, PB_VARINT):
+			if (d->version >= WIRE_V1_10) {
+				out->key_strindex.v = (uint32_t)pb_varint(r);
+				reference = str_from(at, (size_t)(r->p - at));
+				break;
+			}
+			/* fall through */
+		default:
+			decoder_unknown_nested(d, r, tag, at, owner);
+		}
+	}
+	if (out->key_strindex.v == 0)
+		return;
+	if (!d->dictionary_complete) {
+		d->unresolved_references = true;
+		return;
+	}
+	settle_key(d, r, owner, reference, out);
+}
+
+static void resolve_tree(struct decoder *d, struct pb_reader *r, struct owner owner,
+			 struct any_value *v)
+{
+	if (v->kind == ANY_STRING && v->strindex.v) {
+		string_reference(d, r, owner, "string_value_strindex", &v->strindex, &v->string);
+	} else if (v->kind == ANY_ARRAY) {
+		for (uint32_t i = 0; i < v->array.count; i++)
+			resolve_tree(d, r, owner, (struct any_value *)&v->array.values[i]);
+	} else if (v->kind == ANY_KVLIST) {
+		for (uint32_t i = 0; i < v->kvlist.count; i++) {
+			struct key_value *kv = (struct key_value *)&v->kvlist.pairs[i];
+
+			if (kv->key_strindex.v)
+				string_reference(d, r, owner, "key_strindex", &kv->key_strindex,
+						 &kv->key);
+			resolve_tree(d, r, owner, &kv->value);
+		}
+	}
+}
+
+void references_resolve(struct decoder *d, struct pb_reader *r)
+{
+	struct dictionary *dict = &d->p->dict;
+
+	for (uint32_t i = 0; i < dict->attribute_count; i++)
+		resolve_tree(d, r, (struct owner){ MESSAGE_ATTRIBUTE, i },
+			     &dict->attributes[i].value);
+}
+
+/* An id of the right length, or none (empty); another length is kept beside. */
+static void id_set(struct decoder *d, struct pb_reader *r, struct owner owner, enum extra_key odd,
+		   struct str id, uint8_t *out, size_t len)
+{
+	memset(out, 0, len);
+	if (id.len == len)
+		memcpy(out, id.ptr, len);
+	else if (id.len > 0)
+		decoder_extra(d, r, owner, odd,
+			      &(struct any_value){ .kind = ANY_BYTES, .string = id });
+}
+
+void profile_id_set(struct decoder *d, struct pb_reader *r, struct owner owner, struct str id,
+		    struct profile *out)
+{
+	id_set(d, r, owner, EXTRA_ODD_PROFILE_ID, id, out->profile_id, sizeof(out->profile_id));
+}
+
+void link_decode(struct decoder *d, struct pb_reader *r, struct owner owner, struct link *out)
+{
+	while (pb_more(r)) {
+		const uint8_t *at = r->p;
+		uint32_t tag = pb_tag(r);
+
+		switch (tag) {
+		case PB_TAG(1, PB_LEN):
+			id_set(d, r, owner, EXTRA_ODD_TRACE_ID, pb_bytes(r), out->trace_id,
+			       sizeof(out->trace_id));
+			break;
+		case PB_TAG(2, PB_LEN):
+			id_set(d, r, owner, EXTRA_ODD_SPAN_ID, pb_bytes(r), out->span_id,
+			       sizeof(out->span_id));
+			break;
+		default:
+			decoder_unknown(d, r, tag, at, owner);
+		}
+	}
+}
+
+void value_type_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
+		       enum extra_key temporality, struct value_type *out)
+{
+	int64_t t = 0;
+
+	while (pb_more(r)) {
+		const uint8_t *at = r->p;
+		uint32_t tag = pb_tag(r);
+
+		switch (tag) {
+		case PB_TAG(1, PB_VARINT):
+			out->type.v = (uint32_t)pb_varint(r);
+			break;
+		case PB_TAG(2, PB_VARINT):
+			out->unit.v = (uint32_t)pb_varint(r);
+			break;
+		case PB_TAG(3, PB_VARINT):
+			if (d->version <= WIRE_V1_8) {
+				t = (int32_t)pb_varint(r);
+				break;
+			}
+			/* fall through */
+		default:
+			decoder_unknown_nested(d, r, tag, at, owner);
+		}
+	}
+	if (t)
+		decoder_extra_int(d, r, owner, temporality, t);
+}
+
+void line_decode(struct decoder *d, struct pb_reader *r, struct owner owner, struct line *out)
+{
+	uint64_t index;
+
+	while (pb_more(r)) {
+		const uint8_t *at = r->p;
+		uint32_t tag = pb_tag(r);
+
+		switch (tag) {
+		case PB_TAG(1, PB_VARINT):
+			/* uint64 in v1.3, int32 later: what is too large there must not become a
+			 * small one. */
+			index = pb_varint(r);
+			out->function.v = index > UINT32_MAX && d->version == WIRE_V1_3
+						  ? INT32_MAX
+						  : (uint32_t)index;
+			break;
+		case PB_TAG(2, PB_VARINT):
+			out->line = (int64_t)pb_varint(r);
+			break;
+		case PB_TAG(3, PB_VARINT):
+			out->column = (int64_t)pb_varint(r);
+			break;
+		default:
+			decoder_unknown(d, r, tag, at, owner);
+		}
+	}
+}

@@ -1,0 +1,18 @@
+/*
+ * descriptors.h - the schemas of OTLP profiles as serialized FileDescriptorProtos, for gRPC server
+ * reflection.
+ *
+ * Made once, on first use, from a table of our own (source: opentelemetry-proto v1.11.0 and, for
+ * v1experimental, v1.3.2). Memory: for the life of the process. Threads: any.
+ */
+#pragma once
+#include <stddef.h>
+#include "base/str.h"
+
+struct otlp_descriptor {
+	const char *name; /* "opentelemetry/proto/profiles/v1development/profiles.proto" */
+	struct str bytes; /* a serialized FileDescriptorProto */
+};
+
+/* Number of files, dependencies first; *files is valid for the life of the process. */
+size_t otlp_descriptors(const struct otlp_descriptor **files);

@@ -1,0 +1,82 @@
+#include "base/budget.h"
+#include "base/cleanup.h"
+#include "wire/json_transcode.h"
+#include "wire/otlp_json.h"
+
+/* Longer than the shortest message that looks like JSON at its start: 0x0a 0x7b, field 1 with 123
+ * bytes, is a line feed and a brace. */
+enum { LOOK_AHEAD_BYTES = 128 };
+
+/* JSON has no control bytes but these; a message has its tags and lengths. */
+static bool is_text(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.ptr[i];
+
+		if (c < 0x20 && c != '\t' && c != '\n' && c != '\r')
+			return false;
+	}
+	return true;
+}
+
+bool otlp_looks_like_json(struct str body)
+{
+	if (str_has_prefix(body, STR("\xef\xbb\xbf")))
+		body = str_skip(body, 3);
+	if (!str_has_prefix(str_trim(body), STR("{")))
+		return false;
+	return body.ptr[0] != '\n' || is_text(str_head(body, LOOK_AHEAD_BYTES));
+}
+
+/* The transcoded body is what the message borrows from; it is charged to the budget of the one that
+ * came. */
+static struct blob *adopt_body(const struct blob *from, struct buf *bytes, struct err *err)
+{
+	struct blob *b;
+	size_t len;
+	char *heap;
+
+	if (from->budget && !budget_take(from->budget, bytes->len)) {
+		err_set(err, ERR_BUSY, "no room now for %zu bytes of a JSON body", bytes->len);
+		return NULL;
+	}
+	heap = buf_take(bytes, &len);
+	b = blob_adopt(heap, len);
+	b->budget = from->budget;
+	b->charged_bytes = from->budget ? len : 0;
+	return b;
+}
+
+bool otlp_json_decode(struct blob *body, const struct otlp_decode_options *options,
+		      struct profiles **out, struct otlp_decode_report *report, struct err *err)
+{
+	uint32_t depth_limit = json_depth_limit(options->nesting_limit);
+	struct otlp_decode_options as_protobuf = *options;
+	struct json_transcoded json;
+	struct blob *protobuf;
+	enum wire_version version = options->version;
+	bool ok;
+
+	if (version == WIRE_AUTO)
+		ok = json_transcode_by_keys(blob_view(body), depth_limit, &json, &version, err);
+	else
+		ok = json_transcode(blob_view(body), version, depth_limit, &json, err);
+	protobuf = ok ? adopt_body(body, &json.protobuf, err) : NULL;
+	buf_release(&json.protobuf);
+	if (!protobuf)
+		return false;
+	as_protobuf.version = version;
+	ok = otlp_decode(protobuf, &as_protobuf, out, report, NULL, err);
+	blob_unref(protobuf);
+	if (!ok)
+		return false;
+	(*out)->unknown_field_count += json.unknown_keys;
+	report->unknown_field_count += json.unknown_keys;
+	report->version = version;
+	report->version_forced = options->version != WIRE_AUTO;
+	report->version_ambiguous = false;
+	snprintf(report->evidence, sizeof(report->evidence), "JSON with the keys of %s%s%s",
+		 wire_version_name(version), json.unknown_keys ? ", first unknown one: " : "",
+		 json.first_unknown);
+	return true;
+}

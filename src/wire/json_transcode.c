@@ -1,0 +1,381 @@
+#include "wire/json_transcode.h"
+
+#include "base/cleanup.h"
+#include "wire/json_reader.h"
+#include "wire/pb_reader.h"
+#include "wire/schema.h"
+
+enum { LOOKUPS_OF_UNKNOWN_KEYS_MOST = 256, VARINT_BYTES_MOST = 10 };
+
+struct transcoder {
+	struct json_reader j;
+	struct json_transcoded *t;
+	struct buf *out;
+	struct buf bytes;      /* scratch: decoded base64 or hex */
+	unsigned length_bytes; /* of every length prefix: enough for the whole body, so that nothing
+				  moves */
+	uint32_t lookups;
+};
+
+/* ---- protobuf, forwards ---- */
+
+static void put_varint(struct buf *out, uint64_t v)
+{
+	char *p = buf_reserve(out, VARINT_BYTES_MOST);
+	size_t n = 0;
+
+	if (!p)
+		return;
+	for (; v >= 0x80; v >>= 7)
+		p[n++] = (char)(v | 0x80);
+	p[n++] = (char)v;
+	buf_advance(out, n);
+}
+
+/* A length that is filled in later, padded to a fixed width: a varint may be longer than it need
+ * be. */
+static size_t open_length(struct transcoder *t, uint32_t number)
+{
+	put_varint(t->out, PB_TAG(number, PB_LEN));
+	if (buf_reserve(t->out, t->length_bytes))
+		buf_advance(t->out, t->length_bytes);
+	return t->out->len;
+}
+
+static void close_length(struct transcoder *t, size_t mark)
+{
+	size_t len = t->out->len - mark;
+	char *p = t->out->ptr + mark - t->length_bytes;
+
+	for (unsigned i = 0; i + 1 < t->length_bytes; i++, len >>= 7)
+		p[i] = (char)(len | 0x80);
+	p[t->length_bytes - 1] = (char)(len & 0x7f);
+}
+
+/* The protobuf of a JSON text is far from four times as long: "{}," is a tag and a length. */
+static unsigned length_width(size_t body_len)
+{
+	unsigned bytes = 1;
+
+	for (uint64_t most = 127; most < (uint64_t)body_len * 4; most = most << 7 | 127)
+		bytes++;
+	return bytes;
+}
+
+static void put_bytes(struct transcoder *t, uint32_t number, struct str s)
+{
+	put_varint(t->out, PB_TAG(number, PB_LEN));
+	put_varint(t->out, s.len);
+	buf_str(t->out, s);
+}
+
+/* ---- bytes and ids ---- */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool from_hex(struct str s, struct buf *out)
+{
+	buf_reset(out);
+	if (s.len % 2)
+		return false;
+	for (size_t i = 0; i < s.len; i += 2) {
+		int high = hex_digit(s.ptr[i]), low = hex_digit(s.ptr[i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		buf_char(out, (char)(high << 4 | low));
+	}
+	return true;
+}
+
+static int base64_digit(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	if (c == '+' || c == '-')
+		return 62;
+	return c == '/' || c == '_' ? 63 : -1;
+}
+
+/* Both alphabets, with or without padding: as protojson reads it. */
+static bool from_base64(struct str s, struct buf *out)
+{
+	uint32_t bits = 0, have = 0;
+
+	buf_reset(out);
+	while (s.len && s.ptr[s.len - 1] == '=')
+		s.len--;
+	if (s.len % 4 == 1)
+		return false;
+	for (size_t i = 0; i < s.len; i++) {
+		int digit = base64_digit(s.ptr[i]);
+
+		if (digit < 0)
+			return false;
+		bits = bits << 6 | (uint32_t)digit;
+		have += 6;
+		if (have >= 8) {
+			have -= 8;
+			buf_char(out, (char)(bits >> have));
+		}
+	}
+	return true;
+}
+
+/*
+ * OTLP/JSON has ids in hex, protojson in base64. The right number of hex digits is hex; else what
+ * is the right number of bytes in base64; else an id of an odd length, in hex where it can be.
+ */
+static bool from_id(struct str s, size_t id_len, struct buf *out)
+{
+	if (s.len == 2 * id_len && from_hex(s, out))
+		return true;
+	if (from_base64(s, out) && out->len == id_len)
+		return true;
+	return from_hex(s, out) || from_base64(s, out);
+}
+
+static void put_encoded(struct transcoder *t, const struct schema_field *f)
+{
+	struct str s = json_string(&t->j);
+	bool ok;
+
+	if (t->j.failed)
+		return;
+	if (f->type == SCHEMA_BYTES)
+		ok = from_base64(s, &t->bytes);
+	else
+		ok = from_id(s, f->type == SCHEMA_ID16 ? 16 : 8, &t->bytes);
+	if (!ok)
+		json_fail(&t->j, ERR_INVALID, "%s is neither base64 nor hex: \"%.*s\"", f->name,
+			  STR_ARG(str_head(s, 40)));
+	else
+		put_bytes(t, f->number, buf_view(&t->bytes));
+}
+
+/* ---- numbers ---- */
+
+/* protojson writes enums by name, OTLP/JSON as integers. */
+static int64_t take_enum(struct transcoder *t, enum schema_type type)
+{
+	static const struct {
+		enum schema_type type;
+		const char *name;
+		int64_t value;
+	} names[] = {
+		{ SCHEMA_TEMPORALITY, "AGGREGATION_TEMPORALITY_UNSPECIFIED", 0 },
+		{ SCHEMA_TEMPORALITY, "AGGREGATION_TEMPORALITY_DELTA", 1 },
+		{ SCHEMA_TEMPORALITY, "AGGREGATION_TEMPORALITY_CUMULATIVE", 2 },
+		{ SCHEMA_BUILD_ID_KIND, "BUILD_ID_LINKER", 0 },
+		{ SCHEMA_BUILD_ID_KIND, "BUILD_ID_BINARY_HASH", 1 },
+	};
+	struct json_reader at_value = t->j;
+	struct str s;
+
+	if (json_peek(&t->j) != JSON_STRING)
+		return json_int_within(&t->j, INT32_MIN, INT32_MAX);
+	s = json_string(&t->j);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (names[i].type == type && str_is(s, names[i].name))
+			return names[i].value;
+	t->j.at = at_value.at;
+	return json_int_within(&t->j, INT32_MIN, INT32_MAX);
+}
+
+/* One value without its tag. */
+static void put_number(struct transcoder *t, const struct schema_field *f)
+{
+	uint64_t bits;
+	double real;
+
+	switch (f->type) {
+	case SCHEMA_INT32:
+		put_varint(t->out, (uint64_t)json_int_within(&t->j, INT32_MIN, INT32_MAX));
+		break;
+	case SCHEMA_UINT32:
+		put_varint(t->out, (uint64_t)json_int_within(&t->j, 0, UINT32_MAX));
+		break;
+	case SCHEMA_INT64:
+		put_varint(t->out, (uint64_t)json_int64(&t->j));
+		break;
+	case SCHEMA_UINT64:
+		put_varint(t->out, json_uint64(&t->j));
+		break;
+	case SCHEMA_BOOL:
+		put_varint(t->out, json_bool(&t->j));
+		break;
+	case SCHEMA_TEMPORALITY:
+	case SCHEMA_BUILD_ID_KIND:
+		put_varint(t->out, (uint64_t)take_enum(t, f->type));
+		break;
+	case SCHEMA_FIXED64:
+		bits = json_uint64(&t->j);
+		buf_append(t->out, &bits, sizeof(bits));
+		break;
+	case SCHEMA_DOUBLE:
+		real = json_double(&t->j);
+		buf_append(t->out, &real, sizeof(real));
+		break;
+	case SCHEMA_STRING:
+	case SCHEMA_BYTES:
+	case SCHEMA_ID16:
+	case SCHEMA_ID8:
+	case SCHEMA_MESSAGE:
+		break; /* not numbers */
+	}
+}
+
+/* ---- messages ---- */
+
+static void put_message(struct transcoder *t, const struct schema_message *m);
+
+static void put_value(struct transcoder *t, const struct schema_field *f)
+{
+	size_t mark;
+
+	switch (f->type) {
+	case SCHEMA_MESSAGE:
+		mark = open_length(t, f->number);
+		put_message(t, f->message);
+		close_length(t, mark);
+		break;
+	case SCHEMA_STRING:
+		put_bytes(t, f->number, json_string(&t->j));
+		break;
+	case SCHEMA_BYTES:
+	case SCHEMA_ID16:
+	case SCHEMA_ID8:
+		put_encoded(t, f);
+		break;
+	default:
+		put_varint(t->out, PB_TAG(f->number, schema_wire_type(f->type)));
+		put_number(t, f);
+	}
+}
+
+static void put_repeated(struct transcoder *t, const struct schema_field *f)
+{
+	size_t mark;
+
+	if (!json_begin_array(&t->j))
+		return;
+	if (schema_wire_type(f->type) == PB_LEN) {
+		while (json_next_element(&t->j))
+			put_value(t, f);
+		return;
+	}
+	mark = open_length(t, f->number);
+	while (json_next_element(&t->j))
+		put_number(t, f);
+	close_length(t, mark);
+}
+
+static void note_unknown(struct transcoder *t, const struct schema_message *m, struct str key)
+{
+	if (t->t->unknown_keys++ == 0)
+		snprintf(t->t->first_unknown, sizeof(t->t->first_unknown), "%.*s in %s",
+			 STR_ARG(str_head(key, 32)), m->name);
+	if (!t->t->keys_of_another_version && t->lookups++ < LOOKUPS_OF_UNKNOWN_KEYS_MOST)
+		t->t->keys_of_another_version = schema_key_exists(key);
+}
+
+static void put_message(struct transcoder *t, const struct schema_message *m)
+{
+	struct str key;
+
+	if (!json_begin_object(&t->j))
+		return;
+	while (json_next_key(&t->j, &key)) {
+		const struct schema_field *f = schema_field_by_key(m, key);
+
+		if (!f) {
+			note_unknown(t, m, key);
+			json_skip(&t->j);
+		} else if (json_peek(&t->j) == JSON_NULL) {
+			json_skip(&t->j);
+		} else if (f->repeated) {
+			put_repeated(t, f);
+		} else {
+			put_value(t, f);
+		}
+	}
+}
+
+bool json_transcode(struct str body, enum wire_version version, uint32_t depth_limit,
+		    struct json_transcoded *out, struct err *err)
+{
+	struct transcoder t = { .t = out,
+				.out = &out->protobuf,
+				.length_bytes = length_width(body.len) };
+	bool ok;
+
+	*out = (struct json_transcoded){ 0 };
+	buf_init(&out->protobuf, 0);
+	if (!buf_reserve(&out->protobuf,
+			 body.len / 4 + 64)) /* an empty message has an address, too */
+		return err_set(err, ERR_LIMIT, "no room for a JSON body of %zu bytes", body.len);
+	buf_init(&t.bytes, 0);
+	json_reader_init(&t.j, body, depth_limit);
+	if (json_peek(&t.j) == JSON_NULL)
+		json_fail(&t.j, ERR_INVALID, "expected an object, found null");
+	put_message(&t, schema_request(version));
+	ok = json_finish(&t.j, err);
+	out->other_shape = !ok && t.j.shape_fault;
+	json_reader_release(&t.j);
+	buf_release(&t.bytes);
+	return ok;
+}
+
+/*
+ * Names rather than numbers tell the versions apart in JSON: 1.9 and 1.10 have the same, 1.4
+ * and 1.5 share a schema. Most bodies are of the newest; only one with keys that another version
+ * knows, or of another shape, is read again.
+ */
+static const enum wire_version candidates[] = { WIRE_V1_10, WIRE_V1_8, WIRE_V1_7,
+						WIRE_V1_6,  WIRE_V1_5, WIRE_V1_3 };
+
+enum { NESTING_DEFAULT = 64, LEVELS_OF_ENVELOPE = 32, LEVELS_PER_ANY_VALUE = 4 };
+
+uint32_t json_depth_limit(uint32_t any_values)
+{
+	return LEVELS_OF_ENVELOPE +
+	       LEVELS_PER_ANY_VALUE * (any_values ? any_values : NESTING_DEFAULT);
+}
+
+bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_transcoded *out,
+			    enum wire_version *version, struct err *err)
+{
+	bool found = json_transcode(body, WIRE_NEWEST, depth_limit, out, err);
+
+	*version = WIRE_NEWEST;
+	if (found ? !out->keys_of_another_version : !out->other_shape)
+		return found;
+	for (size_t i = 1; i < ARRAY_LEN(candidates); i++) {
+		struct json_transcoded other;
+		struct err ignored;
+
+		if (!json_transcode(body, candidates[i], depth_limit, &other, &ignored) ||
+		    (found ? other.unknown_keys >= out->unknown_keys
+			   : other.keys_of_another_version)) {
+			buf_release(&other.protobuf);
+			continue;
+		}
+		buf_release(&out->protobuf);
+		*out = other;
+		*version = candidates[i];
+		found = true;
+		if (!out->unknown_keys)
+			break;
+	}
+	return found;
+}

@@ -1,0 +1,18 @@
+/*
+ * otlp_json.h - OTLP/JSON <-> the model (newest schema; older spellings of its keys are read too).
+ *
+ * OTLP/JSON is proto3 JSON with deviations (OTLP spec, "JSON Protobuf Encoding"): trace, span and
+ * profile ids in hex, enums as integers, 64-bit integers as decimal strings (read as string or
+ * number), unknown keys ignored (here: counted). snake_case keys, protojson's base64 ids and bytes,
+ * null as default and NaN/Infinity as strings are read as well.
+ */
+#pragma once
+#include "wire/otlp.h"
+
+/* True when the first byte that is not white space is '{'. */
+bool otlp_looks_like_json(struct str body);
+bool otlp_json_decode(struct blob *body, const struct otlp_decode_options *options,
+		      struct profiles **out, struct otlp_decode_report *report,
+		      struct err *err) MUST_CHECK;
+/* One line, no spaces, no newline at the end. */
+bool otlp_json_encode(const struct profiles *p, struct buf *out, struct err *err) MUST_CHECK;

@@ -1,0 +1,138 @@
+#!/bin/bash
+# clean-machine.sh - ./run and ./test on a bare Debian 12, from nothing. Needs root, debootstrap and about 3 GB in build/.
+#
+# Makes a minimal root file system from the mirror this machine's apt uses, puts HEAD into it as a fresh clone would be, and
+# in a chroot with its own mounts and process ids:
+#   1. ./run --build-only and ./test --quick, which install what is missing
+#   2. both again (of the tests: the unit tests) in a network namespace with nothing but loopback: no download
+#   3. ./run alone for a while: resolved stacks on stdout, and a clean end by SIGINT
+# --as-user does all that as an ordinary user with sudo. --keep leaves the file system for a look.
+set -eu
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=$PWD/build/clean-machine
+root=$work/root
+keep=false as_user=false
+for word in "$@"; do
+	case $word in
+	--keep) keep=true ;;
+	--as-user) as_user=true ;;
+	*) echo "usage: tests/clean-machine.sh [--as-user] [--keep]" >&2 && exit 2 ;;
+	esac
+done
+[ "$(id -u)" = 0 ] || { echo "clean-machine.sh: needs root (chroot and namespaces)" >&2 && exit 3; }
+command -v debootstrap > /dev/null || { echo "clean-machine.sh: needs debootstrap" >&2 && exit 3; }
+
+say() {
+	echo "clean-machine: $*" >&2
+}
+
+make_root() {
+	local mirror
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' 'Codename: bookworm' | head -n 1)
+	[ -n "$mirror" ] || { say "apt here has no source for bookworm" && exit 3; }
+	rm -rf "$root"
+	mkdir -p "$work"
+	say "debootstrap (about 60 MB)"
+	debootstrap --variant=minbase bookworm "$root" "$mirror" > "$work/debootstrap.log" 2>&1 || {
+		tail "$work/debootstrap.log" >&2
+		exit 1
+	}
+	# The way to the packages is this machine's: its apt sources, proxies, certificates and pip settings.
+	rm -f "$root/etc/apt/sources.list"
+	cp -r /etc/apt/. "$root/etc/apt/"
+	[ ! -d /usr/share/keyrings ] || cp -rn /usr/share/keyrings/. "$root/usr/share/keyrings/"
+	[ ! -f /etc/pip.conf ] || cp /etc/pip.conf "$root/etc/pip.conf"
+	mkdir -p "$root/etc/ssl/certs" "$root/usr/local/share/ca-certificates"
+	cp -r /usr/local/share/ca-certificates/. "$root/usr/local/share/ca-certificates/" 2> /dev/null || true
+	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+	if $as_user; then
+		chroot_run root apt-get -q -y update > "$work/user.log" 2>&1
+		chroot_run root apt-get -q -y install --no-install-recommends sudo >> "$work/user.log" 2>&1
+		chroot_run root useradd --create-home builder
+		echo 'builder ALL=(root) NOPASSWD: ALL' > "$root/etc/sudoers.d/builder"
+	fi
+}
+
+# chroot_run USER COMMAND...: own mounts and process ids, so that whatever is left over ends with it. NETWORK=none: loopback only.
+chroot_run() {
+	local user=$1 name words=() net=()
+	shift
+	[ "${NETWORK-}" != none ] || net=(--net)
+	for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_DEFAULT_TIMEOUT PIP_CERT; do
+		[ -z "${!name-}" ] || words+=("$name=${!name}")
+	done
+	unshare --mount --pid --fork --kill-child ${net[@]+"${net[@]}"} bash -c '
+		set -eu
+		root=$1 user=$2
+		shift 2
+		mount -t proc proc "$root/proc"
+		mount --bind /dev "$root/dev"
+		mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts" && mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"
+		[ "${NETWORK-}" != none ] || ip link set lo up
+		exec chroot --userspec="$user" "$root" "$@"' chroot_run "$root" "$user" \
+		env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LANG=C.UTF-8 ${words[@]+"${words[@]}"} "$@"
+}
+
+in_tree() {
+	chroot_run "$user" bash -c 'cd /src/flametap && exec "$@"' in_tree "$@" < /dev/null
+}
+
+step() { # NAME COMMAND...
+	local name=$1
+	shift
+	say "$name"
+	"$@" > "$work/$step_number-log" 2>&1 || {
+		tail -n 60 "$work/$step_number-log" >&2
+		say "FAILED: $name"
+		exit 1
+	}
+	tail -n 3 "$work/$step_number-log"
+	step_number=$((step_number + 1))
+}
+
+expect_program() {
+	local name
+	in_tree build/release/flametap --version || return 1
+	for name in ebpf-profiler otel-profiling-agent opentelemetry-lazybackend \
+		opentelemetry-profiles-lazybackend otelcol-ebpf-profiler; do
+		[ "$(in_tree readlink -f "build/release/$name")" = /src/flametap/build/release/flametap ] || return 1
+	done
+}
+
+expect_no_download() {
+	if grep -iE 'apt downloads|pip downloads|package lists' "$work/$((step_number - 1))-log"; then
+		say "FAILED: something was downloaded again"
+		exit 1
+	fi
+}
+
+demo() {
+	local lines
+	in_tree env FEED_SECONDS=0.3 timeout --preserve-status -s INT 20 ./run > "$work/demo.out" || return 1
+	lines=$(grep -c 'Function: .' "$work/demo.out" || true)
+	echo "$(wc -l < "$work/demo.out") lines, $lines of them with resolved frames"
+	[ "$lines" -gt 100 ]
+}
+
+step_number=1
+user=root
+make_root
+mkdir -p "$root/src/flametap"
+git archive HEAD | tar -x -C "$root/src/flametap"
+if $as_user; then
+	user=builder
+	chroot "$root" chown -R builder: /src
+fi
+
+step "./run --build-only, from nothing" in_tree ./run --build-only
+step "the program and its five other names" expect_program
+step "./test --quick, from nothing" in_tree ./test --quick
+export NETWORK=none
+step "./run --build-only, without a network" in_tree ./run --build-only
+expect_no_download
+step "./test --quick build_dev unit, without a network" in_tree ./test --quick build_dev unit
+expect_no_download
+step "./run for 20 s" demo
+unset NETWORK
+$keep || rm -rf "$root"
+say "all well"

@@ -1,0 +1,279 @@
+"""`flametap decode` against independent decodes: nothing of a body is lost or changed, in any wire version."""
+
+import gzip
+import json
+
+import pytest
+import zstandard
+
+import fixtures
+import handmade
+import otlp_json
+import program
+import schemas
+import view
+from fixtures import BODIES, NEWEST_BODIES
+from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
+
+NEWEST = schemas.schema(schemas.NEWEST)
+
+
+def source_view(body):
+    return view.view(body.version, schemas.schema(body.version).Request.FromString(body.bytes))
+
+
+def same(got, want):
+    """Equality that names the first difference; NaN and the kinds of numbers count."""
+    path = first_difference(got, want, "")
+    assert path is None, path
+
+
+def first_difference(a, b, path):
+    if type(a) is not type(b):
+        return f"{path}: {a!r} is not {b!r}"
+    if isinstance(a, dict):
+        for k in sorted(set(a) | set(b), key=str):
+            if k not in a or k not in b:
+                return f"{path}.{k}: only in the {'first' if k in a else 'second'}: {a.get(k, b.get(k))!r}"
+            found = first_difference(a[k], b[k], f"{path}.{k}")
+            if found:
+                return found
+        return None
+    if isinstance(a, (list, tuple)):
+        for i, (x, y) in enumerate(zip(a, b)):
+            found = first_difference(x, y, f"{path}[{i}]")
+            if found:
+                return found
+        return None if len(a) == len(b) else f"{path}: {len(a)} elements, not {len(b)}: {a!r:.300} / {b!r:.300}"
+    return None if a == b else f"{path}: {a!r} is not {b!r}"
+
+
+def decode(*words, **options):
+    return program.run("decode", *words, **{"check": 0} | options).stdout
+
+
+# ---- every recorded body, every encoding out ----
+
+@pytest.mark.parametrize("body", BODIES, ids=repr)
+def test_otlp_output_says_what_the_body_says(body):
+    out = decode("--format", "otlp", body.path)
+    official = profiles_service_pb2.ExportProfilesServiceRequest.FromString(out)
+    same(view.view(schemas.NEWEST, official), written_as(source_view(body), body.version, schemas.NEWEST))
+
+
+def written_as(v, source, target):
+    """What a body of one version must say when written as another: old extras have no place, and counting changed.
+
+    Up to 1.7 each sample has a value per type beside its timestamps, and senders of samples/count wrote 1 beside n timestamps, which
+    count; since 1.8 a value belongs to its timestamp or stands alone, and timestamps without values count 1 each.
+    """
+    v = bare(v)
+    source_is_old, target_is_old = source in OLD, target in OLD
+    for _, _, p, s in view.samples(v):
+        if source_is_old and not target_is_old and p["sample_type"][1] == "count" and s["values"] == [1] and len(s["timestamps"]) > 1:
+            s["values"] = []
+        if target_is_old and not source_is_old:
+            s["values"] = [sum(s["values"]) if s["values"] else len(s["timestamps"])]
+    return v
+
+
+OLD = ("1.3", "1.4", "1.5", "1.6", "1.7")
+
+
+def bare(v):
+    if isinstance(v, dict):
+        return {k: {} if k == "extra" else bare(x) for k, x in v.items()}
+    if isinstance(v, list):
+        return [bare(x) for x in v]
+    return v
+
+
+@pytest.mark.parametrize("body", NEWEST_BODIES, ids=repr)
+def test_newest_bodies_come_out_as_the_same_message(body):
+    """Not only the same meaning: the same tables and references, by the official classes."""
+    kind = profiles_service_pb2.ExportProfilesServiceRequest
+    assert _plain(kind.FromString(decode("--format", "otlp", body.path))) == _plain(kind.FromString(body.bytes))
+
+
+def _plain(request):
+    """Empty submessages that pdata writes and that say nothing: a period_type without type, the zero attribute's empty value."""
+    for r in request.resource_profiles:
+        for s in r.scope_profiles:
+            for p in s.profiles:
+                if p.period_type == type(p.period_type)():
+                    p.ClearField("period_type")
+    zero = request.dictionary.attribute_table[0]
+    if zero.value.WhichOneof("value") is None:
+        zero.ClearField("value")
+    return request
+
+
+@pytest.mark.parametrize("body", BODIES, ids=repr)
+def test_otlp_json_output_says_what_the_body_says(body):
+    out = decode("--format", "otlp-json", body.path)
+    assert out.count(b"\n") == 1
+    same(view.view(schemas.NEWEST, otlp_json.parse(out)), written_as(source_view(body), body.version, schemas.NEWEST))
+
+
+@pytest.mark.parametrize("version", schemas.VERSIONS)
+@pytest.mark.parametrize("form", ["otlp", "otlp-json"])
+def test_hand_made_bodies_lose_nothing(version, form, tmp_path):
+    """Bodies with every field of their version set, written by Google's protobuf."""
+    request = handmade.rich(version)
+    file = tmp_path / "body.pb"
+    file.write_bytes(request.SerializeToString())
+    out = decode("--format", form, *(["--input-wire-version", version] if version in ("1.4", "1.5") else []), file)
+    got = NEWEST.Request.FromString(out) if form == "otlp" else otlp_json.parse(out)
+    same(view.view(schemas.NEWEST, got), written_as(view.view(version, request), version, schemas.NEWEST))
+
+
+@pytest.mark.parametrize("version", ["1.7", "1.8", "1.9"])
+@pytest.mark.parametrize("body", BODIES, ids=repr)
+def test_older_versions_on_request(version, body):
+    """Read back by Google's protobuf with that version's table; between 1.7 and 1.8 only what the schemas changed may differ."""
+    out = decode("--format", "otlp", "--wire-version", version, body.path)
+    got = view.view(version, schemas.schema(version).Request.FromString(out))
+    same(bare(got), written_as(source_view(body), body.version, version))
+
+
+@pytest.mark.parametrize("body", [b for b in BODIES if b.version in ("1.7", "1.8", "1.9")], ids=repr)
+def test_a_version_written_again_keeps_its_extras(body):
+    """Temporality, comments, has_*, is_folded: back in the fields they came from."""
+    out = decode("--format", "otlp", "--wire-version", body.version, body.path)
+    same(view.view(body.version, schemas.schema(body.version).Request.FromString(out)), source_view(body))
+
+
+# ---- what comes in ----
+
+def test_otlp_json_of_the_collectors_library_is_read():
+    name = "v1.11.0-synthetic-offcpu-links"
+    out = decode("--format", "otlp", fixtures.OTLP / f"{name}.otlp.json")
+    same(view.view(schemas.NEWEST, NEWEST.Request.FromString(out)), source_view(fixtures.body(name)))
+
+
+@pytest.mark.parametrize("body", NEWEST_BODIES, ids=repr)
+def test_protojson_with_base64_ids_is_read(body):
+    out = decode("--format", "otlp", body.path.with_name(body.name + ".json.gz"))
+    same(view.view(schemas.NEWEST, NEWEST.Request.FromString(out)), source_view(body))
+
+
+@pytest.mark.parametrize("version", ["1.8", "1.9", "1.10"])
+def test_json_of_hand_made_bodies_is_read(version, tmp_path):
+    file = tmp_path / "body.json"
+    file.write_bytes(otlp_json.dumps(handmade.rich(version)))
+    out = decode("--format", "otlp", file)
+    same(view.view(schemas.NEWEST, NEWEST.Request.FromString(out)), bare(view.view(version, handmade.rich(version))))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress], ids=["gzip", "zstd"])
+@pytest.mark.parametrize("how", ["file", "stdin"])
+def test_compressed_input(pack, how, tmp_path):
+    body = fixtures.body("v1.9.0-oncpu-mixed-a")
+    file = tmp_path / "packed"
+    file.write_bytes(pack(body.bytes))
+    want = decode(body.path)
+    assert want
+    assert (decode(file) if how == "file" else decode("-", stdin=file.read_bytes())) == want
+
+
+def test_several_files_in_order():
+    a, b = fixtures.body("v1.8.0-oncpu-mixed-a"), fixtures.body("v1.3.1-experimental-oncpu-a")
+    assert decode(a.path, b.path) == decode(a.path) + decode(b.path)
+
+
+def test_length_prefixed_bodies_of_the_file_exporter(tmp_path):
+    bodies = [fixtures.body("v1.11.0-oncpu-start"), fixtures.body("v1.11.0-oncpu-mixed")]
+    file = tmp_path / "export.bin"
+    file.write_bytes(b"".join(len(b.bytes).to_bytes(4, "big") + b.bytes for b in bodies))
+    assert decode(file) == b"".join(decode(b.path) for b in bodies)
+
+
+def test_json_lines_of_several_bodies(tmp_path):
+    bodies = [fixtures.body("v1.11.0-synthetic-offcpu-links"), fixtures.body("v1.11.0-oncpu-start")]
+    file = tmp_path / "export.jsonl"
+    file.write_bytes(b"".join(otlp_json.dumps(NEWEST.Request.FromString(b.bytes)) + b"\n" for b in bodies))
+    assert decode(file) == b"".join(decode(b.path) for b in bodies)
+
+
+# ---- what is wrong ----
+
+def test_a_broken_file_is_named_and_the_next_one_is_read(tmp_path):
+    good = fixtures.body("v1.11.0-synthetic-offcpu-links")
+    broken = tmp_path / "broken.pb"
+    broken.write_bytes(good.bytes[:-200])
+    done = program.run("decode", broken, good.path)
+    assert done.returncode == 1
+    assert b"broken.pb" in done.stderr
+    assert done.stdout.endswith(decode(good.path))
+
+
+@pytest.mark.parametrize("body", fixtures.one_per_version(), ids=repr)
+def test_a_cut_body_shows_what_can_be_read(body, tmp_path):
+    """Cut near the end, most samples are still there; the fault is told, with its place."""
+    cut = tmp_path / "cut.pb"
+    cut.write_bytes(body.bytes[: len(body.bytes) * 9 // 10])
+    done = program.run("decode", "--layout", "full", cut)
+    assert done.returncode == 1
+    assert b"cut.pb" in done.stderr
+    assert done.stdout, "nothing of 90 % of a body was shown"
+
+
+def test_missing_file_and_directory(tmp_path):
+    done = program.run("decode", tmp_path / "nope.pb")
+    assert done.returncode == 1 and b"nope.pb" in done.stderr and b"No such file" in done.stderr
+    done = program.run("decode", tmp_path)
+    assert done.returncode == 1 and str(tmp_path).encode() in done.stderr
+
+
+def test_bad_indices_are_shown_not_dropped(tmp_path):
+    request = handmade.rich("1.10")
+    sample = request.resource_profiles[0].scope_profiles[1].profiles[0].samples[0]
+    sample.stack_index, sample.link_index = 7, -3
+    file = tmp_path / "bad.pb"
+    file.write_bytes(request.SerializeToString())
+    text = decode("--layout", "full", file).decode()
+    assert f"<bad index 7 of {len(request.dictionary.stack_table)}>" in text
+    assert f"<bad index -3 of {len(request.dictionary.link_table)}>" in text
+
+
+def test_no_file_is_a_usage_error():
+    done = program.run("decode")
+    assert done.returncode == 2 and b"--help" in done.stderr
+
+
+# ---- folded ----
+
+@pytest.mark.parametrize("body", NEWEST_BODIES, ids=repr)
+def test_folded_counts_add_up(body):
+    lines = decode("--format", "folded", body.path).decode().splitlines()
+    assert lines == sorted(set(lines)) or len(set(lines)) == len(lines), "a stack stands twice"
+    depths = [(line.rsplit(" ", 1)[0].count(";") + 1, int(line.rsplit(" ", 1)[1])) for line in lines]
+    want = 0
+    for _, _, p, sample in view.samples(source_view(body)):
+        want += sum(sample["values"]) if sample["values"] else len(sample["timestamps"])
+    assert sum(n for _, n in depths) == want
+    deepest = max(len(s["stack"]) for _, _, _, s in view.samples(source_view(body)))
+    assert max(d for d, _ in depths) >= deepest
+
+
+def test_version_is_found_for_every_body():
+    """`decode --evidence` and `check` tell which version they found and why."""
+    for body in BODIES:
+        version = "1.4" if body.version == "1.5" else body.version  # equal but for profile attributes, which the fixture lacks
+        text = program.run("decode", "--evidence", body.path).stderr.decode()
+        assert f"wire version {version}: " in text or f"wire version {version} (ambiguous): " in text, text
+        text = program.run("check", body.path).stdout.decode()
+        assert f"wire version {version} (" in text, text[-300:]
+        assert not text.endswith("()"), text
+
+
+def test_check_accepts_what_real_profilers_send():
+    for body in BODIES:
+        done = program.run("check", "--json", body.path)
+        findings = [json.loads(x) for x in done.stdout.splitlines()]
+        errors = [f for f in findings if f["severity"] == "error"]
+        assert done.returncode == (1 if errors else 0), body
+        assert all(f["path"] and f["rule"] and f["message"] for f in findings)
+        if body.version in ("1.8", "1.9", "1.10"):
+            # what is sent since the index-0 rule: times outside of the window are the emitters' known fault
+            assert {f["rule"] for f in errors} <= {"timestamp-range", "sample-timestamp-range"}, (body, errors[:3])

@@ -1,0 +1,145 @@
+"""A server as the person sees it who runs it: standard descriptors, what is logged, words, reload of what is not the graph."""
+
+import os
+import re
+import socket
+
+import pytest
+
+import certificates
+import clients
+import fixtures
+import program
+from test_config import MINIMAL
+
+SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
+
+
+def post(server, body=SMALL.bytes):
+    return clients.http_request(server.http, "POST", "/v1development/profiles", body, {"content-type": "application/x-protobuf"})
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
+def test_closed_standard_descriptors_are_not_given_to_others(backend, tmp_path, closed):
+    """Else a file or a socket gets number 1, and the text of stdout goes there."""
+    shell = ("sh", "-c", f'exec "$0" "$@" {closed}')
+    server = backend("-receiver", "stdout,filesystem", "-filesystem.format", "jsonl", "-filesystem.dir", tmp_path / "files", wrapper=shell)
+    status = post(server).status
+    links = {fd: os.readlink(f"/proc/{server.pid}/fd/{fd}") for fd in "012"}
+    assert status == (503 if ">&-" in closed else 200)
+    assert links["0"] == "/dev/null"
+    if ">&-" in closed:
+        assert links["1"] == "/dev/null"
+        server.wait_line("Exporting failed.*exporter=stdout.*Bad file descriptor")
+    assert b"New Sample" not in b"".join(f.read_bytes() for f in (tmp_path / "files").iterdir())
+
+
+def test_a_failing_local_sink_is_logged(backend):
+    """Not only its sender, also who runs the program is told."""
+    server = backend("-receiver", "stdout,nop", stdout="/dev/full")
+    for _ in range(20):
+        assert post(server).status == 503
+    line = server.wait_line("Exporting failed")
+    assert "exporter=stdout" in line and "No space left on device" in line
+    assert len([line for line in server.lines if "Exporting failed" in line]) <= 5, "one line a second at most"
+
+
+def test_wrong_choice_names_all():
+    done = program.run("backend", "-log-level", "noisy", check=2)
+    assert b"it takes debug, info, warn, error" in done.stderr
+
+
+def test_help_of_a_command():
+    assert program.run("help", "backend", check=0).stdout == program.run("backend", "--help", check=0).stdout
+    assert b'did you mean "backend"' in program.run("help", "bakend", check=2).stderr
+
+
+def test_collector_words_without_collector(tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text(MINIMAL)
+    assert program.run("validate", "--config", file, check=0).stdout == b""
+    assert program.run("print-config", "--config", file, check=0).stdout == program.run("collector", "--config", file, "--print-config").stdout
+
+
+def test_one_mistake_gives_one_error(tmp_path):
+    """A pipeline that names a component of an unknown type: the type is wrong, the name is there."""
+    file = tmp_path / "c.yaml"
+    file.write_text(MINIMAL.replace("  nop:", "  nosuch:").replace("[nop]", "[nosuch]"))
+    err = program.run("collector", "--config", file, check=1).stderr.decode()
+    assert 'unknown type: "nosuch"' in err and "not configured" not in err and err.count("c.yaml") == 1, err
+
+
+def test_link_name_shows_its_addresses(tmp_path):
+    link = tmp_path / "opentelemetry-lazybackend"
+    link.symlink_to(program.existing_path())
+    assert b"0.0.0.0:4317" in program.run("--help", name=link, check=0).stdout
+    assert b"0.0.0.0:4317" not in program.run("backend", "--help", check=0).stdout
+
+
+def test_references_to_the_environment_are_no_secrets_on_the_command_line():
+    words = ["backend", "-receiver", "otlp", "-otlp.endpoint", "h:1", "-print-config", "-otlp.headers"]
+    assert b"can be read" in program.run(*words, "a=b", check=0).stderr
+    assert program.run(*words, "a=${env:TOKEN}", check=0).stderr == b""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_own_metrics_move_on_reload(start, tmp_path):
+    file = tmp_path / "c.yaml"
+    ports = free_port(), free_port()
+
+    def configure(port):
+        reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {port}}}}}}}}}"
+        file.write_text(MINIMAL + f"  telemetry: {{metrics: {{readers: [{reader}]}}}}\n")
+
+    configure(ports[0])
+    server = start("collector", "--config", file, own_metrics=True)
+    assert clients.http_request(f"127.0.0.1:{ports[0]}", "GET", "/metrics").status == 200
+    configure(ports[1])
+    server.signal(1)
+    server.wait_line(re.escape("Configuration and certificates were read again"))
+    assert clients.http_request(f"127.0.0.1:{ports[1]}", "GET", "/metrics").status == 200
+    with pytest.raises(ConnectionError):
+        clients.http_request(f"127.0.0.1:{ports[0]}", "GET", "/metrics")
+
+
+CLIENT_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(190)
+
+
+@pytest.mark.parametrize("port", ["grpc", "http"])
+def test_tls_to_a_plain_port_ends_at_once(backend, port):
+    """A profiler without -disable-tls: it must not wait, and who runs the backend is told why nothing comes."""
+    server = backend("-receiver", "nop", "-metrics-address", "127.0.0.1:0")
+    with socket.create_connection(clients.split_address(getattr(server, port)), 5) as s:
+        s.settimeout(5)
+        s.sendall(CLIENT_HELLO)
+        assert s.recv(1) == b""
+    line = server.wait_line("Refused a connection")
+    assert "speaks TLS, this address does not" in line and "127.0.0.1:" in line
+    assert program.metric_sum(server.metrics(), "flametap_net_refused_total", reason="tls") == 1
+
+
+def test_no_tls_to_a_tls_port_is_logged(backend, tmp_path):
+    cert, key = certificates.Authority(tmp_path, "CA").issue("localhost")
+    server = backend("-receiver", "nop", "-tls-cert", cert, "-tls-key", key)
+    with socket.create_connection(clients.split_address(server.http), 5) as s:
+        s.settimeout(5)
+        s.sendall(b"POST /v1/profiles HTTP/1.1\r\n\r\n")
+        while s.recv(100):
+            pass
+    assert "http request" in server.wait_line("Refused a connection")
+
+
+@pytest.mark.parametrize("words, said", [
+    (["-max-inflight-mib", "0"], '"max_inflight_mib" is 0, must be between'),
+    (["-receiver", "otlphttp", "-otlphttp.endpoint", "h:4318"], 'endpoint is "h:4318", it must begin with http://'),
+    (["-receiver", "otlp", "-otlp.endpoint", "localhost"], 'endpoint "localhost" has no port'),
+])
+def test_bad_values_of_flags_have_no_lines(words, said):
+    """The YAML behind the flags is not the user's."""
+    err = program.run("backend", *words, check=1).stderr.decode()
+    assert said in err and not re.search(r":\d+:\d+:", err), err

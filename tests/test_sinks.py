@@ -1,0 +1,272 @@
+"""The sinks filesystem, prometheus and nop, and several at once."""
+
+import subprocess
+import collections
+import concurrent.futures
+import json
+import re
+
+import pytest
+
+import clients
+import fixtures
+import handmade
+import layouts
+import program
+import receivers
+import schemas
+import view
+from test_decode import bare, written_as
+
+MIXED = fixtures.body("v1.8.0-oncpu-mixed-a")
+SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
+ALL = [b for b in fixtures.BODIES if b.name != fixtures.BIG]
+
+
+def view_of(body):
+    return view.view(body.version, schemas.schema(body.version).Request.FromString(body.bytes))
+
+
+def send(server, *bodies):
+    with clients.channel(server.grpc) as ch:
+        for b in bodies:
+            assert clients.export(ch, b.bytes, b.version) == b""
+
+
+# ---- filesystem, format json: the layout of the 2026 program ----
+
+def sample_file(container, p, sample):
+    """What the lazy backend writes for one sample, as a dict."""
+    out = {"container_id": container, "profile_id": p["profile_id"] or "0" * 32, "sample_type": p["sample_type"][0]}
+    if sample["timestamps"]:
+        out["timestamps_unix_nano"] = sample["timestamps"]
+    if sample["attributes"]:
+        out["attributes"] = dict(sorted((k, layouts.as_string(v)) for k, v, _ in sample["attributes"]))
+    frames = []
+    for f in sample["stack"]:
+        kind = view.frame_type(f)
+        for line in f["lines"]:
+            fn = line["function"]
+            frames.append({k: v for k, v in (("type", kind), ("function", fn["name"]), ("file", fn["filename"]), ("line", line["line"]),
+                                             ("column", line["column"])) if v})
+        if not f["lines"]:
+            frames.append({"type": kind, "address": f"{f['address']:#x}", "mapping": f["mapping"]["filename"] if f["mapping"] else "<unknown>"})
+    out["frames"] = frames or None
+    return out
+
+
+def expected_files(body):
+    """<container>/<type>/<n>.json -> content."""
+    numbers, out = collections.Counter(), {}
+    for r, _, p, sample in view.samples(view_of(body)):
+        container = dict(r["attributes"]).get("container.id") or ""
+        folder = f"{container or 'unknown'}/{p['sample_type'][0]}"
+        out[f"{folder}/{numbers[folder]}.json"] = sample_file(container or "unknown", p, sample)
+        numbers[folder] += 1
+    return out
+
+
+def files_in(directory):
+    return {str(f.relative_to(directory)): f for f in directory.rglob("*") if f.is_file()}
+
+
+@pytest.mark.parametrize("body", [MIXED, SMALL, fixtures.body("v1.11.0-oncpu-mixed")], ids=repr)
+def test_json_files_of_the_2026_program(backend, tmp_path, body):
+    server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p")
+    send(server, body)
+    found, want = files_in(tmp_path / "p"), expected_files(body)
+    # the reference numbers from 1 or 0: what counts is that names are dense, ordered, and continue
+    by_folder = collections.defaultdict(list)
+    for name in found:
+        folder, file = name.rsplit("/", 1)
+        by_folder[folder].append(int(file[: -len(".json")]))
+    assert {f: len(n) for f, n in by_folder.items()} == collections.Counter(n.rsplit("/", 1)[0] for n in want)
+    for folder, numbers in by_folder.items():
+        numbers.sort()
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+        wanted = [want[f"{folder}/{i}.json"] for i in range(len(numbers))]
+        for number, w in zip(numbers, wanted):
+            text = found[f"{folder}/{number}.json"].read_text()
+            got = json.loads(text)
+            for lenient in ("container_id", "profile_id"):
+                if not got.get(lenient):
+                    w = w | {lenient: got.get(lenient)}
+            assert got == w
+            assert list(got) == [k for k in w if k in got], "keys in the reference's order"
+
+
+def test_numbering_goes_on_after_restart(tmp_path):
+    words = ("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p")
+    before = {}
+    for _ in range(2):
+        with program.backend(*words) as server:
+            send(server, SMALL)
+        now = files_in(tmp_path / "p")
+        assert all(now[n].read_bytes() == text for n, text in before.items()), "old files stay"
+        assert len(now) == len(before) + 9
+        before = {n: f.read_bytes() for n, f in now.items()}
+
+
+def test_only_one_container(backend, tmp_path):
+    container = next(dict(r["attributes"])["container.id"] for r in view_of(SMALL)["resources"] if "container.id" in dict(r["attributes"]))
+    server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.container-id", container)
+    send(server, SMALL, MIXED)
+    assert {n.split("/")[0] for n in files_in(tmp_path / "p")} == {container}
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "otlp"])
+@pytest.mark.parametrize("name", ["../../escape", "/etc/passwd", "..", ".", "", "a/b/c", "x\x00y", "\n", "a" * 5000, "%2e%2e", "\xff\xfe", "con:aux|*?", "-rf"])
+def test_names_are_made_safe(backend, tmp_path, form, name):
+    request = handmade.resource_body()
+    request.resource_profiles[0].resource.attributes[0].value.string_value = "SAFE" + name if name == "\xff\xfe" else name
+    body = request.SerializeToString().replace("SAFE\xff\xfe".encode(), b"SAFE\xff\xfe\xff\xfe")
+    inner = tmp_path / "deep" / "er" / "p"
+    server = backend("-receiver", "filesystem", "-filesystem.dir", inner, "-filesystem.format", form)
+    with clients.channel(server.grpc) as ch:
+        assert clients.export_status(ch, body)[0] == clients.OK
+    files = [f for f in tmp_path.rglob("*") if f.is_file() and "flametap-test" not in str(f)]
+    assert files and all(inner in f.parents for f in files)
+    for f in files:
+        for part in f.relative_to(inner).parts:
+            assert part not in (".", "..") and "/" not in part and len(part.encode()) <= 255 and part.isprintable()
+
+
+# ---- jsonl and otlp: append-only ----
+
+def test_jsonl_holds_one_object_a_sample(backend, tmp_path):
+    server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.format", "jsonl")
+    send(server, MIXED, SMALL)
+    lines = [x for f in sorted((tmp_path / "p").rglob("*.jsonl")) for x in f.read_text().splitlines()]
+    want = program.run("decode", "--format", "json", MIXED.path, SMALL.path).stdout.decode().splitlines()
+    assert sorted(lines) == sorted(want)
+
+
+def read_otlp(directory):
+    """Bodies from length-prefixed files, by Google's protobuf."""
+    out = []
+    for f in sorted(p for p in directory.rglob("*") if p.is_file()):
+        data = f.read_bytes()
+        while data:
+            size = int.from_bytes(data[:4], "big")
+            out.append(schemas.schema(schemas.NEWEST).Request.FromString(data[4:4 + size]))
+            data = data[4 + size:]
+    return out
+
+
+def test_otlp_files_hold_the_messages(backend, tmp_path):
+    server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.format", "otlp")
+    send(server, MIXED, SMALL, fixtures.body("v1.3.1-experimental-oncpu-a"))
+    got = [view.view(schemas.NEWEST, m) for m in read_otlp(tmp_path / "p")]
+    want = [written_as(view_of(b), b.version, schemas.NEWEST) for b in (MIXED, SMALL, fixtures.body("v1.3.1-experimental-oncpu-a"))]
+    assert sorted(map(repr, got)) == sorted(map(repr, want))
+    files = [f for f in (tmp_path / "p").rglob("*") if f.is_file()]
+    shown = program.run("decode", *sorted(files)).stdout
+    assert shown.count(b"New Sample") == sum(len(list(view.samples(w))) for w in want), "decode reads them back"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "otlp"])
+def test_files_rotate_by_size(backend, tmp_path, form):
+    server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.format", form, "-filesystem.max-mib", "1")
+    big = fixtures.body(fixtures.BIG)
+    send(server, *[big] * 30)
+    files = [f for f in (tmp_path / "p").rglob("*") if f.is_file()]
+    assert len(files) >= 3
+    assert max(f.stat().st_size for f in files) < 3 << 20
+    if form == "otlp":
+        assert len(read_otlp(tmp_path / "p")) == 30
+    else:
+        assert sum(len(f.read_bytes().splitlines()) for f in files) == 30 * 1200
+        for f in files:
+            for line in f.read_text().splitlines():
+                json.loads(line)
+
+
+# ---- prometheus ----
+
+def prometheus(server):
+    line = server.wait_line(r"(?i)prometheus.*endpoint=")
+    address = re.search(r"endpoint=\"?([^\s\"]+)", line).group(1)
+    a = clients.http_request(address, "GET", "/metrics")
+    assert a.status == 200 and a.headers["content-type"].startswith("text/plain")
+    return program.parse_metrics(a.body.decode())
+
+
+def test_prometheus_counters(backend):
+    server = backend("-receiver", "prometheus", "-prometheus.metrics", "127.0.0.1:0")
+    send(server, SMALL, SMALL)
+    v = view_of(SMALL)
+    profiles, samples, locations = collections.Counter(), collections.Counter(), collections.Counter()
+    for r in v["resources"]:
+        container = dict(r["attributes"]).get("container.id") or "unknown"
+        for s in r["scopes"]:
+            profiles[container] += len(s["profiles"])
+            for p in s["profiles"]:
+                for sample in p["samples"]:
+                    samples[container] += 1
+                    locations.update(view.frame_type(f) for f in sample["stack"])
+    m = prometheus(server)
+    for container, n in profiles.items():
+        assert program.metric_sum(m, "lazybackend_received_profiles_total", container_id=container) == 2 * n
+        assert program.metric_sum(m, "lazybackend_received_samples_total", container_id=container) == 2 * samples[container]
+    for language, n in locations.items():
+        assert program.metric_sum(m, "lazybackend_received_locations_total", language=language) == 2 * n
+
+
+def test_prometheus_cardinality_is_bounded(backend):
+    """Ten thousand container ids: the series stop growing, the sums stay right."""
+    server = backend("-receiver", "prometheus", "-prometheus.metrics", "127.0.0.1:0")
+    with clients.channel(server.grpc) as ch:
+        clients.export(ch, handmade.resource_body(resources=10_000).SerializeToString())
+    m = prometheus(server)
+    series = [k for k in m if k.startswith("lazybackend_received_profiles_total")]
+    assert len(series) <= 2000
+    assert sum(m[k] for k in series) == 10_000
+
+
+def test_label_values_are_escaped(backend):
+    request = handmade.resource_body()
+    request.resource_profiles[0].resource.attributes[0].value.string_value = 'quote " back \\ line\nend'
+    server = backend("-receiver", "prometheus", "-prometheus.metrics", "127.0.0.1:0")
+    with clients.channel(server.grpc) as ch:
+        clients.export(ch, request.SerializeToString())
+    assert any('container_id="quote \\" back \\\\ line\\nend"' in k for k in prometheus(server))
+
+
+# ---- several at once ----
+
+def test_all_sinks_at_once(backend, tmp_path):
+    with receivers.GrpcReceiver() as g, receivers.HttpReceiver() as h:
+        server = backend("-receiver", "stdout,filesystem,prometheus,nop,otlp,otlphttp", "-filesystem.dir", tmp_path / "p", "-filesystem.format",
+                         "otlp", "-prometheus.metrics", "127.0.0.1:0", "-otlp.endpoint", g.address, "-otlp.insecure", "-otlphttp.endpoint", h.url,
+                         "-spool-dir", tmp_path / "spool")
+
+        def one(body):
+            with clients.channel(server.grpc) as ch:
+                clients.export(ch, body.bytes, body.version)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(one, ALL))
+        want = sorted(repr(written_as(view_of(b), b.version, schemas.NEWEST)) for b in ALL)
+        program.wait_for(lambda: len(g.bodies) == len(h.bodies) == len(want), 60, "all at both peers")
+        for bodies in (g.bodies, h.bodies):
+            assert sorted(repr(bare(view.view("1.10", schemas.schema("1.10").Request.FromString(b)))) for b in bodies) == want
+        assert sorted(repr(bare(view.view("1.10", m))) for m in read_otlp(tmp_path / "p")) == want
+        assert server.stdout.count(b"New Sample") == sum(len(list(view.samples(view_of(b)))) for b in ALL)
+
+
+def test_otlphttp_json_encoding(backend, tmp_path):
+    import otlp_json
+    with receivers.HttpReceiver(lambda b, n: b"{}") as h:
+        server = backend("-receiver", "otlphttp", "-otlphttp.endpoint", h.url, "-otlphttp.encoding", "json", "-spool-dir", tmp_path / "spool")
+        send(server, SMALL)
+        program.wait_for(lambda: h.bodies, 20, "the body")
+    assert h.headers[0]["content-type"] == "application/json"
+    assert view.view("1.10", otlp_json.parse(h.bodies[0])) == view_of(SMALL)
+
+
+def test_a_directory_that_cannot_be_made_ends_the_start(tmp_path):
+    (tmp_path / "file").write_text("not a directory")
+    done = subprocess.run([program.path(), "backend", "-grpc-address", "127.0.0.1:0", "-http-address", "", "-receiver", "filesystem",
+                           "-filesystem.dir", tmp_path / "file" / "x"], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 1
+    assert str(tmp_path / "file") in done.stderr and "failed to start" in done.stderr
