@@ -1,0 +1,229 @@
+/*
+ * reader.h - what a store holds, for whoever asks: one interface over SQLite and ClickHouse.
+ *
+ *   store_open() -> store_begin() -> store_each_series() choose -> store_scan() add up
+ *                -> store_load_stacks() -> store_stack(), store_location(), ... -> store_end()
+ *
+ * A snapshot sees one state of the store, whatever a writer does meanwhile; it should last for one
+ * question (in SQLite it keeps the write-ahead log from being emptied). Ids (`store_id`) are those
+ * of the rows: they hold within one snapshot and never leave the store. What leaves are content
+ * hashes and numbers on the store's one line (`seq`, `asof`), which mean the same in any later
+ * snapshot.
+ *
+ * Times are Unix nanoseconds. Windows are [from, to).
+ * Memory: what the look-ups below give lives until store_end(); loads fail with ERR_LIMIT once a
+ * snapshot holds limit_bytes. What a scan's callback gets lives for that call.
+ * Threads: a store, any; a snapshot, one at a time.
+ * Source: facts of the schema in docs/store.md; OTLP profiles.proto for the fields' meanings.
+ */
+#pragma once
+#include "base/hash.h"
+#include "model/profiles.h"
+
+typedef uint64_t store_id; /* 0 = none */
+
+struct store;
+struct store_snapshot;
+
+struct store_open_options {
+	const char *location; /* path of an SQLite file, or http(s)://... of a ClickHouse server */
+	size_t limit_bytes;   /* of one snapshot's look-up memory; 0 = 64 MiB */
+};
+
+/* Read-only, beside any writer. ERR_NOT_FOUND: no such file; ERR_UNSUPPORTED: made by a newer
+ * version; ERR_INVALID: no store of ours, or damaged. */
+bool store_open(const struct store_open_options *options, struct store **out,
+		struct err *err) MUST_CHECK;
+void store_close(struct store *s); /* NULL is fine */
+
+bool store_begin(struct store *s, struct store_snapshot **out, struct err *err) MUST_CHECK;
+void store_end(struct store_snapshot *snap); /* NULL is fine */
+/* Makes long calls of this snapshot return ERR_CANCELLED soon. Any thread. */
+void store_cancel(struct store_snapshot *snap);
+
+/* ---- the whole ---- */
+
+struct store_facts {
+	uint64_t asof; /* the newest number on the store's line: samples have seq <= asof */
+	uint64_t oldest,
+		newest; /* times of samples, to one bucket's (10 min) exactness; 0, 0 = empty */
+	uint64_t requests, profiles; /* kept now */
+	uint64_t file_bytes;         /* SQLite: file and log; ClickHouse: 0 */
+};
+bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct err *err) MUST_CHECK;
+
+/* ---- series: who the samples are of ---- */
+
+/* An attribute with its unit (attribute_table entries); resources and scopes have no units. */
+struct store_attribute {
+	struct str key, unit;
+	struct any_value value;
+};
+struct store_attributes {
+	const struct store_attribute *ptr;
+	uint32_t count;
+};
+
+/*
+ * (tenant, resource, scope, profile type, period, lifted). `lifted` are process, service and
+ * container keys that the sample carried and its resource lacked (v1.3 to v1.9). They are
+ * in the sample's own attributes too. A label is looked for in the sample's attributes first, then
+ * lifted, resource, scope, profile.
+ */
+struct store_series {
+	store_id id;
+	struct hash128 hash; /* of the content: for URLs */
+	struct str tenant;   /* "" by default */
+	struct str sample_type, sample_unit, period_type, period_unit;
+	int64_t period;
+	store_id resource, scope; /* equal ids = equal content */
+	struct store_attributes resource_attributes, scope_attributes, lifted;
+	struct str resource_schema_url, scope_name, scope_version, scope_schema_url;
+	struct str service_name; /* service.name, else unknown_service[:process.executable.name] */
+};
+
+/* Series that have samples in buckets touched by the window (to is exclusive; 0, UINT64_MAX =
+ * all), by id. False of `fn` ends it early, which is no failure. */
+bool store_each_series(struct store_snapshot *snap, uint64_t from, uint64_t to,
+		       bool (*fn)(void *arg, const struct store_series *series), void *arg,
+		       struct err *err) MUST_CHECK;
+const struct store_series *store_series(struct store_snapshot *snap, store_id id,
+					struct err *err) MUST_CHECK;
+
+/* ---- samples ---- */
+
+struct store_sample {
+	store_id series;
+	uint64_t seq;    /* place on the store's line: unique, ascending in order of arrival */
+	uint64_t t0, t1; /* first and last timestamp; the profile's time when it has none */
+	store_id stack, attributes, link; /* 0 = empty */
+	uint64_t events;                  /* as sample_total(): timestamps, else 1 */
+	int64_t value;                    /* as sample_total() */
+	/* As they came: both may be empty, one longer than the other. */
+	const int64_t *values;
+	const uint64_t *timestamps;
+	uint32_t value_count, timestamp_count;
+};
+
+struct store_scan {
+	uint64_t from, to;      /* samples with t0 < to and t1 >= from */
+	const store_id *series; /* ascending; NULL = all */
+	size_t series_count;
+	uint64_t asof;  /* only seq <= asof; 0 = all */
+	uint64_t after; /* only seq > after; 0 = all */
+};
+
+/* In clustered order: (10-minute bucket, series, t0, seq). Reaches back by the longest t1 - t0 that
+ * the buckets before `from` hold. False of `fn` ends it early, which is no failure. */
+bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
+		bool (*fn)(void *arg, const struct store_sample *s), void *arg,
+		struct err *err) MUST_CHECK;
+
+/* Links by id: trace_id (16 bytes) or span_id (8 bytes), NULL = any. Gives at most `cap`, and the
+ * number there are. */
+bool store_find_links(struct store_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
+		      store_id *out, size_t cap, size_t *count, struct err *err) MUST_CHECK;
+/* The samples of some links, in clustered order; `what` limits further. */
+bool store_scan_links(struct store_snapshot *snap, const store_id *links, size_t link_count,
+		      const struct store_scan *what,
+		      bool (*fn)(void *arg, const struct store_sample *s), void *arg,
+		      struct err *err) MUST_CHECK;
+
+/* ---- profiles ---- */
+
+struct store_profile {
+	uint64_t seq; /* its samples have seq + 1 ... seq + sample_count, in order */
+	uint32_t sample_count;
+	uint64_t request_seq, arrived; /* when the request came, Unix ns */
+	uint8_t uid[16]; /* profile_id, else a hash of (request, place in it): unique */
+	bool uid_made;   /* the sender gave no profile_id */
+	uint64_t time_unix_nano, duration_nano;
+	int64_t period;
+	uint32_t dropped_attributes_count;
+	struct store_attributes attributes;
+	uint8_t source_version; /* enum wire_version */
+};
+/* The profile that a sample (or the profile itself) is of. ERR_NOT_FOUND when swept. */
+bool store_profile_of(struct store_snapshot *snap, uint64_t seq, struct store_profile *out,
+		      struct err *err) MUST_CHECK;
+/* Profiles whose [time, time + duration] touches the window, of series in [series, +count) (NULL =
+ * all), in order of arrival: for averages of gauges and for covered time. */
+bool store_each_profile(struct store_snapshot *snap, const struct store_scan *what,
+			bool (*fn)(void *arg, const struct store_profile *p), void *arg,
+			struct err *err) MUST_CHECK;
+
+/* ---- dictionaries: load many at once, then look up in memory ---- */
+
+struct store_stack {
+	struct hash128 hash;
+	const store_id *locations; /* leaf first */
+	uint32_t count;
+};
+struct store_line {
+	store_id function;
+	int64_t line, column;
+};
+struct store_location {
+	uint64_t address;
+	store_id mapping;
+	struct str frame_type;          /* profile.frame.type, "" when it says none */
+	const struct store_line *lines; /* innermost inlined function first */
+	uint32_t line_count;
+	bool overlay; /* the lines were found later (table symbol), not sent */
+	store_id attributes;
+};
+struct store_function {
+	struct str name, system_name, filename;
+	int64_t start_line;
+};
+struct store_mapping {
+	uint64_t memory_start, memory_limit, file_offset;
+	struct str filename;
+	struct str build_id; /* gnu, else go, else htlhash; "" */
+	store_id attributes;
+};
+struct store_link {
+	uint8_t trace_id[16], span_id[8];
+};
+
+/* Loads the stacks with all that they refer to; ids in any order, repeated ones and 0 are fine. */
+bool store_load_stacks(struct store_snapshot *snap, const store_id *ids, size_t count,
+		       struct err *err) MUST_CHECK;
+/* Loads attribute sets; they are loaded for locations and mappings too by store_load_stacks(). */
+bool store_load_attributes(struct store_snapshot *snap, const store_id *ids, size_t count,
+			   struct err *err) MUST_CHECK;
+bool store_load_links(struct store_snapshot *snap, const store_id *ids, size_t count,
+		      struct err *err) MUST_CHECK;
+
+/* Loaded before, else NULL (of id 0: the empty entry). */
+const struct store_stack *store_stack(const struct store_snapshot *snap, store_id id);
+const struct store_location *store_location(const struct store_snapshot *snap, store_id id);
+const struct store_function *store_function(const struct store_snapshot *snap, store_id id);
+const struct store_mapping *store_mapping(const struct store_snapshot *snap, store_id id);
+const struct store_attributes *store_attributes(const struct store_snapshot *snap, store_id id);
+const struct store_link *store_link(const struct store_snapshot *snap, store_id id);
+
+/* ---- coverage: what agents say they watched ---- */
+
+struct store_coverage {
+	struct str host;
+	uint64_t t0, t1;
+	struct str reason; /* "sampled", or why events are missing: "dropped:<why>", "cut",
+			      "unnamed" */
+	uint64_t n;
+};
+/* Rows that touch the window, by (host, t0). None for agents that do not report: "not reported",
+ * not 0. */
+bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to,
+			 bool (*fn)(void *arg, const struct store_coverage *c), void *arg,
+			 struct err *err) MUST_CHECK;
+
+/* ---- whole requests, as they came ---- */
+
+/*
+ * The request with the lowest seq > after, as a sealed message that says what was received, of
+ * profiles with seq <= asof (0 = all); *seq is its place. *out is NULL when there is none.
+ * Profiles that retention has taken are missing.
+ */
+bool store_next_request(struct store_snapshot *snap, uint64_t after, uint64_t *seq,
+			struct profiles **out, struct err *err) MUST_CHECK;
