@@ -1,0 +1,27 @@
+/*
+ * formats.h - profiles in the formats of other tools.
+ *
+ * Writers take any sealed message and append to a buffer; compression is the caller's business.
+ * Threads: no state.
+ */
+#pragma once
+#include "base/blob.h"
+#include "base/buf.h"
+#include "model/profiles.h"
+
+struct export_options {
+	struct str title;        /* SVG, speedscope, Firefox; may be empty */
+	struct str profile_type; /* of formats that show one type (folded, DOT, SVG): its
+				    sample type ("samples", "off_cpu"); empty: the first */
+	bool without_timestamps; /* pprof: one sample for all events of one, no label `timestamp` */
+	bool inverted;           /* SVG: from the leaves up */
+	uint32_t nodes_most;     /* DOT, SVG; 0 = 80 in DOT, 20,000 in SVG */
+	bool process, thread;    /* folded: process and thread names as roots */
+	bool annotate;           /* folded: _[k] kernel, _[i] inlined, _[j] made at run time */
+};
+
+/* The writers one by one; `o` may be NULL. */
+bool pprof_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+		 struct err *err) MUST_CHECK;
+bool folded_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+		  struct err *err) MUST_CHECK;

@@ -1,0 +1,537 @@
+#include "query/profiles_source.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "model/intern.h"
+
+struct memory_series {
+	uint32_t scope;   /* of p->scopes */
+	uint32_t profile; /* the first of its type there */
+};
+
+struct profiles_source {
+	struct query_source base;
+	const struct profiles *p;
+	struct memory_series *series; /* id - 1 */
+	uint32_t series_count;
+	uint32_t *series_of_profile; /* id; 0 = refused */
+	uint32_t *resource_of_scope;
+	struct range *sets; /* of attribute_refs; id - 1 */
+	uint32_t set_count;
+	uint32_t *set_of_sample;
+	struct query_attribute *scratch;
+	uint32_t scratch_count;
+	struct query_range extent;
+};
+
+static struct profiles_source *source_of(struct query_source *s)
+{
+	return CONTAINER_OF(s, struct profiles_source, base);
+}
+
+static void *must(void *p)
+{
+	assert(p);
+	return p;
+}
+
+/* ---- building the numbers ---- */
+
+struct series_key {
+	const struct profiles *p;
+	uint32_t scope;
+	const struct profile *profile;
+};
+
+static bool same_type(const struct profiles *p, struct value_type a, struct value_type b)
+{
+	return str_equal(profiles_string(p, a.type), profiles_string(p, b.type)) &&
+	       str_equal(profiles_string(p, a.unit), profiles_string(p, b.unit));
+}
+
+static bool series_same(const void *ctx, uint32_t index, const void *key)
+{
+	const struct profiles_source *m = ctx;
+	const struct series_key *k = key;
+	const struct memory_series *s = &m->series[index];
+	const struct profile *first = &m->p->profiles[s->profile];
+
+	return s->scope == k->scope && first->period == k->profile->period &&
+	       same_type(m->p, first->sample_type, k->profile->sample_type) &&
+	       same_type(m->p, first->period_type, k->profile->period_type);
+}
+
+static void number_series(struct profiles_source *m)
+{
+	struct intern_table table;
+
+	intern_init(&table);
+	m->series = must(calloc(m->p->profile_count + 1, sizeof(*m->series)));
+	m->series_of_profile = must(calloc(m->p->profile_count + 1, sizeof(uint32_t)));
+	for (uint32_t s = 0; s < m->p->scope_count; s++) {
+		struct range r = m->p->scopes[s].profiles;
+
+		for (uint32_t i = r.first; i < r.first + r.count; i++) {
+			const struct profile *profile = &m->p->profiles[i];
+			struct series_key key = { m->p, s, profile };
+			struct str type = profiles_string(m->p, profile->sample_type.type);
+			uint64_t hash = hash64(type) * 31 + s * UINT64_C(0x9e3779b97f4a7c15);
+			uint32_t found;
+
+			if (profile->refused)
+				continue;
+			found = intern_find_or_add(&table, hash, series_same, m, &key,
+						   m->series_count);
+			if (found == UINT32_MAX) {
+				found = m->series_count++;
+				m->series[found] = (struct memory_series){ s, i };
+			}
+			m->series_of_profile[i] = found + 1;
+		}
+	}
+	intern_release(&table);
+}
+
+static bool set_same(const void *ctx, uint32_t index, const void *key)
+{
+	const struct profiles_source *m = ctx;
+	const struct range *a = &m->sets[index], *b = key;
+
+	return a->count == b->count &&
+	       memcmp(m->p->attribute_refs + a->first, m->p->attribute_refs + b->first,
+		      a->count * sizeof(struct attribute_index)) == 0;
+}
+
+static uint32_t number_of_set(struct profiles_source *m, struct intern_table *table, struct range r)
+{
+	uint32_t found;
+
+	if (r.count == 0)
+		return 0;
+	found = intern_find_or_add(table,
+				   hash64(str_from(m->p->attribute_refs + r.first,
+						   r.count * sizeof(struct attribute_index))),
+				   set_same, m, &r, m->set_count);
+	if (found == UINT32_MAX) {
+		found = m->set_count++;
+		m->sets[found] = r;
+	}
+	if (r.count > m->scratch_count)
+		m->scratch_count = r.count;
+	return found + 1;
+}
+
+static void number_sets(struct profiles_source *m)
+{
+	const struct profiles *p = m->p;
+	struct intern_table table;
+
+	intern_init(&table);
+	m->sets = must(calloc((size_t)p->sample_count + 1, sizeof(*m->sets)));
+	m->set_of_sample = must(calloc(p->sample_count + 1, sizeof(uint32_t)));
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		m->set_of_sample[i] = number_of_set(m, &table, p->samples[i].attributes);
+	for (uint32_t i = 0; i < p->profile_count; i++)
+		if (p->profiles[i].attributes.count > m->scratch_count)
+			m->scratch_count = p->profiles[i].attributes.count;
+	intern_release(&table);
+}
+
+static void widen(struct query_range *extent, uint64_t from, uint64_t to)
+{
+	if (from < extent->from)
+		extent->from = from;
+	if (to > extent->to)
+		extent->to = to;
+}
+
+static void measure_extent(struct profiles_source *m)
+{
+	const struct profiles *p = m->p;
+
+	m->extent = (struct query_range){ UINT64_MAX, 0 };
+	for (uint32_t i = 0; i < p->profile_count; i++) {
+		const struct profile *profile = &p->profiles[i];
+
+		for (uint32_t k = 0; k < profile->samples.count && !profile->refused; k++) {
+			struct range t = p->samples[profile->samples.first + k].timestamps;
+
+			if (!t.count)
+				widen(&m->extent, profile->time_unix_nano, profile->time_unix_nano);
+			for (uint32_t j = t.first; j < t.first + t.count; j++)
+				widen(&m->extent, p->timestamps[j], p->timestamps[j]);
+		}
+	}
+}
+
+/* ---- the walks ---- */
+
+static void attributes_of_list(struct key_values list, struct query_attributes *out)
+{
+	struct query_attribute *a = must(calloc(list.count + 1, sizeof(*a)));
+
+	for (uint32_t i = 0; i < list.count; i++)
+		a[i] = (struct query_attribute){ .key = list.ptr[i].key,
+						 .value = &list.ptr[i].value };
+	*out = (struct query_attributes){ a, list.count };
+}
+
+static bool walk_series(struct query_source *s, struct query_range range, query_series_fn *fn,
+			void *ctx, struct err *err)
+{
+	struct profiles_source *m = source_of(s);
+	bool ok = true;
+
+	(void)range; /* a message is one window's worth: the scan looks at times */
+	for (uint32_t i = 0; i < m->series_count && ok; i++) {
+		const struct profile *profile = &m->p->profiles[m->series[i].profile];
+		const struct scope_profiles *scope = &m->p->scopes[m->series[i].scope];
+		const struct resource_profiles *resource =
+			&m->p->resources[m->resource_of_scope[m->series[i].scope]];
+		struct query_series q = {
+			.id = i + 1,
+			.sample_type = profiles_string(m->p, profile->sample_type.type),
+			.sample_unit = profiles_string(m->p, profile->sample_type.unit),
+			.period_type = profiles_string(m->p, profile->period_type.type),
+			.period_unit = profiles_string(m->p, profile->period_type.unit),
+			.period = profile->period,
+			.scope_name = scope->name,
+			.scope_version = scope->version,
+		};
+
+		attributes_of_list(resource->attributes, &q.resource);
+		attributes_of_list(scope->attributes, &q.scope);
+		ok = fn(ctx, &q, err);
+		free((void *)q.resource.ptr);
+		free((void *)q.scope.ptr);
+	}
+	return ok;
+}
+
+static bool holds(const uint64_t *ids, uint32_t count, uint64_t id)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (ids[mid] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < count && ids[low] == id;
+}
+
+static bool in_range(const struct query_row *row, struct query_range range)
+{
+	if (row->timestamp_count == 0)
+		return row->time >= range.from && row->time < range.to;
+	for (uint32_t i = 0; i < row->timestamp_count; i++)
+		if (row->timestamps[i] >= range.from && row->timestamps[i] < range.to)
+			return true;
+	return false;
+}
+
+static void fill_row(const struct profiles_source *m, uint32_t profile_index, uint32_t index,
+		     struct query_row *row)
+{
+	const struct profiles *p = m->p;
+	const struct profile *profile = &p->profiles[profile_index];
+	const struct sample *sample = &p->samples[index];
+	/* A lone value 1 beside n timestamps means n events in old versions: then none is given. */
+	struct range values = sample_values_to_write(p, profile, sample);
+
+	*row = (struct query_row){
+		.series = m->series_of_profile[profile_index],
+		.sample = index + 1,
+		.stack = sample->stack.v,
+		.attributes = m->set_of_sample[index],
+		.link = sample->link.v,
+		.time = profile->time_unix_nano,
+		.timestamps = p->timestamps + sample->timestamps.first,
+		.timestamp_count = sample->timestamps.count,
+		.values = p->values + values.first,
+		.value_count = values.count,
+	};
+}
+
+static bool scan_profile(struct profiles_source *m, uint32_t index, const struct query_scan *scan,
+			 query_row_fn *fn, void *ctx, struct err *err)
+{
+	struct range samples = m->p->profiles[index].samples;
+
+	for (uint32_t k = samples.first; k < samples.first + samples.count; k++) {
+		struct query_row row;
+
+		fill_row(m, index, k, &row);
+		if (scan->links && !holds(scan->links, scan->link_count, row.link))
+			continue;
+		if (in_range(&row, scan->range) && !fn(ctx, &row, err))
+			return false;
+	}
+	return true;
+}
+
+static bool walk_samples(struct query_source *s, const struct query_scan *scan, query_row_fn *fn,
+			 void *ctx, struct err *err)
+{
+	struct profiles_source *m = source_of(s);
+
+	for (uint32_t i = 0; i < m->p->profile_count; i++) {
+		uint32_t series = m->series_of_profile[i];
+
+		if (series && holds(scan->series, scan->series_count, series) &&
+		    !scan_profile(m, i, scan, fn, ctx, err))
+			return false;
+	}
+	return true;
+}
+
+static struct query_attributes attributes_of_range(struct profiles_source *m, struct range r)
+{
+	const struct profiles *p = m->p;
+
+	for (uint32_t k = 0; k < r.count; k++) {
+		const struct attribute *a = &p->dict.attributes[p->attribute_refs[r.first + k].v];
+
+		m->scratch[k] = (struct query_attribute){ .key = profiles_string(p, a->key),
+							  .unit = profiles_string(p, a->unit),
+							  .value = &a->value };
+	}
+	return (struct query_attributes){ m->scratch, r.count };
+}
+
+static bool walk_profiles(struct query_source *s, const struct query_scan *scan,
+			  query_profile_fn *fn, void *ctx, struct err *err)
+{
+	struct profiles_source *m = source_of(s);
+
+	for (uint32_t i = 0; i < m->p->profile_count; i++) {
+		const struct profile *profile = &m->p->profiles[i];
+		struct query_profile q = {
+			.first_sample = profile->samples.first + 1,
+			.sample_count = profile->samples.count,
+			.time = profile->time_unix_nano,
+			.duration = profile->duration_nano,
+		};
+
+		if (!m->series_of_profile[i] ||
+		    !holds(scan->series, scan->series_count, m->series_of_profile[i]))
+			continue;
+		memcpy(q.id, profile->profile_id, sizeof(q.id));
+		q.attributes = attributes_of_range(m, profile->attributes);
+		if (!fn(ctx, &q, err))
+			return false;
+	}
+	return true;
+}
+
+static bool walk_stacks(struct query_source *s, const uint64_t *ids, uint32_t count,
+			query_stack_fn *fn, void *ctx, struct err *err)
+{
+	const struct dictionary *d = &source_of(s)->p->dict;
+	uint64_t *locations = NULL;
+	uint32_t cap = 0;
+	bool ok = true;
+
+	for (uint32_t i = 0; i < count && ok; i++) {
+		struct range r = d->stacks[ids[i]].locations;
+
+		if (r.count > cap) {
+			free(locations);
+			cap = r.count;
+			locations = must(calloc(cap, sizeof(*locations)));
+		}
+		for (uint32_t k = 0; k < r.count; k++)
+			locations[k] = d->stack_locations[r.first + k].v;
+		ok = fn(ctx, ids[i], locations, r.count, err);
+	}
+	free(locations);
+	return ok;
+}
+
+static struct str build_id_of(const struct profiles *p, const struct mapping *mapping)
+{
+	static const char *const keys[] = { "process.executable.build_id.gnu",
+					    "process.executable.build_id.go",
+					    "process.executable.build_id.htlhash" };
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		const struct any_value *v =
+			profiles_attribute(p, mapping->attributes, str_cstr(keys[i]));
+
+		if (v && v->kind == ANY_STRING && v->string.len)
+			return v->string;
+	}
+	return (struct str){ 0 };
+}
+
+static void fill_line(const struct profiles *p, const struct line *line, struct query_line *out)
+{
+	const struct function *f = &p->dict.functions[line->function.v];
+
+	*out = (struct query_line){
+		.function = profiles_string(p, f->name),
+		.system_name = profiles_string(p, f->system_name),
+		.file = profiles_string(p, f->filename),
+		.line = line->line,
+		.column = line->column,
+		.start_line = f->start_line,
+	};
+}
+
+static bool walk_locations(struct query_source *s, const uint64_t *ids, uint32_t count,
+			   query_location_fn *fn, void *ctx, struct err *err)
+{
+	const struct profiles *p = source_of(s)->p;
+	struct query_line *lines = NULL;
+	uint32_t cap = 0;
+	bool ok = true;
+
+	for (uint32_t i = 0; i < count && ok; i++) {
+		const struct location *l = &p->dict.locations[ids[i]];
+		const struct mapping *mapping = &p->dict.mappings[l->mapping.v];
+		struct query_location q = {
+			.id = ids[i],
+			.address = l->address,
+			.frame_type = location_frame_type(p, l),
+			.mapping = profiles_string(p, mapping->filename),
+			.build_id = build_id_of(p, mapping),
+			.mapping_start = mapping->memory_start,
+			.mapping_limit = mapping->memory_limit,
+			.mapping_offset = mapping->file_offset,
+			.line_count = l->lines.count,
+		};
+
+		if (l->lines.count > cap) {
+			free(lines);
+			cap = l->lines.count;
+			lines = must(calloc(cap, sizeof(*lines)));
+		}
+		for (uint32_t k = 0; k < l->lines.count; k++)
+			fill_line(p, &p->dict.lines[l->lines.first + k], &lines[k]);
+		q.lines = lines;
+		ok = fn(ctx, &q, err);
+	}
+	free(lines);
+	return ok;
+}
+
+static bool walk_attributes(struct query_source *s, const uint64_t *ids, uint32_t count,
+			    query_attributes_fn *fn, void *ctx, struct err *err)
+{
+	struct profiles_source *m = source_of(s);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct range r = ids[i] ? m->sets[ids[i] - 1] : (struct range){ 0 };
+
+		if (!fn(ctx, ids[i], attributes_of_range(m, r), err))
+			return false;
+	}
+	return true;
+}
+
+static void fill_link(const struct profiles *p, uint64_t id, struct query_link *out)
+{
+	out->id = id;
+	memcpy(out->trace_id, p->dict.links[id].trace_id, sizeof(out->trace_id));
+	memcpy(out->span_id, p->dict.links[id].span_id, sizeof(out->span_id));
+}
+
+static bool walk_links(struct query_source *s, const uint64_t *ids, uint32_t count,
+		       query_link_fn *fn, void *ctx, struct err *err)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct query_link link;
+
+		fill_link(source_of(s)->p, ids[i], &link);
+		if (!fn(ctx, &link, err))
+			return false;
+	}
+	return true;
+}
+
+static bool find_links(struct query_source *s, const uint8_t *trace_id, const uint8_t *span_id,
+		       query_link_fn *fn, void *ctx, struct err *err)
+{
+	const struct profiles *p = source_of(s)->p;
+
+	for (uint32_t i = 1; i < p->dict.link_count; i++) {
+		const struct link *l = &p->dict.links[i];
+		struct query_link link;
+
+		if ((trace_id && memcmp(trace_id, l->trace_id, sizeof(l->trace_id)) != 0) ||
+		    (span_id && memcmp(span_id, l->span_id, sizeof(l->span_id)) != 0))
+			continue;
+		fill_link(p, i, &link);
+		if (!fn(ctx, &link, err))
+			return false;
+	}
+	return true;
+}
+
+static bool tell_asof(struct query_source *s, uint64_t *out, struct err *err)
+{
+	(void)err;
+	*out = source_of(s)->p->profile_count; /* a message does not change */
+	return true;
+}
+
+static bool tell_extent(struct query_source *s, struct query_range *out, struct err *err)
+{
+	const struct profiles_source *m = source_of(s);
+
+	if (m->extent.from > m->extent.to)
+		return err_set(err, ERR_NOT_FOUND, "there are no samples");
+	*out = (struct query_range){ m->extent.from,
+				     m->extent.to + (m->extent.to < UINT64_MAX ? 1 : 0) };
+	return true;
+}
+
+static void free_source(struct query_source *s)
+{
+	struct profiles_source *m = source_of(s);
+
+	free(m->series);
+	free(m->series_of_profile);
+	free(m->resource_of_scope);
+	free(m->sets);
+	free(m->set_of_sample);
+	free(m->scratch);
+	free(m);
+}
+
+static const struct query_source_ops ops = {
+	.series = walk_series,
+	.scan = walk_samples,
+	.profiles = walk_profiles,
+	.stacks = walk_stacks,
+	.locations = walk_locations,
+	.attributes = walk_attributes,
+	.links = walk_links,
+	.find_links = find_links,
+	.asof = tell_asof,
+	.extent = tell_extent,
+	.free = free_source,
+};
+
+struct query_source *profiles_source_new(const struct profiles *p)
+{
+	struct profiles_source *m = must(calloc(1, sizeof(*m)));
+
+	m->base.ops = &ops;
+	m->p = p;
+	m->resource_of_scope = must(calloc(p->scope_count + 1, sizeof(uint32_t)));
+	for (uint32_t r = 0; r < p->resource_count; r++)
+		for (uint32_t k = 0; k < p->resources[r].scopes.count; k++)
+			m->resource_of_scope[p->resources[r].scopes.first + k] = r;
+	number_series(m);
+	number_sets(m);
+	m->scratch = must(calloc(m->scratch_count + 1, sizeof(*m->scratch)));
+	measure_extent(m);
+	return &m->base;
+}

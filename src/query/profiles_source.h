@@ -1,0 +1,12 @@
+/*
+ * profiles_source.h - one sealed message as a source of samples: files, uploads, what `record`
+ * took.
+ *
+ * Numbers are the message's indices (a sample's is its place in the flat array plus 1). Refused
+ * profiles are left out. Memory: the message stays the caller's and must outlive the source.
+ */
+#pragma once
+#include "model/profiles.h"
+#include "query/source.h"
+
+struct query_source *profiles_source_new(const struct profiles *p);

@@ -1,0 +1,24 @@
+/*
+ * regex.h - a regular expression from a person or a URL, matched in bounded time.
+ *
+ * PCRE2 (the syntax of RE2 and more of it) with limits on backtracking, depth and memory: a match
+ * that would pass them ends with ERR_LIMIT, and so the query. Patterns are UTF-8; bad UTF-8 in the
+ * subject matches as no character. Memory: own heap. Threads: a regex is used by one at a time.
+ */
+#pragma once
+#include <stdbool.h>
+#include "base/err.h"
+#include "base/str.h"
+
+enum { REGEX_PATTERN_MOST = 4096 };
+
+struct regex;
+
+enum regex_mode {
+	REGEX_WHOLE,  /* the pattern must match all of the subject: Prometheus' =~ */
+	REGEX_WITHIN, /* somewhere */
+};
+
+struct regex *regex_new(struct str pattern, enum regex_mode mode, struct err *err) MUST_CHECK;
+void regex_free(struct regex *r); /* NULL is fine */
+bool regex_match(struct regex *r, struct str subject, bool *matches, struct err *err) MUST_CHECK;

@@ -1,0 +1,153 @@
+/*
+ * source.h - what the query engine asks of whatever holds samples: a message in memory
+ * (profiles_source.h), the SQLite store, ClickHouse.
+ *
+ * Everything is named by 64-bit numbers of the source's own, good while the source is open; equal
+ * content may have several numbers (the engine merges by content). 0 is "none" for attribute sets
+ * and links. The engine scans first, summing by number, and only then asks what the distinct
+ * numbers mean, in ascending order and many at a time.
+ *
+ * Memory: what a callback is given holds until it returns. A callback that returns false ends the
+ * walk, which then fails with the callback's err. Threads: a source is used by one at a time.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/err.h"
+#include "base/str.h"
+
+struct any_value;
+
+/* Nanoseconds since 1970, [from, to). */
+struct query_range {
+	uint64_t from, to;
+};
+#define QUERY_ALWAYS ((struct query_range){ 0, UINT64_MAX })
+
+/* One attribute: of a resource, a scope, a profile or a sample. */
+struct query_attribute {
+	struct str key, unit;
+	const struct any_value *value;
+};
+
+struct query_attributes {
+	const struct query_attribute *ptr;
+	uint32_t count;
+};
+
+/*
+ * Samples of one resource, scope and profile type. `lifted` are keys of the process, the service or
+ * the container that samples carried and the resource lacked.
+ */
+struct query_series {
+	uint64_t id;
+	struct str sample_type, sample_unit, period_type, period_unit;
+	int64_t period;
+	struct str scope_name, scope_version;
+	struct query_attributes lifted, resource, scope;
+};
+
+/*
+ * One OTLP sample. Its events are its timestamps, each with its own value; without timestamps it is
+ * one event at `time`, the profile's. `values` has one a timestamp, or is empty (each counts 1), or
+ * (as old and odd senders have it) differs in number: then the sum belongs to the first event.
+ */
+struct query_row {
+	uint64_t series, sample; /* sample: a number in the order of arrival */
+	uint64_t stack, attributes, link;
+	uint64_t time;
+	const uint64_t *timestamps; /* in the order they came */
+	const int64_t *values;
+	uint32_t timestamp_count, value_count;
+};
+
+/* A Profile message: the one that samples [first_sample, first_sample + sample_count) are of. */
+struct query_profile {
+	uint64_t first_sample;
+	uint32_t sample_count;
+	uint64_t time, duration; /* ns */
+	uint8_t id[16];
+	struct query_attributes attributes;
+};
+
+/* Which rows a scan gives: those that may have an event in `range`; the engine looks again. */
+struct query_scan {
+	struct query_range range;
+	const uint64_t *series; /* ascending */
+	uint32_t series_count;
+	const uint64_t *links; /* ascending; only samples with one of them. NULL: all samples */
+	uint32_t link_count;
+	uint64_t asof; /* nothing that came later; UINT64_MAX: all */
+};
+
+struct query_line {
+	struct str function, system_name, file;
+	int64_t line, column, start_line;
+};
+
+struct query_location {
+	uint64_t id, address;
+	struct str frame_type; /* "native", "kernel", ...; "" = not said */
+	struct str mapping, build_id;
+	uint64_t mapping_start, mapping_limit, mapping_offset;
+	const struct query_line *lines; /* innermost inlined function first */
+	uint32_t line_count;
+};
+
+struct query_link {
+	uint64_t id;
+	uint8_t trace_id[16], span_id[8];
+};
+
+typedef bool query_series_fn(void *ctx, const struct query_series *series, struct err *err);
+typedef bool query_row_fn(void *ctx, const struct query_row *row, struct err *err);
+typedef bool query_profile_fn(void *ctx, const struct query_profile *profile, struct err *err);
+/* Locations are numbers too, leaf first. */
+typedef bool query_stack_fn(void *ctx, uint64_t id, const uint64_t *locations, uint32_t count,
+			    struct err *err);
+typedef bool query_location_fn(void *ctx, const struct query_location *location, struct err *err);
+typedef bool query_attributes_fn(void *ctx, uint64_t id, struct query_attributes attributes,
+				 struct err *err);
+typedef bool query_link_fn(void *ctx, const struct query_link *link, struct err *err);
+
+struct query_source;
+
+struct query_source_ops {
+	/* Series that may have samples in the range. */
+	bool (*series)(struct query_source *s, struct query_range range, query_series_fn *fn,
+		       void *ctx, struct err *err);
+	/* Rows in an order of the source's. */
+	bool (*scan)(struct query_source *s, const struct query_scan *scan, query_row_fn *fn,
+		     void *ctx, struct err *err);
+	/* Profiles that hold samples of such a scan, and maybe more, by first_sample ascending. */
+	bool (*profiles)(struct query_source *s, const struct query_scan *scan,
+			 query_profile_fn *fn, void *ctx, struct err *err);
+	/* What numbers mean; `ids` ascending, without doubles; every one is called back once. */
+	bool (*stacks)(struct query_source *s, const uint64_t *ids, uint32_t count,
+		       query_stack_fn *fn, void *ctx, struct err *err);
+	bool (*locations)(struct query_source *s, const uint64_t *ids, uint32_t count,
+			  query_location_fn *fn, void *ctx, struct err *err);
+	bool (*attributes)(struct query_source *s, const uint64_t *ids, uint32_t count,
+			   query_attributes_fn *fn, void *ctx, struct err *err);
+	bool (*links)(struct query_source *s, const uint64_t *ids, uint32_t count,
+		      query_link_fn *fn, void *ctx, struct err *err);
+	/* Links of a trace (span_id NULL: any) or of a span (trace_id NULL: any). */
+	bool (*find_links)(struct query_source *s, const uint8_t *trace_id, const uint8_t *span_id,
+			   query_link_fn *fn, void *ctx, struct err *err);
+	/* The newest state: what a scan's `asof` takes. */
+	bool (*asof)(struct query_source *s, uint64_t *out, struct err *err);
+	/* First and last moment of any sample; false and err->kind ERR_NOT_FOUND when empty. */
+	bool (*extent)(struct query_source *s, struct query_range *out, struct err *err);
+	void (*free)(struct query_source *s);
+};
+
+/* The first member of every source. */
+struct query_source {
+	const struct query_source_ops *ops;
+};
+
+static inline void query_source_free(struct query_source *s)
+{
+	if (s)
+		s->ops->free(s);
+}
