@@ -1,0 +1,26 @@
+/*
+ * deliveries.h - reports on their way through the pipeline: offered again while it says "not now".
+ *
+ * Bounded in number: past it the oldest that waits is given up and counted. Threads: any; the
+ * completions come on the pipeline's.
+ */
+#pragma once
+#include "pipeline/component.h"
+#include "pipeline/telemetry.h"
+
+enum { DELIVERIES_MOST = 16 };
+
+struct deliveries;
+
+struct deliveries *deliveries_new(struct consumer *next, struct metrics *metrics, const char *id);
+/* Takes over the batch. */
+void deliveries_offer(struct deliveries *d, struct batch *batch);
+/* Offers again what is due; the monotonic time when something is next, UINT64_MAX for nothing. */
+uint64_t deliveries_run(struct deliveries *d, uint64_t now_ns);
+/* Samples given up since the last call. */
+uint64_t deliveries_take_lost(struct deliveries *d);
+/* Offers what waits a last time, and waits until all is answered or the deadline has passed; what
+ * then waits is given up. */
+void deliveries_finish(struct deliveries *d, uint64_t deadline_ns);
+/* When answers are still due the last of them frees it. NULL is fine. */
+void deliveries_free(struct deliveries *d);

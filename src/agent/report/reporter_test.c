@@ -1,0 +1,347 @@
+#include "agent/report/traces_for_tests.h"
+
+#include <pthread.h>
+
+#include "agent/report/deliveries.h"
+#include "agent/report/reporter.h"
+#include "base/clock.h"
+#include "model/builder.h"
+
+/* A pipeline's end: keeps each batch's sample count and answers as it is told. */
+struct sink {
+	struct consumer consumer;
+	pthread_mutex_t lock;
+	pthread_cond_t came;
+	struct outcome answers[8]; /* of the first ones; then OK */
+	uint32_t count;
+	uint64_t samples[64];
+	struct batch *batches[64];
+	bool hold; /* answers wait for release_held() */
+	struct completion *held[64];
+};
+
+static void sink_consume(struct consumer *self, struct batch *batch, struct completion *done)
+{
+	struct sink *s = (struct sink *)self;
+	struct outcome o = outcome_ok();
+	bool hold;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->count == ARRAY_LEN(s->samples)) { /* more than any test looks at */
+		pthread_mutex_unlock(&s->lock);
+		batch_unref(batch);
+		completion_done(done, &o);
+		return;
+	}
+	if (s->count < ARRAY_LEN(s->answers))
+		o = s->answers[s->count];
+	s->samples[s->count] = batch_sample_count(batch);
+	s->batches[s->count] = batch;
+	s->held[s->count] = done;
+	s->count++;
+	hold = s->hold;
+	pthread_cond_broadcast(&s->came);
+	pthread_mutex_unlock(&s->lock);
+	if (!hold)
+		completion_done(done, &o);
+}
+
+static void sink_init(struct sink *s)
+{
+	*s = (struct sink){ .consumer.consume = sink_consume,
+			    .lock = PTHREAD_MUTEX_INITIALIZER,
+			    .came = PTHREAD_COND_INITIALIZER };
+}
+
+static void sink_release(struct sink *s)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		batch_unref(s->batches[i]);
+}
+
+static void sink_wait(struct sink *s, uint32_t count)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60;
+	pthread_mutex_lock(&s->lock);
+	while (s->count < count)
+		if (pthread_cond_timedwait(&s->came, &s->lock, &until))
+			fail_msg("%u batches came, not %u", s->count, count);
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct setup {
+	struct sink sink;
+	struct metrics *metrics;
+	struct test_namer namer;
+	struct reporter_options o;
+	struct process_info *process;
+	struct executable *executable;
+	uint64_t lost_before;
+	struct report_totals totals;
+};
+
+static uint32_t losses(void *ctx, struct report_count *out, uint32_t most)
+{
+	struct setup *s = ctx;
+
+	assert_true(most > 0);
+	out[0] = (struct report_count){ "ring_full", s->lost_before };
+	return 1;
+}
+
+static void reported(void *ctx, const struct report_totals *totals)
+{
+	((struct setup *)ctx)->totals = *totals;
+}
+
+static void setup_init(struct setup *s)
+{
+	*s = (struct setup){ 0 };
+	sink_init(&s->sink);
+	test_namer_init(&s->namer);
+	s->metrics = metrics_new();
+	s->process = test_process(100, "/usr/bin/prog", "prog");
+	s->executable = test_executable("prog");
+	s->o = (struct reporter_options){
+		.report = { .samples_per_second = 20, .native_symbols = true },
+		.interval_ns = 3600 * SECOND_NS, /* only what a test asks for */
+		.naming_budget_ns = 77,
+		.namer = &s->namer.namer,
+		.losses = losses,
+		.reported = reported,
+		.ctx = s,
+		.id = "profiling",
+		.next = &s->sink.consumer,
+		.metrics = s->metrics,
+	};
+}
+
+static void setup_release(struct setup *s)
+{
+	sink_release(&s->sink);
+	process_info_unref(s->process);
+	executable_unref(s->executable);
+	metrics_free(s->metrics);
+}
+
+static void add(struct setup *s, struct reporter *r, uint32_t count)
+{
+	struct trace_frame frame = { .kind = FRAME_NATIVE,
+				     .executable = s->executable,
+				     .address = 0x1200 };
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct trace t = test_trace(s->process, clock_realtime_ns(), &frame, 1);
+
+		t.tid = i; /* each a sample of its own */
+		reporter_sink(r).trace(reporter_sink(r).ctx, &t);
+	}
+}
+
+static int64_t account(const struct batch *b, const char *key)
+{
+	const struct profiles *p = b->profiles;
+	const struct any_value *v =
+		profiles_attribute(p, p->profiles[p->profile_count - 1].attributes, str_cstr(key));
+
+	return v ? v->integer : -1;
+}
+
+static uint64_t in_a_minute(void)
+{
+	return clock_monotonic_ns() + 60 * SECOND_NS;
+}
+
+static void test_flush_and_stop(void **state)
+{
+	struct setup s;
+	struct reporter *r;
+
+	(void)state;
+	setup_init(&s);
+	r = reporter_new(&s.o);
+	add(&s, r, 3);
+	reporter_flush(r);
+	sink_wait(&s.sink, 1);
+	add(&s, r, 2);
+	reporter_stop(r, in_a_minute());
+	assert_int_equal(s.sink.count, 2);
+	assert_int_equal(s.sink.samples[0], 3);
+	assert_int_equal(s.sink.samples[1], 2);
+	assert_string_equal(s.sink.batches[0]->transport, "agent");
+	assert_int_equal(s.totals.samples, 2);
+	assert_int_equal(s.namer.begun, 2);
+	assert_int_equal(s.namer.budget_ns, 77);
+	reporter_free(r);
+	setup_release(&s);
+}
+
+static void test_interval(void **state)
+{
+	struct setup s;
+	struct reporter *r;
+
+	(void)state;
+	setup_init(&s);
+	s.o.interval_ns = MILLI_NS;
+	s.o.jitter = 0.2;
+	r = reporter_new(&s.o);
+	sink_wait(&s.sink, 3); /* also when nothing was sampled */
+	pthread_mutex_lock(&s.sink.lock);
+	assert_true(account(s.sink.batches[1], "flametap.window_ns") >= 800000);
+	pthread_mutex_unlock(&s.sink.lock);
+	s.o.interval_ns = 3600 * SECOND_NS;
+	reporter_stop(r, in_a_minute());
+	reporter_free(r);
+	setup_release(&s);
+}
+
+static void test_idle_is_not_sent(void **state)
+{
+	(void)state;
+	for (int send = 0; send < 2; send++) {
+		struct process_info *idle = test_process(0, "", "swapper");
+		struct trace_frame frame = { .kind = FRAME_KERNEL, .address = 0xffff1000 };
+		struct trace t = test_trace(idle, clock_realtime_ns(), &frame, 1);
+		struct setup s;
+		struct reporter *r;
+
+		setup_init(&s);
+		s.o.send_idle_frames = send;
+		r = reporter_new(&s.o);
+		reporter_add(r, &t);
+		reporter_stop(r, in_a_minute());
+		assert_int_equal(s.sink.samples[0], send);
+		reporter_free(r);
+		process_info_unref(idle);
+		setup_release(&s);
+	}
+}
+
+/* Losses are told as what was lost since the report before. */
+static void test_losses(void **state)
+{
+	struct setup s;
+	struct reporter *r;
+
+	(void)state;
+	setup_init(&s);
+	s.lost_before = 5;
+	r = reporter_new(&s.o);
+	reporter_flush(r);
+	sink_wait(&s.sink, 1);
+	s.lost_before = 7;
+	reporter_stop(r, in_a_minute());
+	assert_int_equal(account(s.sink.batches[0], "flametap.dropped.ring_full"), 5);
+	assert_int_equal(account(s.sink.batches[1], "flametap.dropped.ring_full"), 2);
+	reporter_free(r);
+	setup_release(&s);
+}
+
+/* A full window is sent at once; what does not fit meanwhile is counted, none is lost in silence.
+ */
+static void test_full_window(void **state)
+{
+	struct setup s;
+	struct reporter *r;
+	uint64_t arrived = 0, dropped = 0;
+
+	(void)state;
+	setup_init(&s);
+	s.o.window_bytes = 64 << 10;
+	r = reporter_new(&s.o);
+	add(&s, r, 5000);
+	sink_wait(&s.sink, 1); /* nobody asked for it */
+	reporter_stop(r, in_a_minute());
+	for (uint32_t i = 0; i < s.sink.count; i++) {
+		int64_t lost = account(s.sink.batches[i], "flametap.dropped.report_full");
+
+		arrived += s.sink.samples[i];
+		dropped += lost > 0 ? (uint64_t)lost : 0;
+	}
+	assert_true(dropped > 0);
+	assert_int_equal(arrived + dropped, 5000);
+	reporter_free(r);
+	setup_release(&s);
+}
+
+/* "Not now" is offered again, the same message; "never" is counted in the next report. */
+static void test_answers(void **state)
+{
+	struct setup s;
+	struct reporter *r;
+	struct err err = { ERR_BUSY, "no room" };
+
+	(void)state;
+	setup_init(&s);
+	s.sink.answers[0] = outcome_of(&err);
+	assert_int_equal(s.sink.answers[0].kind, OUTCOME_RETRY);
+	s.sink.answers[2] = (struct outcome){ .kind = OUTCOME_PERMANENT };
+	r = reporter_new(&s.o);
+	add(&s, r, 4);
+	reporter_flush(r);
+	sink_wait(&s.sink, 2);
+	assert_ptr_equal(s.sink.batches[0], s.sink.batches[1]);
+	add(&s, r, 6);
+	reporter_flush(r);
+	sink_wait(&s.sink, 3);
+	reporter_stop(r, in_a_minute());
+	assert_int_equal(account(s.sink.batches[3], "flametap.dropped.not_delivered"), 6);
+	reporter_free(r);
+	setup_release(&s);
+}
+
+/* Of a pipeline that takes nothing the newest reports are kept, the older ones are counted. */
+static void test_deliveries_are_bounded(void **state)
+{
+	struct setup s;
+	struct deliveries *d;
+	struct err err;
+
+	(void)state;
+	setup_init(&s);
+	s.sink.hold = true;
+	d = deliveries_new(&s.sink.consumer, s.metrics, "profiling");
+	for (int i = 0; i < DELIVERIES_MOST + 3; i++) {
+		struct builder *message = builder_new(&(struct builder_options){ 0 });
+		struct batch *b = batch_new(builder_finish(message, &err), NULL, NULL, &err);
+
+		assert_non_null(b);
+		deliveries_offer(d, b);
+	}
+	assert_int_equal(s.sink.count, DELIVERIES_MOST);
+	err = (struct err){ ERR_BUSY, "no room" };
+	for (uint32_t i = 0; i < s.sink.count; i++) {
+		struct outcome o = outcome_of(&err);
+
+		completion_done(s.sink.held[i], &o);
+	}
+	assert_true(deliveries_run(d, 0) != UINT64_MAX); /* all wait */
+	deliveries_finish(d, clock_monotonic_ns()); /* offered a last time, not answered in time */
+	assert_int_equal(s.sink.count, 2 * DELIVERIES_MOST);
+	deliveries_free(d);
+	for (uint32_t i = DELIVERIES_MOST; i < s.sink.count; i++) {
+		struct outcome o = outcome_ok();
+
+		completion_done(s.sink.held[i], &o); /* the last one frees */
+	}
+	setup_release(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_flush_and_stop),
+		cmocka_unit_test(test_interval),
+		cmocka_unit_test(test_idle_is_not_sent),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_full_window),
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_deliveries_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
