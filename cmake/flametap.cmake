@@ -83,3 +83,26 @@ function(flametap_check_includes)
     COMMENT "Checking the direction of includes")
   add_custom_target(check_includes ALL DEPENDS ${stamp})
 endfunction()
+
+# flametap_bpf(name TARGET target): compiles bpf/<name>.bpf.c for the kernel and makes <name>.skel.h (struct <name>_bpf,
+# the object embedded), which `target` can include. CO-RE: needs nothing of the machine that builds.
+function(flametap_bpf name)
+  cmake_parse_arguments(B "" "TARGET" "" ${ARGN})
+  find_program(FLAMETAP_BPF_CLANG NAMES clang-14 clang REQUIRED)
+  find_program(FLAMETAP_BPFTOOL NAMES bpftool PATHS /usr/sbin /sbin REQUIRED)
+  set(source ${CMAKE_SOURCE_DIR}/bpf/${name}.bpf.c)
+  set(folder ${CMAKE_BINARY_DIR}/bpf)
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
+  file(MAKE_DIRECTORY ${folder})
+  # linux/types.h wants asm/types.h, which lies in the folder of the machine that builds, and is the same on all.
+  add_custom_command(OUTPUT ${folder}/${name}.skel.h DEPENDS ${source} ${headers}
+    COMMAND ${FLAMETAP_BPF_CLANG} -target bpf -O2 -g -Wall -Wextra -Werror -I${CMAKE_SOURCE_DIR}/bpf
+      -isystem /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE} -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.
+      -c ${source} -o ${folder}/${name}.bpf.o
+    COMMAND ${FLAMETAP_BPFTOOL} gen skeleton ${folder}/${name}.bpf.o name ${name}_bpf > ${folder}/${name}.skel.h.new
+    COMMAND ${CMAKE_COMMAND} -E rename ${folder}/${name}.skel.h.new ${folder}/${name}.skel.h
+    COMMENT "BPF ${name}" VERBATIM)
+  add_custom_target(bpf_${name} DEPENDS ${folder}/${name}.skel.h)
+  add_dependencies(${B_TARGET} bpf_${name})
+  target_include_directories(${B_TARGET} SYSTEM PRIVATE ${folder})
+endfunction()

@@ -1,0 +1,80 @@
+/*
+ * kernel.h - the few kernel types our programs read, and nothing else.
+ *
+ * Structs carry only the fields we use; preserve_access_index makes clang record a relocation for
+ * each access, and libbpf puts in the running kernel's offset (CO-RE). Nothing here depends on the
+ * machine that builds. Types of the user API come from linux/bpf.h and linux/types.h.
+ */
+#pragma once
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s8 s8;
+typedef __s16 s16;
+typedef __s32 s32;
+typedef __s64 s64;
+
+/* bpf_helpers.h names them, but only BTF_KIND_PTR to them matters. */
+struct task_struct;
+
+#define KERNEL_STRUCT __attribute__((preserve_access_index))
+
+struct mm_struct {
+	unsigned long start_stack; /* of the main thread: above it lie only arguments and environment */
+} KERNEL_STRUCT;
+
+struct kernfs_node {
+	u64 id;
+} KERNEL_STRUCT;
+
+struct cgroup {
+	struct kernfs_node *kn;
+} KERNEL_STRUCT;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+} KERNEL_STRUCT;
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[1]; /* longer in truth: indexed by enum cgroup_subsys_id */
+	struct cgroup *dfl_cgrp;               /* of the unified hierarchy */
+} KERNEL_STRUCT;
+
+struct thread_struct {
+	unsigned long fsbase;
+} KERNEL_STRUCT;
+
+struct task_struct {
+	unsigned int flags; /* PF_* */
+	int pid, tgid;
+	struct mm_struct *mm; /* NULL: a kernel thread */
+	u64 self_exec_id;     /* how often this process and those it was forked from called exec() */
+	u64 start_boottime;
+	struct task_struct *group_leader;
+	struct css_set *cgroups;
+	struct thread_struct thread;
+} KERNEL_STRUCT;
+
+/* x86-64: the registers of an interrupted task. User ABI (asm/ptrace.h), which clang's bpf target
+ * would read as that of i386. */
+struct pt_regs {
+	u64 r15, r14, r13, r12, rbp, rbx;
+	u64 r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	u64 orig_rax; /* the number of a system call; ~0 on interrupts and exceptions */
+	u64 rip, cs, eflags, rsp, ss;
+};
+#define USER_CS_COMPAT 0x23 /* a 32-bit process */
+
+/* What a perf_event program gets (linux/bpf_perf_event.h). */
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	u64 sample_period;
+	u64 addr;
+};
+
+#define PF_KTHREAD 0x00200000

@@ -1,0 +1,198 @@
+/*
+ * records.h - what our BPF programs and user space say to each other: the maps' values, the records
+ * in the ring, and why stacks end. Compiles in both worlds; all sizes are checked.
+ *
+ * Who writes what: user space (the worker) writes processes, mappings, executables, pages, rows,
+ * rules and control; BPF writes counters, records, and the `used` clocks of executables.
+ */
+#pragma once
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+enum {
+	UNWIND_FRAMES_MAX = 1024,
+	UNWIND_KERNEL_FRAMES_MAX = 127, /* kernel.perf_event_max_stack's default */
+	UNWIND_FRAME_WORDS_MAX = 3,     /* interpreters: header, two words */
+	/* A frame is pushed while at least UNWIND_FRAME_WORDS_MAX words are free. */
+	UNWIND_WORDS_MAX = UNWIND_KERNEL_FRAMES_MAX + 2 * UNWIND_FRAMES_MAX + 512,
+	UNWIND_CAPTURE_MAX = 32768, /* bytes of stack that a sample may carry */
+	UNWIND_GROUP_BLOCKS = 4,    /* row blocks of 256 KiB per inner map: inserting one waits for RCU */
+	UNWIND_GROUPS_MAX = 128,
+};
+
+/*
+ * Why a stack ends. The values are on the wire of our own metrics and in FRAME_END markers: append
+ * only. UNWIND_END_BOTTOM is the good end, everything else cuts a stack.
+ */
+#define UNWIND_ENDS(X)                                                                       \
+	X(BOTTOM, "bottom", "the outermost frame was reached")                               \
+	X(KERNEL_ONLY, "kernel_only", "a kernel thread: it has no user stack")               \
+	X(DEPTH, "depth", "more frames than 1,024")                                          \
+	X(NO_MAPPING, "no_mapping", "an address in no executable mapping")                   \
+	X(NO_TABLE, "no_table", "unwind rows of this code are not built yet, or refused")    \
+	X(NO_RULE, "no_rule", "no unwind information, and the frame pointer is implausible") \
+	X(UNREADABLE, "unreadable", "stack memory that is not present")                      \
+	X(BAD_CFA, "bad_cfa", "the frame would lie below the one it called")                 \
+	X(LEAF_REGISTER, "leaf_register", "a caller's frame needs a register that is lost")  \
+	X(BAD_RULE, "bad_rule", "an unwind rule that makes no sense")                        \
+	X(ZERO_PC, "zero_pc", "a return address of zero")                                    \
+	X(COMPAT, "compat", "a 32-bit process")                                              \
+	X(STALE, "stale", "the process called exec() since its mappings were read")          \
+	X(UNKNOWN_PROCESS, "unknown_process", "a process of which nothing was known yet")    \
+	X(CAPTURE, "capture", "the stack went on behind the bytes that were copied")         \
+	X(RUNTIME, "runtime", "a language runtime's frames could not be read")
+
+enum unwind_end {
+#define X(name, text, help) UNWIND_END_##name,
+	UNWIND_ENDS(X)
+#undef X
+		UNWIND_END_COUNT
+};
+
+/* Steps of the walk. What is not native belongs to a runtime. */
+enum unwind_step_kind {
+	UNWIND_STEP_NATIVE,
+	UNWIND_STEP_CPYTHON,
+	UNWIND_STEP_HOTSPOT,
+	UNWIND_STEP_V8,
+	UNWIND_STEP_COUNT,
+};
+
+/* ---- maps --------------------------------------------------------------------------------- */
+
+enum process_verdict {
+	PROCESS_UNKNOWN, /* as one that is not in the map */
+	PROCESS_SAMPLE,
+	PROCESS_DROP, /* filtered: nothing of it leaves the kernel */
+};
+
+/* processes: pid -> this. */
+struct unwind_process {
+	__u32 first_mapping, mapping_count; /* in mappings, sorted by start */
+	__u32 image;   /* which image of which process: unique for an hour or more */
+	__u32 exec_id; /* low half of task_struct.self_exec_id; valid if exec_id_known */
+	__u8 verdict;  /* enum process_verdict */
+	__u8 exec_id_known;
+	__u16 padding;
+	__u32 runtime; /* index of per-process runtime data, 0 = none */
+};
+_Static_assert(sizeof(struct unwind_process) == 24, "unwind_process is 24 bytes");
+
+/* One executable mapping. load_bias is ~0 until the file was looked at. */
+struct unwind_mapping {
+	__u64 start, end; /* [start, end) */
+	__u64 load_bias;  /* elf_vaddr = pc - load_bias */
+	__u32 executable; /* index in executables; 0: anonymous code, walked by frame pointers */
+	__u32 step;       /* enum unwind_step_kind: whose code it is */
+};
+_Static_assert(sizeof(struct unwind_mapping) == 32, "unwind_mapping is 32 bytes");
+#define UNWIND_BIAS_UNKNOWN (~(__u64)0)
+
+/* executables: id -> this. Zero: not looked at yet. */
+struct unwind_executable {
+	__u32 page_base;       /* its first page in pages */
+	__u32 page_count;      /* 0: no table at all: frame pointers, if EXECUTABLE_LOADED */
+	__u64 first_page;      /* elf_vaddr >> UNWIND_PAGE_SHIFT of page_base */
+	__u64 interpreter[2];  /* elf_vaddr [from, to) of a runtime's main loop, 0 = none */
+	__u64 interpreter2[2]; /* its cold part */
+	__u32 interpreter_step;
+	__u32 flags; /* EXECUTABLE_* */
+	__u32 used;  /* BPF: when last walked through, in units of 2^30 ns; user space evicts by it */
+	__u32 padding;
+};
+_Static_assert(sizeof(struct unwind_executable) == 64, "unwind_executable is 64 bytes");
+#define EXECUTABLE_LOADED 1u
+
+/* counters: one per CPU, in an mmap-able array. */
+struct sample_counters {
+	__u64 fired;         /* the program ran */
+	__u64 idle;          /* the idle task: skipped */
+	__u64 filtered;      /* a process that the filter excludes */
+	__u64 sampled;       /* a record was sent */
+	__u64 dropped_ring;  /* the ring was full */
+	__u64 dropped_ns;    /* a process outside our pid namespace */
+	__u64 captured;      /* stacks copied for user space */
+	__u64 capture_limit; /* not copied: rate limit */
+	__u64 capture_ring;  /* not copied: the ring was full */
+	__u64 frames;        /* user frames pushed */
+	__u64 time_ns;       /* spent in the program, as it sees itself */
+	__u64 ended[UNWIND_END_COUNT];
+	__u64 padding[32 - 11 - UNWIND_END_COUNT];
+};
+_Static_assert(sizeof(struct sample_counters) == 256, "sample_counters is 256 bytes");
+
+/* ---- the walk ----------------------------------------------------------------------------- */
+
+enum { UNWIND_LEAF_REGS = 14 }; /* UNWIND_REG_COUNT - UNWIND_REG_LEAF */
+
+/* Where a walk stands: enough to go on elsewhere. */
+struct unwind_cursor {
+	__u64 pc, sp, fp;
+	__u64 tp;                     /* thread pointer (fs_base) */
+	__u64 leaf[UNWIND_LEAF_REGS]; /* by enum unwind_reg - UNWIND_REG_LEAF */
+	__u32 frame_count;
+	__u8 return_address; /* pc is one */
+	__u8 leaf_known;     /* leaf[] is valid: nothing was popped since a full register set */
+	__u8 pushed;         /* the frame of pc is already in the words */
+	__u8 step;           /* enum unwind_step_kind */
+};
+_Static_assert(sizeof(struct unwind_cursor) == 152, "unwind_cursor is 152 bytes");
+
+/*
+ * A frame is a header word and its payload:
+ *   header  bits 0..7 enum frame_tag, 8..15 FRAME_FLAG_*, 16..23 payload words, 32..63 executable
+ *   then    1 word: elf_vaddr, or pc where the executable is 0 or its bias unknown
+ *           2 words for interpreters
+ */
+enum frame_tag {
+	FRAME_TAG_PC,     /* pc; the mapping was not known */
+	FRAME_TAG_NATIVE, /* elf_vaddr in executable */
+	FRAME_TAG_CPYTHON,
+	FRAME_TAG_HOTSPOT,
+	FRAME_TAG_V8,
+	FRAME_TAG_COUNT,
+};
+#define FRAME_FLAG_RETURN_ADDRESS 1u
+#define FRAME_HEADER(tag, flags, words, executable) \
+	((__u64)(tag) | (__u64)(flags) << 8 | (__u64)(words) << 16 | (__u64)(executable) << 32)
+
+/* ---- records in the ring -------------------------------------------------------------------- */
+
+enum record_kind { RECORD_SAMPLE = 1, RECORD_STACK };
+
+#define SAMPLE_USER_MODE (1u << 0) /* interrupted in user mode */
+#define SAMPLE_UNKNOWN   (1u << 1) /* the process was not in the map */
+#define SAMPLE_STACK     (1u << 2) /* the RECORD_STACK before it on this CPU belongs to it */
+#define SAMPLE_KTHREAD   (1u << 3)
+#define SAMPLE_IDLE      (1u << 4)
+
+/* A sample: this header, kernel_count pcs, then word_count words of user frames. */
+struct sample_record {
+	__u16 kind;  /* RECORD_SAMPLE */
+	__u16 flags; /* SAMPLE_* */
+	__u32 cpu;
+	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u32 pid, tid;
+	__u64 start_boottime_ns; /* of the process: tells reused pids apart */
+	__u32 image;             /* of the mappings that were used; 0 with SAMPLE_UNKNOWN */
+	__u32 exec_id;
+	__u16 kernel_count; /* words */
+	__u16 word_count;   /* words of user frames */
+	__u16 frame_count;
+	__u16 end; /* enum unwind_end */
+	char comm[16];
+};
+_Static_assert(sizeof(struct sample_record) == 64, "sample_record is 64 bytes");
+
+/* Where the walk of the sample that follows stopped, and the stack from cursor.sp upwards. */
+struct stack_record {
+	__u16 kind; /* RECORD_STACK */
+	__u16 padding;
+	__u32 cpu;
+	__u32 bytes; /* of stack that could be read */
+	__u32 padding2;
+	struct unwind_cursor cursor;
+	__u8 stack[];
+};
+_Static_assert(sizeof(struct stack_record) == 168, "stack_record is 168 bytes");

@@ -1,0 +1,424 @@
+/*
+ * sample.bpf.c - on-CPU samples: a cpu-clock perf event per CPU runs sample_on_cpu(), which takes the
+ * kernel stack, walks the user stack (unwind.h) and sends one record.
+ *
+ * Filters come first. The record is made in a per-CPU scratch value, since a program has 512 bytes of
+ * stack; only the part that is used goes into the ring. Where the walk meets code whose tables or
+ * mappings user space has not written yet, it copies registers and stack for user space to go on
+ * with (rate-limited), so that nothing is lost when a process is new.
+ */
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include "records.h"
+#include "unwind_rows.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before loading (sample/loader.c). */
+const volatile bool send_idle;
+const volatile bool only_listed;
+const volatile u32 ring_wake_bytes = 1 << 19;
+const volatile u32 captures_per_second = 100;
+const volatile u32 capture_bytes = UNWIND_CAPTURE_MAX;
+const volatile u64 pidns_dev, pidns_ino; /* 0: the root namespace */
+const volatile u32 steps_enabled;        /* bit n: enum unwind_step_kind n */
+
+/* CPU -> records for user space. Size: -ring; the default holds 2 s of 1,000 Hz at 30 frames. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+/* pid -> its mappings and the filter's verdict. Written by the worker; 32 k processes at once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct unwind_process);
+	__uint(max_entries, 32768);
+} processes SEC(".maps");
+
+/* Runs of mappings, sorted by address; processes says which run. Written through mmap; 32 k
+ * executable mappings are a thousand processes of a desktop: 1 MiB. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct unwind_mapping);
+	__uint(max_entries, 32768);
+} mappings SEC(".maps");
+
+/* Executable id -> where its pages are. Written through mmap; BPF writes `used`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct unwind_executable);
+	__uint(max_entries, 4096);
+} executables SEC(".maps");
+
+/* Page directories of executables, each contiguous. Written through mmap; 64 Ki pages are 4 GiB of
+ * code: 512 KiB. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct unwind_page);
+	__uint(max_entries, 65536);
+} pages SEC(".maps");
+
+/* The machine's distinct unwind rules. Written through mmap; row.rule has 16 bits, a desktop has
+ * 5 k. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct unwind_rule);
+	__uint(max_entries, 16384);
+} rules SEC(".maps");
+
+/* Groups of row blocks: the outer map grows on demand up to -unwind-memory. */
+struct row_group {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, UNWIND_BLOCK_ROWS * sizeof(struct unwind_row));
+	__uint(max_entries, UNWIND_GROUP_BLOCKS);
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, UNWIND_GROUPS_MAX);
+	__type(key, u32);
+	__array(values, struct row_group);
+} row_groups SEC(".maps");
+
+/* CPU -> what was counted there. Read through mmap. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sample_counters);
+	__uint(max_entries, 1); /* CPUs: set before loading */
+} counters SEC(".maps");
+
+static __always_inline bool env_read(struct unwind_cursor *c, void *to, u32 bytes, u64 address)
+{
+	(void)c;
+	return bpf_probe_read_user(to, bytes, (const void *)address) == 0;
+}
+
+static __always_inline const struct unwind_mapping *env_mapping(struct unwind_cursor *c, u32 i)
+{
+	(void)c;
+	return bpf_map_lookup_elem(&mappings, &i);
+}
+
+static __always_inline struct unwind_executable *env_executable(struct unwind_cursor *c, u32 i)
+{
+	(void)c;
+	return bpf_map_lookup_elem(&executables, &i);
+}
+
+static __always_inline const struct unwind_page *env_page(struct unwind_cursor *c, u32 i)
+{
+	(void)c;
+	return bpf_map_lookup_elem(&pages, &i);
+}
+
+static __always_inline const struct unwind_row *env_block(struct unwind_cursor *c, u32 block)
+{
+	u32 group = block / UNWIND_GROUP_BLOCKS, inside = block % UNWIND_GROUP_BLOCKS;
+	void *inner = bpf_map_lookup_elem(&row_groups, &group);
+
+	(void)c;
+	return inner ? bpf_map_lookup_elem(inner, &inside) : NULL;
+}
+
+static __always_inline const struct unwind_rule *env_rule(struct unwind_cursor *c, u32 i)
+{
+	(void)c;
+	return bpf_map_lookup_elem(&rules, &i);
+}
+
+#define UNWIND_INLINE static __always_inline
+#include "unwind.h"
+
+/* The one scratch of this program: perf events of one CPU do not interrupt each other. */
+struct scratch {
+	u64 capture_window; /* second of the token bucket */
+	u64 captures_left;
+	struct unwind_walk walk;
+};
+_Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU value is at most 32 KiB");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, u32);
+	__type(value, struct scratch);
+	__uint(max_entries, 1);
+} scratches SEC(".maps");
+
+static __always_inline struct scratch *scratch_get(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&scratches, &zero);
+}
+
+/* A step is a function of its own: the verifier looks at it once per call, with its own stack. */
+static __noinline int step_native(void)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_native(&s->walk) : UNWIND_STOPPED;
+}
+
+/* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
+ * work. */
+static int walk_step(u32 index, void *none)
+{
+	(void)index;
+	(void)none;
+	return step_native() == UNWIND_AGAIN ? 0 : 1;
+}
+
+/* From a register set to the cursor; a macro, since ctx may only be read field by field. */
+#define TAKE_REGISTERS(c, r)                                        \
+	do {                                                        \
+		(c)->pc = (r)->rip;                                 \
+		(c)->sp = (r)->rsp;                                 \
+		(c)->fp = (r)->rbp;                                 \
+		(c)->leaf[UNWIND_REG_RAX - UNWIND_REG_LEAF] = (r)->rax; \
+		(c)->leaf[UNWIND_REG_RCX - UNWIND_REG_LEAF] = (r)->rcx; \
+		(c)->leaf[UNWIND_REG_RDX - UNWIND_REG_LEAF] = (r)->rdx; \
+		(c)->leaf[UNWIND_REG_RBX - UNWIND_REG_LEAF] = (r)->rbx; \
+		(c)->leaf[UNWIND_REG_RSI - UNWIND_REG_LEAF] = (r)->rsi; \
+		(c)->leaf[UNWIND_REG_RDI - UNWIND_REG_LEAF] = (r)->rdi; \
+		(c)->leaf[UNWIND_REG_R8 - UNWIND_REG_LEAF] = (r)->r8;   \
+		(c)->leaf[UNWIND_REG_R9 - UNWIND_REG_LEAF] = (r)->r9;   \
+		(c)->leaf[UNWIND_REG_R10 - UNWIND_REG_LEAF] = (r)->r10; \
+		(c)->leaf[UNWIND_REG_R11 - UNWIND_REG_LEAF] = (r)->r11; \
+		(c)->leaf[UNWIND_REG_R12 - UNWIND_REG_LEAF] = (r)->r12; \
+		(c)->leaf[UNWIND_REG_R13 - UNWIND_REG_LEAF] = (r)->r13; \
+		(c)->leaf[UNWIND_REG_R14 - UNWIND_REG_LEAF] = (r)->r14; \
+		(c)->leaf[UNWIND_REG_R15 - UNWIND_REG_LEAF] = (r)->r15; \
+	} while (0)
+
+/* The user registers at the moment of the sample. False: the process is not ours to walk, and
+ * walk.end says why. */
+static __always_inline bool cursor_init(struct unwind_walk *w, struct bpf_perf_event_data *ctx,
+					struct task_struct *task)
+{
+	struct unwind_cursor *c = &w->cursor;
+	struct pt_regs r;
+	u64 cs;
+
+	c->frame_count = 0;
+	c->return_address = 0;
+	c->pushed = 0;
+	c->step = UNWIND_STEP_NATIVE;
+	c->leaf_known = 1;
+	c->tp = task->thread.fsbase;
+	if (ctx->regs.cs & 3) {
+		w->record.flags |= SAMPLE_USER_MODE;
+		cs = ctx->regs.cs;
+		TAKE_REGISTERS(c, &ctx->regs);
+	} else {
+		if (bpf_probe_read_kernel(&r, sizeof(r), (void *)bpf_task_pt_regs(task))) {
+			w->end = UNWIND_END_UNREADABLE;
+			return false;
+		}
+		cs = r.cs;
+		TAKE_REGISTERS(c, &r);
+		/* Behind a syscall instruction: the function may end there. */
+		c->return_address = r.orig_rax != ~(u64)0;
+	}
+	if (cs == USER_CS_COMPAT) {
+		w->end = UNWIND_END_COMPAT;
+		return false;
+	}
+	if (!(cs & 3)) { /* no user mode below: a kernel thread that exec()s, or one just forked */
+		w->end = UNWIND_END_KERNEL_ONLY;
+		return false;
+	}
+	return true;
+}
+
+/* Ends that user space may be able to go on from, once it has tables or mappings. */
+static __always_inline bool worth_capturing(u32 end)
+{
+	return end == UNWIND_END_NO_TABLE || end == UNWIND_END_NO_MAPPING ||
+	       end == UNWIND_END_UNKNOWN_PROCESS || end == UNWIND_END_STALE;
+}
+
+/* Copies what the walk needs to go on in user space: the cursor and the stack above it. */
+static __always_inline bool capture(struct scratch *s, struct sample_counters *count, u64 now,
+				    u32 cpu)
+{
+	struct stack_record *r;
+	u64 second = now >> 30, sp = s->walk.cursor.sp;
+	u32 bytes = capture_bytes;
+
+	if (s->capture_window != second) {
+		s->capture_window = second;
+		s->captures_left = captures_per_second;
+	}
+	if (!s->captures_left) {
+		count->capture_limit++;
+		return false;
+	}
+	r = bpf_ringbuf_reserve(&ring, sizeof(*r) + UNWIND_CAPTURE_MAX, 0);
+	if (!r) {
+		count->capture_ring++;
+		return false;
+	}
+	s->captures_left--;
+	/* Reads fail as a whole: halve until the rest of the stack is smaller. */
+	for (int i = 0; i < 10; i++) {
+		if (bytes > UNWIND_CAPTURE_MAX)
+			bytes = UNWIND_CAPTURE_MAX;
+		if (bpf_probe_read_user(r->stack, bytes, (void *)sp) == 0)
+			break;
+		bytes >>= 1;
+	}
+	r->kind = RECORD_STACK;
+	r->cpu = cpu;
+	r->bytes = bytes;
+	r->cursor = s->walk.cursor;
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	count->captured++;
+	return true;
+}
+
+static __always_inline void send(struct scratch *s, struct sample_counters *count)
+{
+	struct sample_record *r = &s->walk.record;
+	u32 words = s->walk.word_count;
+	u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (words > UNWIND_WORDS_MAX)
+		words = UNWIND_WORDS_MAX;
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + words * 8, flags)) {
+		count->dropped_ring++;
+		return;
+	}
+	count->sampled++;
+}
+
+/* Walks the user stack of the current task into the scratch; what stopped it is in walk.end. */
+static __always_inline void walk_user(struct unwind_walk *w, const struct unwind_process *p)
+{
+	if (!p) {
+		w->end = UNWIND_END_UNKNOWN_PROCESS;
+		w->record.flags |= SAMPLE_UNKNOWN;
+		return;
+	}
+	w->record.image = p->image;
+	if (p->exec_id_known && p->exec_id != w->record.exec_id) {
+		w->end = UNWIND_END_STALE;
+		return;
+	}
+	w->first_mapping = p->first_mapping;
+	w->mapping_count = p->mapping_count;
+	w->end = UNWIND_END_DEPTH; /* what is true when the loop ends by itself */
+	bpf_loop(UNWIND_FRAMES_MAX + 1, walk_step, NULL, 0);
+}
+
+static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scratch *s,
+				   struct sample_counters *count, struct task_struct *task,
+				   const struct unwind_process *p, u32 pid, u32 tid, u64 now)
+{
+	struct unwind_walk *w = &s->walk;
+	struct sample_record *r = &w->record;
+	long n;
+
+	r->kind = RECORD_SAMPLE;
+	r->flags = 0;
+	r->cpu = bpf_get_smp_processor_id();
+	r->time_ns = now;
+	r->pid = pid;
+	r->tid = tid;
+	r->start_boottime_ns = task->group_leader->start_boottime;
+	r->image = 0;
+	r->exec_id = (u32)task->self_exec_id;
+	r->kernel_count = 0;
+	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	w->word_count = 0;
+	w->now = now >> 30;
+	w->mapping.start = w->mapping.end = 0;
+	w->cursor.frame_count = 0;
+	if (!(ctx->regs.cs & 3)) {
+		n = bpf_get_stack(ctx, w->words, UNWIND_KERNEL_FRAMES_MAX * 8, 0);
+		if (n > 0)
+			w->word_count = r->kernel_count = (u32)n >> 3;
+	}
+	if (!tid) {
+		r->flags = SAMPLE_IDLE;
+		w->end = UNWIND_END_KERNEL_ONLY;
+	} else if (task->flags & PF_KTHREAD || !task->mm) {
+		r->flags = SAMPLE_KTHREAD;
+		w->end = UNWIND_END_KERNEL_ONLY;
+	} else if (cursor_init(w, ctx, task)) {
+		walk_user(w, p);
+	}
+	if (worth_capturing(w->end) && capture(s, count, now, r->cpu))
+		r->flags |= SAMPLE_STACK;
+	r->word_count = w->word_count - r->kernel_count;
+	r->frame_count = w->cursor.frame_count;
+	r->end = w->end;
+	count->frames += r->frame_count;
+	if (w->end < UNWIND_END_COUNT)
+		count->ended[w->end]++;
+	send(s, count);
+}
+
+/* pid and tid as user space knows them; false: not in our pid namespace. */
+static __always_inline bool task_ids(u32 *pid, u32 *tid)
+{
+	struct bpf_pidns_info ns;
+	u64 both;
+
+	if (pidns_ino) {
+		if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)))
+			return false;
+		*pid = ns.tgid;
+		*tid = ns.pid;
+		return true;
+	}
+	both = bpf_get_current_pid_tgid();
+	*pid = both >> 32;
+	*tid = (u32)both;
+	return true;
+}
+
+SEC("perf_event")
+int sample_on_cpu(struct bpf_perf_event_data *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id(), pid, tid;
+	struct sample_counters *count = bpf_map_lookup_elem(&counters, &cpu);
+	struct scratch *s = scratch_get();
+	const struct unwind_process *p;
+	u64 now = bpf_ktime_get_ns();
+
+	if (!s || !count)
+		return 0;
+	count->fired++;
+	if (!(u32)bpf_get_current_pid_tgid() && !send_idle) {
+		count->idle++;
+		return 0;
+	}
+	if (!task_ids(&pid, &tid)) {
+		count->dropped_ns++;
+		return 0;
+	}
+	p = bpf_map_lookup_elem(&processes, &pid);
+	if (p ? p->verdict == PROCESS_DROP : only_listed) {
+		count->filtered++;
+		return 0;
+	}
+	sample(ctx, s, count, bpf_get_current_task_btf(), p, pid, tid, now);
+	count->time_ns += bpf_ktime_get_ns() - now;
+	return 0;
+}

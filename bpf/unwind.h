@@ -1,0 +1,360 @@
+/*
+ * unwind.h - the unwinder: one frame per step, compiled twice.
+ *
+ * In a BPF program the steps run under one bpf_loop; in user space (unwind/twin.c) under a for loop,
+ * over a stopped process, a recorded one, or the copied stack of a sample. Whoever includes this
+ * file gives it, before:
+ *
+ *   bool env_read(struct unwind_cursor *c, void *to, __u32 bytes, __u64 address)   target's memory
+ *   const struct unwind_mapping *env_mapping(c, __u32 index)      NULL: out of range
+ *   struct unwind_executable *env_executable(c, __u32 id)   NULL: out of range
+ *   const struct unwind_page *env_page(c, __u32 index)            NULL: out of range
+ *   const struct unwind_row *env_block(c, __u32 block)            NULL: not there
+ *   const struct unwind_rule *env_rule(c, __u32 index)            NULL: out of range
+ *
+ * Memory of the target is never trusted: every address is one that a read may refuse, every
+ * frame must lie above the one it called, and no loop depends on what was read.
+ */
+#pragma once
+#include "records.h"
+#include "unwind_rows.h"
+
+#ifndef UNWIND_INLINE
+#define UNWIND_INLINE static inline __attribute__((always_inline))
+#endif
+
+enum unwind_result {
+	UNWIND_AGAIN,   /* the cursor stands on the next frame */
+	UNWIND_STOPPED, /* walk.end says why */
+};
+
+/* A walk: the cursor and what it has found so far. */
+struct unwind_walk {
+	struct unwind_cursor cursor;
+	struct unwind_mapping mapping; /* the last one found: the next frame often lies in it */
+	__u32 first_mapping, mapping_count;
+	__u32 end; /* enum unwind_end, once stopped */
+	__u32 word_count;
+	__u32 frame_tag; /* of the frame of cursor.pc */
+	__u32 now;       /* the clock of unwind_executable.used */
+	__u32 padding;
+	struct sample_record record; /* directly before its words: what is sent is one piece */
+	__u64 words[UNWIND_WORDS_MAX];
+};
+
+UNWIND_INLINE int unwind_stop(struct unwind_walk *w, enum unwind_end end)
+{
+	w->end = end;
+	return UNWIND_STOPPED;
+}
+
+/* The mapping that holds pc, into w->mapping. At most 2^16 mappings. */
+UNWIND_INLINE bool unwind_map(struct unwind_walk *w, __u64 pc)
+{
+	const struct unwind_mapping *m;
+	__u32 lo = w->first_mapping, hi = w->first_mapping + w->mapping_count;
+
+	if (pc >= w->mapping.start && pc < w->mapping.end)
+		return true;
+	/* The first mapping whose end lies above pc. */
+	for (int i = 0; i < 16; i++) {
+		__u32 mid = (lo + hi) >> 1;
+
+		if (lo >= hi)
+			break;
+		m = env_mapping(&w->cursor, mid);
+		if (!m)
+			return false;
+		if (m->end > pc)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	if (lo >= w->first_mapping + w->mapping_count)
+		return false;
+	m = env_mapping(&w->cursor, lo);
+	if (!m || pc < m->start || pc >= m->end)
+		return false;
+	w->mapping = *m;
+	return true;
+}
+
+/* Pushes the frame of cursor.pc. False: no room is left. */
+UNWIND_INLINE bool unwind_push(struct unwind_walk *w, __u32 tag, __u32 executable, __u64 address)
+{
+	__u32 n = w->word_count;
+
+	if (n > UNWIND_WORDS_MAX - UNWIND_FRAME_WORDS_MAX ||
+	    w->cursor.frame_count >= UNWIND_FRAMES_MAX)
+		return false;
+	w->words[n] = FRAME_HEADER(tag, w->cursor.return_address, 1, executable);
+	w->words[n + 1] = address;
+	w->word_count = n + 2;
+	w->cursor.frame_count++;
+	w->cursor.pushed = 1;
+	return true;
+}
+
+/* The value of a register in this frame; only SP and FP are known above the leaf. */
+UNWIND_INLINE bool unwind_register(const struct unwind_cursor *c, __u32 reg, __u64 *value)
+{
+	if (reg == UNWIND_REG_SP) {
+		*value = c->sp;
+		return true;
+	}
+	if (reg == UNWIND_REG_FP) {
+		*value = c->fp;
+		return true;
+	}
+	reg -= UNWIND_REG_LEAF;
+	if (!c->leaf_known || reg >= UNWIND_LEAF_REGS)
+		return false;
+	*value = c->leaf[reg];
+	return true;
+}
+
+/* On to the caller. A frame lies above the one it called; only a leaf without a frame may keep SP. */
+UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
+{
+	struct unwind_cursor *c = &w->cursor;
+
+	if (!pc)
+		return unwind_stop(w, UNWIND_END_ZERO_PC);
+	if (sp <= c->sp)
+		return unwind_stop(w, UNWIND_END_BAD_CFA);
+	c->pc = pc;
+	c->sp = sp;
+	c->fp = fp;
+	c->return_address = 1;
+	c->leaf_known = 0;
+	c->pushed = 0;
+	return UNWIND_AGAIN;
+}
+
+/*
+ * By frame pointer. `sure` says that the table promises one; else it must be plausible: aligned,
+ * above SP, not far, the next one above it or zero, and a return address in executable memory.
+ */
+UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool other_stack)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 pair[2], fp = c->fp;
+
+	if (!fp)
+		return unwind_stop(w, sure ? UNWIND_END_BOTTOM : UNWIND_END_NO_RULE);
+	if (!other_stack && fp < c->sp)
+		return unwind_stop(w, sure ? UNWIND_END_BAD_CFA : UNWIND_END_NO_RULE);
+	if (!sure && (fp & 7 || fp - c->sp > 1 << 20))
+		return unwind_stop(w, UNWIND_END_NO_RULE);
+	if (!env_read(c, pair, sizeof(pair), fp))
+		return unwind_stop(w, sure ? UNWIND_END_UNREADABLE : UNWIND_END_NO_RULE);
+	if (!sure) {
+		if (pair[0] && pair[0] <= fp)
+			return unwind_stop(w, UNWIND_END_NO_RULE);
+		/* A program's entry clears FP and leaves no return address: a good end. */
+		if (!pair[0] && !pair[1])
+			return unwind_stop(w, UNWIND_END_BOTTOM);
+		if (!unwind_map(w, pair[1] - 1))
+			return unwind_stop(w, UNWIND_END_NO_RULE);
+	}
+	if (other_stack)
+		c->sp = 0; /* the order of stacks says nothing: the next frame may lie anywhere */
+	return unwind_to(w, pair[1], fp + 16, pair[0]);
+}
+
+/* The x86-64 sigcontext at `at`: r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip. */
+UNWIND_INLINE int unwind_signal(struct unwind_walk *w, __u64 at)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 r[17];
+
+	if (!env_read(c, r, sizeof(r), at))
+		return unwind_stop(w, UNWIND_END_UNREADABLE);
+	if (!r[16])
+		return unwind_stop(w, UNWIND_END_ZERO_PC);
+	c->leaf[UNWIND_REG_R8 - UNWIND_REG_LEAF] = r[0];
+	c->leaf[UNWIND_REG_R9 - UNWIND_REG_LEAF] = r[1];
+	c->leaf[UNWIND_REG_R10 - UNWIND_REG_LEAF] = r[2];
+	c->leaf[UNWIND_REG_R11 - UNWIND_REG_LEAF] = r[3];
+	c->leaf[UNWIND_REG_R12 - UNWIND_REG_LEAF] = r[4];
+	c->leaf[UNWIND_REG_R13 - UNWIND_REG_LEAF] = r[5];
+	c->leaf[UNWIND_REG_R14 - UNWIND_REG_LEAF] = r[6];
+	c->leaf[UNWIND_REG_R15 - UNWIND_REG_LEAF] = r[7];
+	c->leaf[UNWIND_REG_RDI - UNWIND_REG_LEAF] = r[8];
+	c->leaf[UNWIND_REG_RSI - UNWIND_REG_LEAF] = r[9];
+	c->leaf[UNWIND_REG_RBX - UNWIND_REG_LEAF] = r[11];
+	c->leaf[UNWIND_REG_RDX - UNWIND_REG_LEAF] = r[12];
+	c->leaf[UNWIND_REG_RAX - UNWIND_REG_LEAF] = r[13];
+	c->leaf[UNWIND_REG_RCX - UNWIND_REG_LEAF] = r[14];
+	/* A handler may run on a stack of its own: the order of the two stacks says nothing. */
+	c->pc = r[16];
+	c->sp = r[15];
+	c->fp = r[10];
+	c->return_address = 0;
+	c->leaf_known = 1;
+	c->pushed = 0;
+	return UNWIND_AGAIN;
+}
+
+/* Go: from g0's stack to the goroutine that needed more stack (UNWIND_GO_MORESTACK). */
+UNWIND_INLINE int unwind_go_morestack(struct unwind_walk *w, const struct unwind_rule *rule)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 g = 0, m = 0, saved[2], fp = 0;
+
+	if (!env_read(c, &g, 8, c->tp + (__s64)rule->cfa_offset) || !env_read(c, &m, 8, g + 48) ||
+	    !env_read(c, &g, 8, m + (__s64)rule->fp_offset) ||
+	    !env_read(c, saved, sizeof(saved), g + 56) ||
+	    !env_read(c, &fp, 8, g + (__s64)rule->go_bp))
+		return unwind_stop(w, UNWIND_END_UNREADABLE);
+	c->sp = 0;
+	return unwind_to(w, saved[1], saved[0], fp);
+}
+
+/* Where the caller's FP or RA is: `from` of a rule. */
+UNWIND_INLINE bool unwind_value(struct unwind_cursor *c, __u32 from, __s32 offset, __u64 cfa,
+				__u64 *value, enum unwind_end *why)
+{
+	__u64 base;
+
+	if (from == UNWIND_FROM_CFA) {
+		base = cfa;
+	} else if (from == UNWIND_FROM_FP) {
+		base = c->fp;
+	} else if (from == UNWIND_FROM_SP) {
+		base = c->sp;
+	} else if (from == UNWIND_FROM_LOST) {
+		*value = 0;
+		return true;
+	} else if (from >= UNWIND_FROM_REG && from < UNWIND_FROM_COUNT) {
+		*why = UNWIND_END_LEAF_REGISTER;
+		return unwind_register(c, from - UNWIND_FROM_REG, value);
+	} else {
+		*why = UNWIND_END_BAD_RULE;
+		return false;
+	}
+	*why = UNWIND_END_UNREADABLE;
+	return env_read(c, value, 8, base + (__s64)offset);
+}
+
+/* CFA, FP and RA by the rule's own words: kinds CFA, CFA_RUN, CFA_DEREF and PLT. */
+UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule *rule, __u32 low,
+				 __u32 row_low)
+{
+	struct unwind_cursor *c = &w->cursor;
+	enum unwind_end why = UNWIND_END_BAD_RULE;
+	__u64 cfa = 0, fp = c->fp, ra, index = 0, pair[2];
+	__u32 ra_from = UNWIND_FROM_CFA;
+	__s32 ra_offset = -8;
+
+	if (rule->kind == UNWIND_PLT) {
+		cfa = c->sp + 8 + ((c->pc & 15) >= (__u64)rule->cfa_offset ? 8 : 0);
+		if (!env_read(c, &ra, 8, cfa - 8))
+			return unwind_stop(w, UNWIND_END_UNREADABLE);
+		return unwind_to(w, ra, cfa, fp);
+	}
+	if (!unwind_register(c, rule->cfa_base, &cfa))
+		return unwind_stop(w, UNWIND_END_LEAF_REGISTER);
+	cfa += (__s64)unwind_cfa_offset(rule, low, row_low);
+	if (rule->kind == UNWIND_CFA_DEREF) {
+		if (rule->index != UNWIND_REG_NONE) {
+			if (!unwind_register(c, rule->index, &index))
+				return unwind_stop(w, UNWIND_END_LEAF_REGISTER);
+			cfa += index << 3;
+		}
+		if (!env_read(c, &cfa, 8, cfa))
+			return unwind_stop(w, UNWIND_END_UNREADABLE);
+		cfa += (__s64)rule->post;
+	} else if (rule->kind == UNWIND_CFA) {
+		ra_from = rule->ra_from;
+		ra_offset = rule->ra_offset;
+	}
+	/* The usual frame in one read: FP and RA side by side below the CFA. */
+	if (ra_from == UNWIND_FROM_CFA && ra_offset == -8 && rule->fp_from == UNWIND_FROM_CFA &&
+	    rule->fp_offset == -16) {
+		if (!env_read(c, pair, sizeof(pair), cfa - 16))
+			return unwind_stop(w, UNWIND_END_UNREADABLE);
+		return unwind_to(w, pair[1], cfa, pair[0]);
+	}
+	if (!unwind_value(c, ra_from, ra_offset, cfa, &ra, &why))
+		return unwind_stop(w, why);
+	if (rule->fp_from != UNWIND_FROM_SAME &&
+	    !unwind_value(c, rule->fp_from, rule->fp_offset, cfa, &fp, &why))
+		return unwind_stop(w, why);
+	return unwind_to(w, ra, cfa, fp);
+}
+
+/* By the table of the executable. */
+UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_executable *e, __u64 at)
+{
+	struct unwind_cursor *c = &w->cursor;
+	const struct unwind_page *page;
+	const struct unwind_row *rows;
+	const struct unwind_rule *rule;
+	__u64 n = (at >> UNWIND_PAGE_SHIFT) - e->first_page;
+	__u32 i, row_low;
+
+	if (n >= e->page_count)
+		return unwind_by_frame_pointer(w, false, false);
+	page = env_page(c, e->page_base + (__u32)n);
+	if (!page || page->state == UNWIND_PAGE_ABSENT)
+		return unwind_stop(w, UNWIND_END_NO_TABLE);
+	if (page->state == UNWIND_PAGE_EMPTY)
+		return unwind_by_frame_pointer(w, false, false);
+	rows = env_block(c, page->block);
+	if (!rows)
+		return unwind_stop(w, UNWIND_END_NO_TABLE);
+	i = unwind_find(rows, page, at);
+	row_low = rows[i].low;
+	rule = env_rule(c, rows[i].rule);
+	if (!rule)
+		return unwind_stop(w, UNWIND_END_BAD_RULE);
+	switch (rule->kind) {
+	case UNWIND_CFA:
+	case UNWIND_CFA_RUN:
+	case UNWIND_CFA_DEREF:
+	case UNWIND_PLT:
+		return unwind_by_rule(w, rule, at & 0xffff, row_low);
+	case UNWIND_FP:
+		return unwind_by_frame_pointer(w, true, false);
+	case UNWIND_FP_OTHER_STACK:
+		return unwind_by_frame_pointer(w, true, true);
+	case UNWIND_NONE:
+		return unwind_by_frame_pointer(w, false, false);
+	case UNWIND_SIGNAL:
+		return unwind_signal(w, c->sp + (__s64)rule->cfa_offset);
+	case UNWIND_GO_MORESTACK:
+		return unwind_go_morestack(w, rule);
+	case UNWIND_STOP:
+		return unwind_stop(w, UNWIND_END_BOTTOM);
+	default:
+		return unwind_stop(w, UNWIND_END_BAD_RULE);
+	}
+}
+
+/* One native frame: push it, find its rule, go to its caller. */
+UNWIND_INLINE int unwind_native(struct unwind_walk *w)
+{
+	struct unwind_cursor *c = &w->cursor;
+	struct unwind_executable *e;
+	__u64 pc = c->pc - (c->return_address ? 1 : 0);
+	bool mapped = unwind_map(w, pc);
+	bool placed = mapped && w->mapping.executable && w->mapping.load_bias != UNWIND_BIAS_UNKNOWN;
+
+	if (!c->pushed &&
+	    !(placed ? unwind_push(w, FRAME_TAG_NATIVE, w->mapping.executable,
+				   c->pc - w->mapping.load_bias)
+		     : unwind_push(w, FRAME_TAG_PC, 0, c->pc)))
+		return unwind_stop(w, UNWIND_END_DEPTH);
+	if (!mapped)
+		return unwind_stop(w, UNWIND_END_NO_MAPPING);
+	if (!w->mapping.executable)
+		return unwind_by_frame_pointer(w, false, false);
+	if (!placed)
+		return unwind_stop(w, UNWIND_END_NO_TABLE);
+	e = env_executable(c, w->mapping.executable);
+	if (!e || !(e->flags & EXECUTABLE_LOADED))
+		return unwind_stop(w, UNWIND_END_NO_TABLE);
+	e->used = w->now;
+	return unwind_by_table(w, e, pc - w->mapping.load_bias);
+}

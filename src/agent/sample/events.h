@@ -1,0 +1,27 @@
+/*
+ * events.h - perf events of the sampler: a cpu-clock per CPU that runs the sampling program, and a
+ * dummy event per CPU whose ring carries the side band (fork, exec, exit, mmap with build ids,
+ * kernel symbols).
+ *
+ * CPUs that come online later are followed by events_refresh(). The phases of the clocks are spread
+ * over one period, so that CPUs are not sampled at one moment. Memory: events_free() closes all.
+ * Threads: one at a time.
+ */
+#pragma once
+#include "agent/seam.h"
+#include "base/str.h"
+
+enum { SIDE_BAND_BYTES = 128 * 1024 }; /* per CPU; half of it wakes the reader */
+
+struct events;
+struct events *events_new(const struct seam_options *options, int program_fd,
+			  struct err *err) MUST_CHECK;
+void events_free(struct events *e);
+bool events_enable(struct events *e, bool on, struct err *err) MUST_CHECK;
+/* Opens what is missing on CPUs that are online now, closes it on those that went. */
+bool events_refresh(struct events *e, struct err *err) MUST_CHECK;
+/* Descriptor of a side band not handed out yet (owned by e), or -1. */
+int events_next_side_band(struct events *e, uint32_t *cpu);
+/* "0-3,8,10-11" into cpus; false: not such a list, or more than cap. */
+bool cpu_list_parse(struct str text, uint32_t *cpus, uint32_t cap, uint32_t *count,
+		    struct err *err) MUST_CHECK;

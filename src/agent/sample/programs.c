@@ -1,0 +1,219 @@
+#include "agent/sample/programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "bpf/records.h"
+#include "bpf/unwind_rows.h"
+#include "sample.skel.h"
+
+enum { RING_BYTES_DEFAULT = 1 << 20, CAPTURES_DEFAULT = 100, SCALE_MOST = 8 };
+
+struct programs {
+	struct sample_bpf *object;
+	uint32_t ring_bytes, cpu_count;
+};
+
+/* libbpf tells why something failed by printing: the first line is kept for the error. */
+static _Thread_local char first_line[160];
+
+static int keep_first_line(enum libbpf_print_level level, const char *format, va_list ap)
+{
+	if (level == LIBBPF_WARN && !first_line[0]) {
+		vsnprintf(first_line, sizeof(first_line), format, ap);
+		first_line[strcspn(first_line, "\n")] = 0;
+	}
+	return 0;
+}
+
+static bool fail(struct err *err, int code, const char *what)
+{
+	errno = code < 0 ? -code : errno;
+	if (errno == EPERM || errno == EACCES)
+		return err_set(err, ERR_PERMISSION,
+			       "%s: not permitted; the capabilities BPF and PERFMON (or SYS_ADMIN) are needed",
+			       what);
+	err_set_errno(err, "%s", what);
+	if (first_line[0])
+		err_prefix(err, "%s", first_line);
+	return false;
+}
+
+/* In a pid namespace of our own, BPF must count pids as we do. */
+static void set_pid_namespace(struct sample_bpf *o)
+{
+	enum { ROOT_PIDNS_INO = 0xEFFFFFFC }; /* PROC_PID_INIT_INO, part of the kernel's ABI */
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != (ino_t)ROOT_PIDNS_INO) {
+		o->rodata->pidns_dev = st.st_dev;
+		o->rodata->pidns_ino = st.st_ino;
+	}
+}
+
+static bool set_options(struct programs *p, const struct seam_options *options)
+{
+	struct sample_bpf *o = p->object;
+	uint32_t scale = options->scale > SCALE_MOST ? SCALE_MOST : options->scale;
+
+	p->ring_bytes = options->ring_bytes ? options->ring_bytes : RING_BYTES_DEFAULT;
+	p->cpu_count = (uint32_t)libbpf_num_possible_cpus();
+	o->rodata->send_idle = options->send_idle;
+	o->rodata->only_listed = options->only_listed;
+	o->rodata->ring_wake_bytes = p->ring_bytes / 2;
+	o->rodata->captures_per_second = options->captures_per_second ? options->captures_per_second
+								      : CAPTURES_DEFAULT;
+	o->rodata->capture_bytes = options->capture_bytes &&
+						   options->capture_bytes < UNWIND_CAPTURE_MAX
+					   ? options->capture_bytes
+					   : UNWIND_CAPTURE_MAX;
+	set_pid_namespace(o);
+	return bpf_map__set_max_entries(o->maps.ring, p->ring_bytes) == 0 &&
+	       bpf_map__set_max_entries(o->maps.counters, p->cpu_count) == 0 &&
+	       bpf_map__set_max_entries(o->maps.mappings,
+					bpf_map__max_entries(o->maps.mappings) << scale) == 0 &&
+	       bpf_map__set_max_entries(o->maps.executables,
+					bpf_map__max_entries(o->maps.executables) << scale) == 0 &&
+	       bpf_map__set_max_entries(o->maps.pages,
+					bpf_map__max_entries(o->maps.pages) << scale) == 0;
+}
+
+struct programs *programs_load(const struct seam_options *options, struct err *err)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, open, .kernel_log_level = options->verifier_log);
+	struct programs *p = calloc(1, sizeof(*p));
+	int code;
+
+	if (!p) {
+		err_set(err, ERR_LIMIT, "no memory for the BPF programs");
+		return NULL;
+	}
+	first_line[0] = 0;
+	if (!options->verifier_log)
+		libbpf_set_print(keep_first_line);
+	p->object = sample_bpf__open_opts(&open);
+	if (!p->object) {
+		fail(err, 0, "opening the BPF object");
+		goto refused;
+	}
+	if (!set_options(p, options)) {
+		err_set(err, ERR_INVALID, "the sizes of the BPF maps: %s", first_line);
+		goto refused;
+	}
+	code = sample_bpf__load(p->object);
+	if (code) {
+		fail(err, code, "loading the BPF programs");
+		goto refused;
+	}
+	return p;
+refused:
+	programs_free(p);
+	return NULL;
+}
+
+void programs_free(struct programs *p)
+{
+	if (!p)
+		return;
+	sample_bpf__destroy(p->object);
+	free(p);
+}
+
+int programs_sample_fd(const struct programs *p)
+{
+	return bpf_program__fd(p->object->progs.sample_on_cpu);
+}
+
+bool programs_maps(const struct programs *p, struct seam_maps *out, struct err *err)
+{
+	const struct sample_bpf *o = p->object;
+	const struct {
+		const struct bpf_map *map;
+		int *fd;
+	} list[] = {
+		{ o->maps.ring, &out->ring },
+		{ o->maps.processes, &out->processes },
+		{ o->maps.mappings, &out->mappings },
+		{ o->maps.executables, &out->executables },
+		{ o->maps.pages, &out->pages },
+		{ o->maps.rules, &out->rules },
+		{ o->maps.counters, &out->counters },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+		*list[i].fd = fcntl(bpf_map__fd(list[i].map), F_DUPFD_CLOEXEC, 3);
+		if (*list[i].fd >= 0)
+			continue;
+		err_set_errno(err, "a descriptor for map %s", bpf_map__name(list[i].map));
+		while (i--)
+			close(*list[i].fd);
+		return false;
+	}
+	out->mapping_count = bpf_map__max_entries(o->maps.mappings);
+	out->executable_count = bpf_map__max_entries(o->maps.executables);
+	out->page_count = bpf_map__max_entries(o->maps.pages);
+	out->rule_count = bpf_map__max_entries(o->maps.rules);
+	out->cpu_count = p->cpu_count;
+	out->ring_bytes = p->ring_bytes;
+	return true;
+}
+
+bool programs_add_blocks(struct programs *p, uint32_t index, int *fd, struct err *err)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = BPF_F_MMAPABLE);
+	int group;
+
+	if (index >= UNWIND_GROUPS_MAX)
+		return err_set(err, ERR_LIMIT, "group %u of unwind rows, there are %u", index,
+			       UNWIND_GROUPS_MAX);
+	group = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t),
+			       UNWIND_BLOCK_ROWS * sizeof(struct unwind_row), UNWIND_GROUP_BLOCKS,
+			       &create);
+	if (group < 0)
+		return fail(err, group, "a map of unwind rows");
+	if (bpf_map_update_elem(bpf_map__fd(p->object->maps.row_groups), &index, &group, BPF_ANY)) {
+		fail(err, 0, "adding unwind rows");
+		close(group);
+		return false;
+	}
+	*fd = group;
+	return true;
+}
+
+bool programs_drop_blocks(struct programs *p, uint32_t index, struct err *err)
+{
+	if (bpf_map_delete_elem(bpf_map__fd(p->object->maps.row_groups), &index))
+		return fail(err, 0, "dropping unwind rows");
+	return true;
+}
+
+static bool info(const struct programs *p, struct bpf_prog_info *out)
+{
+	uint32_t bytes = sizeof(*out);
+
+	memset(out, 0, sizeof(*out));
+	return bpf_obj_get_info_by_fd(programs_sample_fd(p), out, &bytes) == 0;
+}
+
+bool programs_run_time(const struct programs *p, uint64_t *ns, uint64_t *runs, struct err *err)
+{
+	struct bpf_prog_info i;
+
+	if (!info(p, &i))
+		return fail(err, 0, "the run time of the BPF programs");
+	*ns = i.run_time_ns;
+	*runs = i.run_cnt;
+	return true;
+}
+
+uint64_t programs_verified(const struct programs *p)
+{
+	struct bpf_prog_info i;
+
+	return info(p, &i) ? i.verified_insns : 0;
+}

@@ -1,0 +1,21 @@
+/*
+ * programs.h - the BPF object of the sampler: loaded, its options set, its maps named.
+ *
+ * Sampler side: needs the capabilities BPF and PERFMON. Memory: programs_free() closes every map and
+ * program; what user space has mapped stays until it unmaps. Threads: one at a time.
+ */
+#pragma once
+#include "agent/seam.h"
+
+struct programs;
+struct programs *programs_load(const struct seam_options *options, struct err *err) MUST_CHECK;
+void programs_free(struct programs *p);
+int programs_sample_fd(const struct programs *p); /* to attach to a perf event; owned by p */
+/* Duplicates of the maps' descriptors, for the worker. */
+bool programs_maps(const struct programs *p, struct seam_maps *out, struct err *err) MUST_CHECK;
+bool programs_add_blocks(struct programs *p, uint32_t index, int *fd, struct err *err) MUST_CHECK;
+bool programs_drop_blocks(struct programs *p, uint32_t index, struct err *err) MUST_CHECK;
+bool programs_run_time(const struct programs *p, uint64_t *ns, uint64_t *runs,
+		       struct err *err) MUST_CHECK;
+/* Instructions that the verifier went through, all programs together. */
+uint64_t programs_verified(const struct programs *p);
