@@ -25,7 +25,8 @@ struct task_struct;
 #define KERNEL_STRUCT __attribute__((preserve_access_index))
 
 struct mm_struct {
-	unsigned long start_stack; /* of the main thread: above it lie only arguments and environment */
+	unsigned long
+		start_stack; /* of the main thread: above it lie only arguments and environment */
 } KERNEL_STRUCT;
 
 struct kernfs_node {
@@ -41,8 +42,9 @@ struct cgroup_subsys_state {
 } KERNEL_STRUCT;
 
 struct css_set {
-	struct cgroup_subsys_state *subsys[1]; /* longer in truth: indexed by enum cgroup_subsys_id */
-	struct cgroup *dfl_cgrp;               /* of the unified hierarchy */
+	struct cgroup_subsys_state
+		*subsys[1];      /* longer in truth: indexed by enum cgroup_subsys_id */
+	struct cgroup *dfl_cgrp; /* of the unified hierarchy */
 } KERNEL_STRUCT;
 
 struct thread_struct {
@@ -53,7 +55,7 @@ struct task_struct {
 	unsigned int flags; /* PF_* */
 	int pid, tgid;
 	struct mm_struct *mm; /* NULL: a kernel thread */
-	u64 self_exec_id;     /* how often this process and those it was forked from called exec() */
+	u64 self_exec_id; /* how often this process and those it was forked from called exec() */
 	u64 start_boottime;
 	struct task_struct *group_leader;
 	struct css_set *cgroups;

@@ -17,7 +17,8 @@ enum {
 	/* A frame is pushed while at least UNWIND_FRAME_WORDS_MAX words are free. */
 	UNWIND_WORDS_MAX = UNWIND_KERNEL_FRAMES_MAX + 2 * UNWIND_FRAMES_MAX + 512,
 	UNWIND_CAPTURE_MAX = 32768, /* bytes of stack that a sample may carry */
-	UNWIND_GROUP_BLOCKS = 4,    /* row blocks of 256 KiB per inner map: inserting one waits for RCU */
+	UNWIND_GROUP_BLOCKS =
+		4, /* row blocks of 256 KiB per inner map: inserting one waits for RCU */
 	UNWIND_GROUPS_MAX = 128,
 };
 
@@ -98,7 +99,8 @@ struct unwind_executable {
 	__u64 interpreter2[2]; /* its cold part */
 	__u32 interpreter_step;
 	__u32 flags; /* EXECUTABLE_* */
-	__u32 used;  /* BPF: when last walked through, in units of 2^30 ns; user space evicts by it */
+	__u32 used;  /* BPF: when last walked through, in units of 2^30 ns; user space evicts by it
+		      */
 	__u32 padding;
 };
 _Static_assert(sizeof(struct unwind_executable) == 64, "unwind_executable is 64 bytes");

@@ -1,10 +1,10 @@
 /*
- * sample.bpf.c - on-CPU samples: a cpu-clock perf event per CPU runs sample_on_cpu(), which takes the
- * kernel stack, walks the user stack (unwind.h) and sends one record.
+ * sample.bpf.c - on-CPU samples: a cpu-clock perf event per CPU runs sample_on_cpu(), which takes
+ * the kernel stack, walks the user stack (unwind.h) and sends one record.
  *
- * Filters come first. The record is made in a per-CPU scratch value, since a program has 512 bytes of
- * stack; only the part that is used goes into the ring. Where the walk meets code whose tables or
- * mappings user space has not written yet, it copies registers and stack for user space to go on
+ * Filters come first. The record is made in a per-CPU scratch value, since a program has 512 bytes
+ * of stack; only the part that is used goes into the ring. Where the walk meets code whose tables
+ * or mappings user space has not written yet, it copies registers and stack for user space to go on
  * with (rate-limited), so that nothing is lost when a process is new.
  */
 #include "kernel.h"
@@ -18,11 +18,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Set before loading (sample/loader.c). */
 const volatile bool send_idle;
 const volatile bool only_listed;
-const volatile u32 ring_wake_bytes = 1 << 19;
-const volatile u32 captures_per_second = 100;
-const volatile u32 capture_bytes = UNWIND_CAPTURE_MAX;
-const volatile u64 pidns_dev, pidns_ino; /* 0: the root namespace */
-const volatile u32 steps_enabled;        /* bit n: enum unwind_step_kind n */
+const volatile __u32 ring_wake_bytes = 1 << 19;
+const volatile __u32 captures_per_second = 100;
+const volatile __u32 capture_bytes = UNWIND_CAPTURE_MAX;
+const volatile __u64 pidns_dev, pidns_ino; /* 0: the root namespace */
+const volatile __u32 steps_enabled;        /* bit n: enum unwind_step_kind n */
 
 /* CPU -> records for user space. Size: -ring; the default holds 2 s of 1,000 Hz at 30 frames. */
 struct {
@@ -183,11 +183,11 @@ static int walk_step(u32 index, void *none)
 }
 
 /* From a register set to the cursor; a macro, since ctx may only be read field by field. */
-#define TAKE_REGISTERS(c, r)                                        \
-	do {                                                        \
-		(c)->pc = (r)->rip;                                 \
-		(c)->sp = (r)->rsp;                                 \
-		(c)->fp = (r)->rbp;                                 \
+#define TAKE_REGISTERS(c, r)                                            \
+	do {                                                            \
+		(c)->pc = (r)->rip;                                     \
+		(c)->sp = (r)->rsp;                                     \
+		(c)->fp = (r)->rbp;                                     \
 		(c)->leaf[UNWIND_REG_RAX - UNWIND_REG_LEAF] = (r)->rax; \
 		(c)->leaf[UNWIND_REG_RCX - UNWIND_REG_LEAF] = (r)->rcx; \
 		(c)->leaf[UNWIND_REG_RDX - UNWIND_REG_LEAF] = (r)->rdx; \

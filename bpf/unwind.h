@@ -1,9 +1,9 @@
 /*
  * unwind.h - the unwinder: one frame per step, compiled twice.
  *
- * In a BPF program the steps run under one bpf_loop; in user space (unwind/twin.c) under a for loop,
- * over a stopped process, a recorded one, or the copied stack of a sample. Whoever includes this
- * file gives it, before:
+ * In a BPF program the steps run under one bpf_loop; in user space (unwind/twin.c) under a for
+ * loop, over a stopped process, a recorded one, or the copied stack of a sample. Whoever includes
+ * this file gives it, before:
  *
  *   bool env_read(struct unwind_cursor *c, void *to, __u32 bytes, __u64 address)   target's memory
  *   const struct unwind_mapping *env_mapping(c, __u32 index)      NULL: out of range
@@ -113,7 +113,8 @@ UNWIND_INLINE bool unwind_register(const struct unwind_cursor *c, __u32 reg, __u
 	return true;
 }
 
-/* On to the caller. A frame lies above the one it called; only a leaf without a frame may keep SP. */
+/* On to the caller. A frame lies above the one it called; only a leaf without a frame may keep SP.
+ */
 UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
 {
 	struct unwind_cursor *c = &w->cursor;
@@ -285,7 +286,8 @@ UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule
 }
 
 /* By the table of the executable. */
-UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_executable *e, __u64 at)
+UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_executable *e,
+				  __u64 at)
 {
 	struct unwind_cursor *c = &w->cursor;
 	const struct unwind_page *page;
@@ -339,12 +341,12 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 	struct unwind_executable *e;
 	__u64 pc = c->pc - (c->return_address ? 1 : 0);
 	bool mapped = unwind_map(w, pc);
-	bool placed = mapped && w->mapping.executable && w->mapping.load_bias != UNWIND_BIAS_UNKNOWN;
+	bool placed =
+		mapped && w->mapping.executable && w->mapping.load_bias != UNWIND_BIAS_UNKNOWN;
 
-	if (!c->pushed &&
-	    !(placed ? unwind_push(w, FRAME_TAG_NATIVE, w->mapping.executable,
-				   c->pc - w->mapping.load_bias)
-		     : unwind_push(w, FRAME_TAG_PC, 0, c->pc)))
+	if (!c->pushed && !(placed ? unwind_push(w, FRAME_TAG_NATIVE, w->mapping.executable,
+						 c->pc - w->mapping.load_bias)
+				   : unwind_push(w, FRAME_TAG_PC, 0, c->pc)))
 		return unwind_stop(w, UNWIND_END_DEPTH);
 	if (!mapped)
 		return unwind_stop(w, UNWIND_END_NO_MAPPING);

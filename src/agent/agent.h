@@ -20,8 +20,8 @@
 struct agent_filter {
 	const uint32_t *pids; /* these, and what they fork later */
 	uint32_t pid_count;
-	/* POSIX extended, unanchored: executable name, comm, or the name of a script (the base name of
-	 * the first argument that is a file). "" and NULL: all. */
+	/* POSIX extended, unanchored: executable name, comm, or the name of a script (the base name
+	 * of the first argument that is a file). "" and NULL: all. */
 	const char *process_regex;
 	const char *const *cgroups; /* paths below the hierarchy, as /proc/PID/cgroup has them; with
 				       all below */
@@ -31,10 +31,10 @@ struct agent_filter {
 struct agent_options {
 	struct seam_options sampling;
 	struct agent_filter filter;
-	uint64_t unwind_memory_bytes;  /* of rows; 0: 128 MiB */
-	uint64_t poll_ns;              /* how often rings are read; 0: 250 ms, faster at first */
-	uint64_t clock_sync_ns;        /* 0: 3 min */
-	const char *const *variables;  /* of the environment, for process_info */
+	uint64_t unwind_memory_bytes; /* of rows; 0: 128 MiB */
+	uint64_t poll_ns;             /* how often rings are read; 0: 250 ms, faster at first */
+	uint64_t clock_sync_ns;       /* 0: 3 min */
+	const char *const *variables; /* of the environment, for process_info */
 	uint32_t variable_count;
 	bool frames_of_ends; /* append FRAME_END to stacks that were cut */
 };
@@ -44,29 +44,32 @@ struct agent_stats {
 	struct sample_counters kernel; /* sums over CPUs */
 	uint64_t traces;               /* handed to the sink */
 	uint64_t frames;
-	uint64_t ended[UNWIND_END_COUNT];     /* final: after user space went on */
-	uint64_t resumed;                     /* walks that user space went on with */
-	uint64_t held_dropped;                /* samples whose process the filter then refused */
+	uint64_t ended[UNWIND_END_COUNT]; /* final: after user space went on */
+	uint64_t resumed;                 /* walks that user space went on with */
+	uint64_t held_dropped;            /* samples whose process the filter then refused */
 	uint64_t side_band_records, side_band_lost; /* lost: counted by the kernel */
-	uint64_t resyncs;                     /* /proc/PID/maps read after a loss or a surprise */
-	uint64_t bad_records;                 /* in either ring: cut or senseless */
+	uint64_t resyncs;     /* /proc/PID/maps read after a loss or a surprise */
+	uint64_t bad_records; /* in either ring: cut or senseless */
 	uint64_t pages_built, pages_empty, pages_refused, pages_evicted;
 	uint64_t build_ns;                    /* CPU time of building rows */
 	uint64_t files_opened, files_refused; /* executables */
 	uint32_t processes, mappings, executables, row_blocks, rules; /* now */
-	uint64_t ring_late;  /* samples that came out of order by more than the slack */
+	uint64_t ring_late;        /* samples that came out of order by more than the slack */
 	uint64_t bpf_ns, bpf_runs; /* if the kernel's BPF statistics are on */
 };
 
 struct agent;
 struct agent *agent_start(const struct agent_options *options, struct seam *seam,
 			  const struct trace_sink *sink, struct err *err) MUST_CHECK;
-/* Stops sampling, hands out what is in the rings, ends the thread, frees everything. NULL is fine. */
+/* Stops sampling, hands out what is in the rings, ends the thread, frees everything. NULL is fine.
+ */
 void agent_stop(struct agent *a);
 
 /* New filter, from any thread; processes are judged anew. */
-bool agent_set_filter(struct agent *a, const struct agent_filter *filter, struct err *err) MUST_CHECK;
-void agent_enable(struct agent *a, bool on); /* probabilistic profiling: takes effect at the next round */
+bool agent_set_filter(struct agent *a, const struct agent_filter *filter,
+		      struct err *err) MUST_CHECK;
+void agent_enable(struct agent *a,
+		  bool on); /* probabilistic profiling: takes effect at the next round */
 void agent_stats(struct agent *a, struct agent_stats *out);
 /* Opens the file behind an executable, for its symbols; ERR_NOT_FOUND when no process maps it any
  * more and its path leads elsewhere. */

@@ -1,12 +1,12 @@
 /*
  * seam.h - the one way from the worker to what needs privileges (docs/decisions.md, the agent).
  *
- * Behind it is the sampler: it holds the capabilities, loads the BPF programs, opens perf events and
- * target files, reads target memory, and parses only what the kernel itself writes. In front of it
- * is the worker, which has no capability: it reads the ring and the side band through mapped file
- * descriptors, fills maps through theirs, and asks here for the rest. seam_local.c calls straight
- * into the sampler of the same process (tests, and machines where one process must do); the
- * supervised agent puts a socketpair between (supervise/).
+ * Behind it is the sampler: it holds the capabilities, loads the BPF programs, opens perf events
+ * and target files, reads target memory, and parses only what the kernel itself writes. In front of
+ * it is the worker, which has no capability: it reads the ring and the side band through mapped
+ * file descriptors, fills maps through theirs, and asks here for the rest. seam_local.c calls
+ * straight into the sampler of the same process (tests, and machines where one process must do);
+ * the supervised agent puts a socketpair between (supervise/).
  *
  * All calls block; none is needed on the way of a usual sample. File descriptors handed out belong
  * to the caller. Threads: one at a time.
@@ -23,11 +23,11 @@ enum { SEAM_CPUS_MAX = 1024 };
 struct seam_options {
 	uint32_t samples_per_second; /* 1..10000 */
 	bool send_idle;
-	uint32_t cpu_count;   /* 0: every online CPU, also those that come later; else only cpus[] */
+	uint32_t cpu_count; /* 0: every online CPU, also those that come later; else only cpus[] */
 	const uint32_t *cpus; /* as -pin-cpu-ids lists them */
 	bool only_listed;     /* processes that are not in the map are dropped in the kernel */
 	uint32_t ring_bytes;  /* power of two; 0: 1 MiB */
-	uint32_t scale;       /* maps are 2^scale times as large as usual: -map-scale-factor, 0..8 */
+	uint32_t scale; /* maps are 2^scale times as large as usual: -map-scale-factor, 0..8 */
 	uint32_t captures_per_second; /* stacks copied per CPU and second; 0: 100 */
 	uint32_t capture_bytes;       /* of each; 0: 32 KiB */
 	uint32_t verifier_log;        /* 0..2: -bpf-log-level */

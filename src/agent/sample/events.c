@@ -35,7 +35,8 @@ static bool refused(struct err *err, const char *what, uint32_t cpu)
 {
 	if (errno == EACCES || errno == EPERM)
 		return err_set(err, ERR_PERMISSION,
-			       "%s on CPU %u: not permitted; the capability PERFMON (or SYS_ADMIN) is needed",
+			       "%s on CPU %u: not permitted; the capability PERFMON (or SYS_ADMIN) "
+			       "is needed",
 			       what, cpu);
 	return err_set_errno(err, "%s on CPU %u", what, cpu);
 }
@@ -121,14 +122,16 @@ bool cpu_list_parse(struct str text, uint32_t *cpus, uint32_t cap, uint32_t *cou
 
 		if (!str_to_u64(str_trim(first), &from) || !str_to_u64(str_trim(last), &to) ||
 		    from > to)
-			return err_set(err, ERR_INVALID, "CPU list \"%.*s\": \"%.*s\" is no CPU or range",
+			return err_set(err, ERR_INVALID,
+				       "CPU list \"%.*s\": \"%.*s\" is no CPU or range",
 				       STR_ARG(text), STR_ARG(item));
 		if (to >= SEAM_CPUS_MAX)
 			return err_set(err, ERR_LIMIT, "CPU %llu in \"%.*s\": the highest is %d",
 				       (unsigned long long)to, STR_ARG(text), SEAM_CPUS_MAX - 1);
 		for (; from <= to; from++) {
 			if (n == cap)
-				return err_set(err, ERR_LIMIT, "CPU list \"%.*s\" names more than %u",
+				return err_set(err, ERR_LIMIT,
+					       "CPU list \"%.*s\" names more than %u",
 					       STR_ARG(text), cap);
 			cpus[n++] = (uint32_t)from;
 		}
@@ -190,7 +193,8 @@ bool events_refresh(struct events *e, struct err *err)
 		next += online;
 		if (!online)
 			close_cpu(c);
-		/* Processes move: the side band is of every CPU, also those that are not sampled. */
+		/* Processes move: the side band is of every CPU, also those that are not sampled.
+		 */
 		else if (c->side_fd < 0)
 			ok = open_side_band(e, cpu, err) &&
 			     (!wanted(e, cpu) || open_clock(e, cpu, err));

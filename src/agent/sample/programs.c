@@ -36,7 +36,8 @@ static bool fail(struct err *err, int code, const char *what)
 	errno = code < 0 ? -code : errno;
 	if (errno == EPERM || errno == EACCES)
 		return err_set(err, ERR_PERMISSION,
-			       "%s: not permitted; the capabilities BPF and PERFMON (or SYS_ADMIN) are needed",
+			       "%s: not permitted; the capabilities BPF and PERFMON (or SYS_ADMIN) "
+			       "are needed",
 			       what);
 	err_set_errno(err, "%s", what);
 	if (first_line[0])
@@ -66,21 +67,21 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 	o->rodata->send_idle = options->send_idle;
 	o->rodata->only_listed = options->only_listed;
 	o->rodata->ring_wake_bytes = p->ring_bytes / 2;
-	o->rodata->captures_per_second = options->captures_per_second ? options->captures_per_second
-								      : CAPTURES_DEFAULT;
-	o->rodata->capture_bytes = options->capture_bytes &&
-						   options->capture_bytes < UNWIND_CAPTURE_MAX
-					   ? options->capture_bytes
-					   : UNWIND_CAPTURE_MAX;
+	o->rodata->captures_per_second =
+		options->captures_per_second ? options->captures_per_second : CAPTURES_DEFAULT;
+	o->rodata->capture_bytes =
+		options->capture_bytes && options->capture_bytes < UNWIND_CAPTURE_MAX
+			? options->capture_bytes
+			: UNWIND_CAPTURE_MAX;
 	set_pid_namespace(o);
 	return bpf_map__set_max_entries(o->maps.ring, p->ring_bytes) == 0 &&
 	       bpf_map__set_max_entries(o->maps.counters, p->cpu_count) == 0 &&
-	       bpf_map__set_max_entries(o->maps.mappings,
-					bpf_map__max_entries(o->maps.mappings) << scale) == 0 &&
+	       bpf_map__set_max_entries(o->maps.mappings, bpf_map__max_entries(o->maps.mappings)
+								  << scale) == 0 &&
 	       bpf_map__set_max_entries(o->maps.executables,
 					bpf_map__max_entries(o->maps.executables) << scale) == 0 &&
-	       bpf_map__set_max_entries(o->maps.pages,
-					bpf_map__max_entries(o->maps.pages) << scale) == 0;
+	       bpf_map__set_max_entries(o->maps.pages, bpf_map__max_entries(o->maps.pages)
+							       << scale) == 0;
 }
 
 struct programs *programs_load(const struct seam_options *options, struct err *err)
@@ -136,12 +137,9 @@ bool programs_maps(const struct programs *p, struct seam_maps *out, struct err *
 		const struct bpf_map *map;
 		int *fd;
 	} list[] = {
-		{ o->maps.ring, &out->ring },
-		{ o->maps.processes, &out->processes },
-		{ o->maps.mappings, &out->mappings },
-		{ o->maps.executables, &out->executables },
-		{ o->maps.pages, &out->pages },
-		{ o->maps.rules, &out->rules },
+		{ o->maps.ring, &out->ring },         { o->maps.processes, &out->processes },
+		{ o->maps.mappings, &out->mappings }, { o->maps.executables, &out->executables },
+		{ o->maps.pages, &out->pages },       { o->maps.rules, &out->rules },
 		{ o->maps.counters, &out->counters },
 	};
 

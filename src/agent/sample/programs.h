@@ -1,8 +1,8 @@
 /*
  * programs.h - the BPF object of the sampler: loaded, its options set, its maps named.
  *
- * Sampler side: needs the capabilities BPF and PERFMON. Memory: programs_free() closes every map and
- * program; what user space has mapped stays until it unmaps. Threads: one at a time.
+ * Sampler side: needs the capabilities BPF and PERFMON. Memory: programs_free() closes every map
+ * and program; what user space has mapped stays until it unmaps. Threads: one at a time.
  */
 #pragma once
 #include "agent/seam.h"

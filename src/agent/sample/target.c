@@ -65,7 +65,8 @@ bool target_list(uint32_t *pids, uint32_t cap, uint32_t *count, struct err *err)
 	return true;
 }
 
-/* From an O_PATH descriptor to one that reads, if it is a regular file and the one that is meant. */
+/* From an O_PATH descriptor to one that reads, if it is a regular file and the one that is meant.
+ */
 static bool open_regular(int path_fd, const struct seam_file *file, int *fd, struct err *err)
 {
 	char self[64];
@@ -94,7 +95,8 @@ static bool open_map_file(uint32_t pid, const struct seam_file *file, int *fd, s
 	path_fd = open(link, O_PATH | O_CLOEXEC);
 	if (path_fd < 0)
 		return err_set_errno(err, "%s", link);
-	/* The link leads to the file itself: device numbers of overlays may differ from the maps'. */
+	/* The link leads to the file itself: device numbers of overlays may differ from the maps'.
+	 */
 	return open_regular(path_fd, NULL, fd, err);
 }
 
@@ -123,8 +125,9 @@ bool target_open_mapped(uint32_t pid, const struct seam_file *file, int *fd, str
 	if (pid && file->end > file->start && open_map_file(pid, file, fd, err))
 		return true;
 	if (!file->path || file->path[0] != '/')
-		return file->end > file->start ? false
-					       : err_set(err, ERR_NOT_FOUND, "a mapping without a path");
+		return file->end > file->start
+			       ? false
+			       : err_set(err, ERR_NOT_FOUND, "a mapping without a path");
 	return open_below(pid, file->path, file, fd, err);
 }
 

@@ -1,9 +1,9 @@
 /*
  * target.h - files and memory of other processes, for the sampler: opened, never parsed.
  *
- * What a target maps may be anything, so that only regular files are opened: first with O_PATH, then
- * looked at, then for reading. Paths are resolved inside the target's root and may not leave it.
- * Threads: any.
+ * What a target maps may be anything, so that only regular files are opened: first with O_PATH,
+ * then looked at, then for reading. Paths are resolved inside the target's root and may not leave
+ * it. Threads: any.
  */
 #pragma once
 #include <stddef.h>
