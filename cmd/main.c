@@ -29,6 +29,7 @@ static const struct command_entry commands[] = {
 	{ "check", LOOK, "find what is wrong with OTLP profiles files", check_run },
 	{ "components", ABOUT, "list receivers, processors, exporters and extensions",
 	  components_run },
+	{ "doctor", ABOUT, "can this machine be profiled, and if not, why", doctor_run },
 };
 
 /* Programs that this one stands in for. `insert` is put before the given words. */

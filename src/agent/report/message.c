@@ -495,8 +495,7 @@ static void add_host(struct message *m)
 	put_common(m, &p);
 	begin_resource(m, &p);
 	begin_profile(m, TRACE_ON_CPU);
-	put_account(m, &a, "flametap.window_ns",
-		    m->facts->end_unix_nano - m->facts->start_unix_nano);
+	put_account(m, &a, "flametap.window_ns", m->facts->sampled_ns);
 	put_account(m, &a, "flametap.sampled", m->w->event_count);
 	put_account(m, &a, "flametap.unnamed", m->totals->unnamed);
 	for (uint32_t i = 0; i < m->facts->dropped_count; i++)

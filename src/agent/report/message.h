@@ -35,6 +35,7 @@ struct report_count {
 
 struct report_facts {
 	uint64_t start_unix_nano, end_unix_nano;
+	uint64_t sampled_ns; /* of that time */
 	const struct report_count *dropped;
 	uint32_t dropped_count;
 };

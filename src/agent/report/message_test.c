@@ -37,6 +37,7 @@ static void setup_init(struct setup *s, bool keep_end_markers)
 					      .end_name = test_end_name };
 	s->facts.start_unix_nano = START;
 	s->facts.end_unix_nano = START + WINDOW_NS;
+	s->facts.sampled_ns = WINDOW_NS;
 	s->executable = test_executable("prog");
 	s->a = test_process(100, "/usr/bin/prog", "prog");
 	s->b = test_process(200, "/usr/bin/other", "other");

@@ -35,7 +35,7 @@ struct reporter {
 	/* the reporter's thread */
 	struct window closed;
 	uint64_t reported_losses[REPORT_LOSSES_MOST]; /* by place in what losses() gives */
-	uint64_t closed_start_ns;
+	uint64_t reported_sampling_ns;
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
@@ -160,6 +160,19 @@ static void hand_over(struct reporter *r, struct profiles *message)
 	deliveries_offer(r->deliveries, batch);
 }
 
+/* How long of the window was sampled. */
+static uint64_t sampled_ns(struct reporter *r, uint64_t window_ns)
+{
+	uint64_t total, since;
+
+	if (!r->o.sampling_ns)
+		return window_ns;
+	total = r->o.sampling_ns(r->o.ctx);
+	since = total - r->reported_sampling_ns;
+	r->reported_sampling_ns = total;
+	return since < window_ns ? since : window_ns;
+}
+
 static void build(struct reporter *r, const struct report_facts *facts)
 {
 	struct report_totals totals;
@@ -202,6 +215,7 @@ static void report(struct reporter *r)
 	memcpy(own, r->own_lost, sizeof(own));
 	memset(r->own_lost, 0, sizeof(r->own_lost));
 	pthread_mutex_unlock(&r->lock);
+	facts.sampled_ns = sampled_ns(r, end - facts.start_unix_nano);
 	facts.dropped_count = collect_losses(r, own, dropped);
 	build(r, &facts);
 	window_reset(&r->closed);

@@ -26,9 +26,11 @@ struct reporter_options {
 	uint64_t naming_budget_ns; /* of CPU per report */
 	/* What was lost before it came here: counts since the start, by reason. May be NULL. */
 	uint32_t (*losses)(void *ctx, struct report_count *out, uint32_t most);
+	/* For how long was sampled since the start: probabilistic profiling. NULL: all the time. */
+	uint64_t (*sampling_ns)(void *ctx);
 	/* A report was built (the reporter's thread). May be NULL. */
 	void (*reported)(void *ctx, const struct report_totals *totals);
-	void *ctx; /* of both */
+	void *ctx; /* of these three */
 
 	const char *id; /* the receiver's, for metrics: outlives the reporter */
 	struct consumer *next;

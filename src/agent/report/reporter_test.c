@@ -79,7 +79,7 @@ struct setup {
 	struct reporter_options o;
 	struct process_info *process;
 	struct executable *executable;
-	uint64_t lost_before;
+	uint64_t lost_before, sampled_ns;
 	struct report_totals totals;
 };
 
@@ -95,6 +95,11 @@ static uint32_t losses(void *ctx, struct report_count *out, uint32_t most)
 static void reported(void *ctx, const struct report_totals *totals)
 {
 	((struct setup *)ctx)->totals = *totals;
+}
+
+static uint64_t sampling_ns(void *ctx)
+{
+	return ((struct setup *)ctx)->sampled_ns;
 }
 
 static void setup_init(struct setup *s)
@@ -241,6 +246,27 @@ static void test_losses(void **state)
 	setup_release(&s);
 }
 
+/* Of a window only what was sampled counts; the clock of sampling never makes it longer. */
+static void test_sampled_time(void **state)
+{
+	struct setup s;
+	struct reporter *r;
+
+	(void)state;
+	setup_init(&s);
+	s.o.sampling_ns = sampling_ns;
+	s.sampled_ns = 1;
+	r = reporter_new(&s.o);
+	reporter_flush(r);
+	sink_wait(&s.sink, 1);
+	s.sampled_ns = UINT64_MAX / 2;
+	reporter_stop(r, in_a_minute());
+	assert_int_equal(account(s.sink.batches[0], "flametap.window_ns"), 1);
+	assert_true(account(s.sink.batches[1], "flametap.window_ns") < 60 * (int64_t)SECOND_NS);
+	reporter_free(r);
+	setup_release(&s);
+}
+
 /* A full window is sent at once; what does not fit meanwhile is counted, none is lost in silence.
  */
 static void test_full_window(void **state)
@@ -338,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_interval),
 		cmocka_unit_test(test_idle_is_not_sent),
 		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_sampled_time),
 		cmocka_unit_test(test_full_window),
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_deliveries_are_bounded),

@@ -1,0 +1,52 @@
+/* doctor.c - flametap doctor: can this machine be profiled, and if not, why. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/doctor/doctor.h"
+#include "base/cleanup.h"
+#include "command.h"
+#include "flags.h"
+
+static bool json;
+
+static const struct flag flags[] = {
+	{ "Flags", "json", FLAG_BOOL, &json, NULL, NULL, "for programs", NULL, false, false },
+	{ 0 },
+};
+
+static const char *const examples[] = { "flametap doctor", "flametap doctor --json", NULL };
+
+static const struct command command = {
+	.name = "doctor",
+	.words = "",
+	.summary = "What this kernel and these privileges allow the agent, what each lack costs, "
+		   "and how to fix it.\nExit status 0: profiling works here; 1: it does not.",
+	.examples = examples,
+	.flags = flags,
+};
+
+int doctor_run(int argc, char **argv)
+{
+	AUTO(buf_release) struct buf text = { 0 };
+	struct doctor_report report;
+	struct words words;
+	struct err err;
+
+	switch (flags_parse(&command, argc, argv, &words, &err)) {
+	case FLAGS_HELP_SHOWN:
+		return EXIT_OK;
+	case FLAGS_ERROR:
+		return command_usage_error("doctor", &err);
+	case FLAGS_GO:
+		break;
+	}
+	free(words.items);
+	doctor_look(&report);
+	if (json)
+		doctor_write_json(&report, &text);
+	else
+		doctor_write_text(&report, &text);
+	if (fwrite(text.ptr, 1, text.len, stdout) != text.len || fflush(stdout) != 0)
+		return EXIT_FAILED;
+	return doctor_can_profile(&report) ? EXIT_OK : EXIT_FAILED;
+}

@@ -1,0 +1,6 @@
+/* profiling.h - the receiver `profiling`: every process of this machine, as OTLP profiles. For
+ * components/all.c. */
+#pragma once
+#include "pipeline/component.h"
+
+extern const struct component_ops profiling_receiver;
