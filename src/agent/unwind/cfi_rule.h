@@ -1,0 +1,16 @@
+/*
+ * cfi_rule.h - from what CFI says of a row to a rule of the compact tables (bpf/unwind_rows.h).
+ */
+#pragma once
+#include "agent/unwind/cfi_program.h"
+#include "bpf/unwind_rows.h"
+
+/* ELF machine: EM_X86_64 or EM_AARCH64. False: another one. */
+bool cfi_machine_of(uint16_t elf_machine, struct cfi_machine *out);
+
+/*
+ * What cannot be said makes an UNWIND_NONE and counts; an FP that cannot be followed alone is
+ * UNWIND_FROM_LOST.
+ */
+struct unwind_rule cfi_rule_of(uint16_t elf_machine, const struct cfi_state *state,
+			       bool signal_frame, struct unwind_counts *counts);
