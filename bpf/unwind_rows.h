@@ -21,7 +21,7 @@
  *   page = the page of (executable, at >> UNWIND_PAGE_SHIFT)
  *   i    = unwind_find(rows of page.block, page, at)
  *   rule = rules[rows[i].rule]
- *   then unwind_cfa_offset(&rule, low 16 bits of at, rows[i].low), and the step by rule.kind.
+ *   unwind_rule_at(rule, low 16 bits of at, rows[i].low, &plain), and the step by plain.kind.
  *
  * "FP" is rbp on x86-64 and x29 on arm64, "RA" is what the caller's pc is loaded from, on arm64 x30
  * (LR) where it was not saved. Rules with a base other than SP and FP, or a value in a register,
@@ -61,8 +61,8 @@ enum unwind_kind {
 	UNWIND_NONE,
 	/* CFA = base + cfa_offset. FP by fp_from, RA by ra_from. */
 	UNWIND_CFA,
-	/* As UNWIND_CFA with SP as base and the RA at CFA - 8, over a run of pushes or pops, each
-	 * of which moves the CFA's offset: see unwind_cfa_offset(). x86-64 only. */
+	/* A prologue or an epilogue: UNWIND_CFA with SP as base and the RA at CFA - 8, and how that
+	 * changes from push to push. unwind_rule_at() makes an UNWIND_CFA of it. x86-64 only. */
 	UNWIND_CFA_RUN,
 	/* CFA = *(base + index * 8 + cfa_offset) + post; no index if `index` is UNWIND_REG_NONE.
 	 * The RA is at CFA - 8. x86-64 only. */
@@ -148,34 +148,53 @@ struct unwind_rule {
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule is 16 bytes");
 
 /*
- * A run: up to UNWIND_RUN_STEPS steps of 4 bits, the first in the lowest. A step of n (1..15) means
- * that n bytes further the CFA's offset grows by 8 (a push), or with UNWIND_RUN_POPS shrinks by 8;
- * a step of 0 ends the run. Half of all rows of usual code vanish in runs.
+ * A run: up to UNWIND_RUN_STEPS steps behind the row's begin, four bits each, the first in the
+ * lowest. A step of n (1..15) lies n bytes behind the one before; 0 ends the run. Each is one
+ * instruction:
+ *
+ *   push          the CFA's offset grows by 8
+ *   push FP       as push, and FP is at the new top of the stack: step number UNWIND_RUN_FP
+ *   mov SP, FP    the CFA's base is FP from here on: step number UNWIND_RUN_MOVE
+ *   pop, pop FP   with UNWIND_RUN_POPS: the offset shrinks by 8, and from step UNWIND_RUN_FP on FP
+ * is the caller's again
+ *
+ * Half of all rows of usual code vanish in runs.
  */
-#define UNWIND_RUN_STEPS 7
-#define UNWIND_RUN_POPS  0x80000000u
+#define UNWIND_RUN_STEPS     6
+#define UNWIND_RUN_FP(run)   ((run) >> 24 & 7) /* 1..6; 0: none */
+#define UNWIND_RUN_MOVE(run) ((run) >> 27 & 7)
+#define UNWIND_RUN_POPS      0x80000000u
 
-/* The offset to use at `low`, for the rule of the row that begins at row_low. */
-static inline __s32 unwind_cfa_offset(const struct unwind_rule *rule, __u32 low, __u32 row_low)
+/* What a rule says at `low`, in the row that begins at row_low: *plain is the rule itself, or for a
+ * run the UNWIND_CFA that it has come to. */
+static inline void unwind_rule_at(const struct unwind_rule *rule, __u32 low, __u32 row_low,
+				  struct unwind_rule *plain)
 {
-	__s32 offset = rule->cfa_offset;
+	__u32 run = rule->run, left = low - row_low;
 
-	if (rule->kind == UNWIND_CFA_RUN) {
-		__u32 run = rule->run, left = low - row_low;
-		__s32 change = run & UNWIND_RUN_POPS ? -8 : 8;
+	*plain = *rule;
+	if (rule->kind != UNWIND_CFA_RUN)
+		return;
+	plain->kind = UNWIND_CFA;
+	plain->ra_from = UNWIND_FROM_CFA;
+	plain->ra_offset = -8;
+	for (__u32 i = 1; i <= UNWIND_RUN_STEPS; i++) {
+		__u32 step = run & 15;
 
-		run &= ~UNWIND_RUN_POPS;
-		for (int i = 0; i < UNWIND_RUN_STEPS; i++) {
-			__u32 step = run & 15;
-
-			if (!step || step > left)
-				break;
-			left -= step;
-			run >>= 4;
-			offset += change;
+		if (!step || step > left)
+			break;
+		left -= step;
+		run = (run & 0xff000000) | (run & 0xffffff) >> 4;
+		if (i == UNWIND_RUN_MOVE(run)) {
+			plain->cfa_base = UNWIND_REG_FP;
+			continue;
 		}
+		plain->cfa_offset += run & UNWIND_RUN_POPS ? -8 : 8;
+		if (i != UNWIND_RUN_FP(run))
+			continue;
+		plain->fp_from = run & UNWIND_RUN_POPS ? UNWIND_FROM_SAME : UNWIND_FROM_CFA;
+		plain->fp_offset = run & UNWIND_RUN_POPS ? 0 : -plain->cfa_offset;
 	}
-	return offset;
 }
 
 /*

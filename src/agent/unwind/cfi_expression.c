@@ -37,9 +37,9 @@ static bool push(struct stack *s, int32_t base, int64_t offset)
 {
 	if (s->depth == STACK_MOST)
 		return false;
-	s->at[s->depth++] = (struct expression_sum){
-		.base = base, .index = EXPRESSION_NO_REGISTER, .offset = offset
-	};
+	s->at[s->depth++] = (struct expression_sum){ .base = base,
+						     .index = EXPRESSION_NO_REGISTER,
+						     .offset = offset };
 	return true;
 }
 

@@ -11,10 +11,10 @@
 enum { EXPRESSION_NO_REGISTER = -1, EXPRESSION_CFA = -2 };
 
 struct expression_sum {
-	int32_t base;   /* DWARF's number, EXPRESSION_CFA or _NO_REGISTER */
-	int32_t index;  /* of the register that counts eight times, or EXPRESSION_NO_REGISTER */
+	int32_t base;  /* DWARF's number, EXPRESSION_CFA or _NO_REGISTER */
+	int32_t index; /* of the register that counts eight times, or EXPRESSION_NO_REGISTER */
 	int64_t offset;
-	bool load;      /* the value is *(sum) + post, else the sum */
+	bool load; /* the value is *(sum) + post, else the sum */
 	int64_t post;
 };
 
@@ -22,7 +22,7 @@ struct expression_sum {
 bool expression_simplify(struct bytes expression, bool on_cfa, struct expression_sum *out);
 
 /*
- * The expression of a procedure linkage table: SP + 8, and 8 more from the byte *threshold of each 16
- * byte entry on (11 in the usual layout, 10 and 9 where entries begin with endbr64).
+ * The expression of a procedure linkage table: SP + 8, and 8 more from the byte *threshold of each
+ * 16 byte entry on (11 in the usual layout, 10 and 9 where entries begin with endbr64).
  */
 bool expression_is_plt(struct bytes expression, uint8_t *threshold);

@@ -116,8 +116,7 @@ uint64_t cfi_read_pointer(const struct cfi_section *s, struct byte_reader *r, ui
 }
 
 /* The letters of a CIE's augmentation. False: what follows cannot be understood. */
-static bool read_augmentation(struct byte_reader *r, struct str letters,
-			      struct cfi_cie *cie)
+static bool read_augmentation(struct byte_reader *r, struct str letters, struct cfi_cie *cie)
 {
 	struct byte_reader data;
 	uint64_t len;
@@ -369,8 +368,8 @@ static void index_by_walk(struct cfi_index *x, struct unwind_counts *counts)
 			counts->lost[UNWIND_LOSS_FAR]++;
 			continue;
 		}
-		x->own[x->count++] = (struct cfi_index_entry){
-			(uint32_t)(list[i].begin - x->base), (uint32_t)list[i].offset };
+		x->own[x->count++] = (struct cfi_index_entry){ (uint32_t)(list[i].begin - x->base),
+							       (uint32_t)list[i].offset };
 	}
 	free(list);
 }

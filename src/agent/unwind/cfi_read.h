@@ -1,6 +1,7 @@
 /*
  * cfi_read.h - call frame information as it lies in a file: CIEs, FDEs and the way to them by
- * address. Source: DWARF 5, 6.4; LSB 5.0 Core, 10.6 (Exception Frames: .eh_frame and .eh_frame_hdr).
+ * address. Source: DWARF 5, 6.4; LSB 5.0 Core, 10.6 (Exception Frames: .eh_frame and
+ * .eh_frame_hdr).
  *
  * Everything read is somebody else's: what cannot be understood is skipped, and counted by reason.
  * Nothing is copied but the order of the FDEs, and that only where no .eh_frame_hdr gives it.
@@ -42,21 +43,21 @@ bool cfi_cie_read(const struct cfi_section *s, uint64_t offset, struct cfi_cie *
 uint64_t cfi_read_pointer(const struct cfi_section *s, struct byte_reader *r, uint8_t encoding);
 /*
  * The FDE at `offset`. *cie is the CIE last used, kept over calls: it is read again only when the
- * FDE has another one (start with an offset of CFI_NO_CIE). False, and counted, when the bytes there
- * are no FDE that can be used.
+ * FDE has another one (start with an offset of CFI_NO_CIE). False, and counted, when the bytes
+ * there are no FDE that can be used.
  */
 #define CFI_NO_CIE UINT64_MAX
 bool cfi_fde_read(const struct cfi_section *s, uint64_t offset, struct cfi_cie *cie,
 		  struct cfi_fde *out, struct unwind_counts *counts);
 
 /*
- * All FDEs of a section by address. From .eh_frame_hdr in place, if it has the usual encoding and is
- * sorted; else from one walk over the section (8 bytes per FDE).
+ * All FDEs of a section by address. From .eh_frame_hdr in place, if it has the usual encoding and
+ * is sorted; else from one walk over the section (8 bytes per FDE).
  */
 struct cfi_index {
 	const struct cfi_section *section;
-	struct bytes header;    /* the search table of .eh_frame_hdr: pairs of int32_t */
-	uint64_t header_vaddr;  /* what they are relative to */
+	struct bytes header;   /* the search table of .eh_frame_hdr: pairs of int32_t */
+	uint64_t header_vaddr; /* what they are relative to */
 	struct cfi_index_entry *own;
 	uint64_t base; /* own entries' addresses are relative to it */
 	uint32_t count;

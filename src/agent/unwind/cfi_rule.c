@@ -34,9 +34,8 @@ struct conversion {
 static uint8_t register_of(uint16_t machine, int64_t dwarf_register)
 {
 	if (machine == EM_X86_64)
-		return dwarf_register >= 0 && dwarf_register < 16
-			       ? x86_64_registers[dwarf_register]
-			       : UNWIND_REG_NONE;
+		return dwarf_register >= 0 && dwarf_register < 16 ? x86_64_registers[dwarf_register]
+								  : UNWIND_REG_NONE;
 	switch (dwarf_register) {
 	case ARM64_FP:
 		return UNWIND_REG_FP;

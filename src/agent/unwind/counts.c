@@ -15,6 +15,7 @@ const char *unwind_loss_name(enum unwind_loss loss)
 		[UNWIND_LOSS_RA] = "ra",
 		[UNWIND_LOSS_FP] = "fp",
 		[UNWIND_LOSS_RULES_FULL] = "rules_full",
+		[UNWIND_LOSS_WORK] = "work",
 		[UNWIND_LOSS_PCLNTAB] = "pclntab",
 	};
 

@@ -6,12 +6,12 @@
 
 enum unwind_loss {
 	/* entries that were skipped: their code is as code without CFI */
-	UNWIND_LOSS_CIE,       /* version, augmentation or encoding unknown, or cut short */
-	UNWIND_LOSS_FDE,       /* cut short, no such CIE, address that cannot be read or wraps */
-	UNWIND_LOSS_FAR,       /* further than 4 GiB from the first, or too many of them */
+	UNWIND_LOSS_CIE, /* version, augmentation or encoding unknown, or cut short */
+	UNWIND_LOSS_FDE, /* cut short, no such CIE, address that cannot be read or wraps */
+	UNWIND_LOSS_FAR, /* further than 4 GiB from the first, or too many of them */
 	/* rows that became UNWIND_NONE from some point of a function on */
-	UNWIND_LOSS_OPCODE,    /* no such DW_CFA, or cut short */
-	UNWIND_LOSS_DEPTH,     /* remember_state deeper than the limit, restore without it */
+	UNWIND_LOSS_OPCODE, /* no such DW_CFA, or cut short */
+	UNWIND_LOSS_DEPTH,  /* remember_state deeper than the limit, restore without it */
 	/* single rows that became UNWIND_NONE */
 	UNWIND_LOSS_EXPRESSION, /* no form that a rule can express */
 	UNWIND_LOSS_REGISTER,   /* a register that is not known even in the leaf */
@@ -20,6 +20,7 @@ enum unwind_loss {
 	UNWIND_LOSS_RA,         /* the RA is neither kept nor undefined */
 	UNWIND_LOSS_FP,         /* only the FP's rule: the row is kept, with the FP lost */
 	UNWIND_LOSS_RULES_FULL, /* the machine's array of rules is full */
+	UNWIND_LOSS_WORK,       /* the rest of a page: more CFI for it than any honest file has */
 	/* Go */
 	UNWIND_LOSS_PCLNTAB, /* a function whose pc-sp table cannot be read */
 	UNWIND_LOSS_COUNT,

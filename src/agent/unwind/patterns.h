@@ -1,6 +1,6 @@
 /*
- * patterns.h - what bytes of code say where no CFI does: the end of a signal handler, linkage tables,
- * padding between functions.
+ * patterns.h - what bytes of code say where no CFI does: the end of a signal handler, linkage
+ * tables, padding between functions.
  */
 #pragma once
 #include <stdbool.h>
@@ -17,6 +17,6 @@ struct unwind_rule patterns_signal_rule(uint16_t elf_machine);
 bool patterns_is_sigreturn(uint16_t elf_machine, struct bytes code);
 /* Nothing but the no-ops and traps that fill the space between functions. */
 bool patterns_is_padding(uint16_t elf_machine, struct bytes code);
-/* An entry of an x86-64 linkage table: from which byte of it on is an index on the stack? 16: never,
- * it only jumps. False: no such entry. */
+/* An entry of an x86-64 linkage table: from which byte of it on is an index on the stack? 16:
+ * never, it only jumps. False: no such entry. */
 bool patterns_plt_entry(struct bytes code, uint8_t *threshold);

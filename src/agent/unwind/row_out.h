@@ -30,6 +30,9 @@ struct row_out {
 	struct unwind_rule row, reached;
 	uint64_t row_at, reached_at;
 	uint32_t steps;
+	/* the FP's place as the last rule had it, before it was found popped */
+	uint8_t said_fp_from;
+	int32_t said_fp_offset;
 	bool has_row;
 };
 

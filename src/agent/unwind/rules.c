@@ -60,6 +60,8 @@ static void slots_grow(struct unwind_rules *r)
 
 bool unwind_rules_intern(struct unwind_rules *r, const struct unwind_rule *rule, uint16_t *index)
 {
+	/* The last eighth is for rules without which rows would be lost; a run can be unfolded. */
+	uint32_t limit = rule->kind == UNWIND_CFA_RUN ? r->cap - r->cap / 8 : r->cap;
 	uint16_t *slot;
 
 	if (rule->kind == UNWIND_NONE) {
@@ -68,7 +70,7 @@ bool unwind_rules_intern(struct unwind_rules *r, const struct unwind_rule *rule,
 	}
 	slot = slot_of(r, rule);
 	if (!*slot) {
-		if (r->count == r->cap)
+		if (r->count >= limit)
 			return false;
 		if (r->count > r->slot_mask / 2) {
 			slots_grow(r);

@@ -1,0 +1,358 @@
+/*
+ * The rules of Go's functions, out of the same pc -> stack depth tables that its own tracebacks
+ * use: the CFA is SP + depth + 8 (x86-64) at every instruction, prologues, leaves and assembly
+ * included.
+ *
+ *   x86-64   RA at CFA - 8; the caller's FP at CFA - 16 where the function saves it: pushed
+ * (Go 1.21 and later), or stored behind the SUB (before) arm64    frame: RA at SP, FP at SP - 8; no
+ * frame: RA in LR
+ *
+ * Functions that leave their stack need more: systemstack and asmcgocall run what they call on the
+ * thread's stack with FP still at the goroutine's frame; mcall never returns; morestack clears FP.
+ * Source: src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s of Go 1.13 to 1.26.
+ */
+#include "agent/unwind/layers.h"
+
+#include <elf.h>
+
+#include "agent/unwind/patterns.h"
+
+enum go_special {
+	GO_USUAL,
+	GO_STOP, /* nobody called it, or it has left its caller for good */
+	GO_SIGRETURN,
+	GO_OTHER_STACK, /* calls on another stack; FP leads back */
+	GO_MORESTACK,
+};
+
+static enum go_special special_of(struct str name)
+{
+	static const struct {
+		const char *name;
+		enum go_special special;
+	} table[] = {
+		{ "goexit", GO_STOP },
+		{ "mstart", GO_STOP },
+		{ "rt0_go", GO_STOP },
+		{ "gogo", GO_STOP },
+		{ "mcall", GO_STOP },
+		{ "sigreturn", GO_SIGRETURN },
+		{ "sigreturn__sigaction", GO_SIGRETURN },
+		{ "systemstack", GO_OTHER_STACK },
+		{ "asmcgocall", GO_OTHER_STACK },
+		{ "asmcgocall_landingpad", GO_OTHER_STACK },
+		{ "nanotime1", GO_OTHER_STACK },
+		{ "walltime", GO_OTHER_STACK },
+		{ "walltime1", GO_OTHER_STACK },
+		{ "vgetrandom1", GO_OTHER_STACK },
+		{ "morestack", GO_MORESTACK },
+	};
+
+	if (str_has_prefix(name, STR("_rt0_")))
+		return GO_STOP;
+	if (str_is(name, "time.now"))
+		return GO_OTHER_STACK;
+	if (!str_has_prefix(name, STR("runtime.")))
+		return GO_USUAL;
+	name = str_skip(name, sizeof("runtime.") - 1);
+	if (str_has_suffix(name, STR(".abi0")))
+		name.len -= sizeof(".abi0") - 1;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (str_is(name, table[i].name))
+			return table[i].special;
+	return GO_USUAL;
+}
+
+struct go_fill {
+	struct unwind_tables *t;
+	struct row_out *out;
+	uint64_t from, to; /* rows are clipped to this */
+	uint32_t i;        /* this function */
+	struct pclntab_function f;
+	struct bytes code; /* its bytes */
+};
+
+static void put(struct go_fill *g, uint64_t at, const struct unwind_rule *rule)
+{
+	if (at < g->to)
+		row_out_put(g->out, at < g->from ? g->from : at, rule);
+}
+
+static void put_kind(struct go_fill *g, uint64_t at, enum unwind_kind kind)
+{
+	const struct unwind_rule rule = { .kind = (uint8_t)kind };
+
+	put(g, at, &rule);
+}
+
+static struct bytes code_of(const struct unwind_tables *t, const struct pclntab_function *f)
+{
+	struct bytes code = elf_file_at_vaddr(t->file, f->begin);
+
+	if (code.len > f->end - f->begin)
+		code.len = (size_t)(f->end - f->begin);
+	return code;
+}
+
+/* Bytes of the function at an address, as far as they go. */
+static bool code_is(const struct go_fill *g, uint64_t at, const uint8_t *form, size_t len)
+{
+	struct bytes code;
+
+	return bytes_part(g->code, at - g->f.begin, len, &code) && !memcmp(code.ptr, form, len);
+}
+
+/*
+ * Does the function keep its caller's FP at CFA - 16? `at` is where the depth first grows: behind
+ * PUSHQ BP, or behind SUBQ $n, SP and before MOVQ BP, n-8(SP).
+ */
+static bool saves_fp(const struct go_fill *g, uint64_t at)
+{
+	static const uint8_t push[] = { 0x55 };
+	static const uint8_t store8[] = { 0x48, 0x89, 0x6c, 0x24 };
+	static const uint8_t store32[] = { 0x48, 0x89, 0xac, 0x24 };
+
+	return (at > g->f.begin && code_is(g, at - 1, push, sizeof(push))) ||
+	       code_is(g, at, store8, sizeof(store8)) || code_is(g, at, store32, sizeof(store32));
+}
+
+static struct unwind_rule depth_rule(uint16_t machine, int32_t depth, bool fp_saved)
+{
+	struct unwind_rule rule = { .kind = UNWIND_CFA, .cfa_base = UNWIND_REG_SP };
+
+	if (machine == EM_AARCH64) {
+		rule.cfa_offset = depth;
+		if (depth) {
+			rule.fp_from = rule.ra_from = UNWIND_FROM_SP;
+			rule.fp_offset = -8;
+		}
+		return rule;
+	}
+	rule.cfa_offset = depth + 8;
+	rule.ra_from = UNWIND_FROM_CFA;
+	rule.ra_offset = -8;
+	if (depth && fp_saved) {
+		rule.fp_from = UNWIND_FROM_CFA;
+		rule.fp_offset = -16;
+	}
+	return rule;
+}
+
+/* PUSHQ BP; MOVQ SP, BP with the depth grown behind the push: from `at` + 3 on FP is the frame's,
+ * and compiled code never uses it for anything else. */
+static bool keeps_fp(const struct go_fill *g, uint64_t at)
+{
+	static const uint8_t prologue[] = { 0x55, 0x48, 0x89, 0xe5 };
+
+	return g->t->machine == EM_X86_64 && g->f.compiled && at > g->f.begin &&
+	       code_is(g, at - 1, prologue, sizeof(prologue));
+}
+
+/* The rule of each stretch of equal depth. other_stack: where there is a frame, by FP. */
+static void fill_by_depth(struct go_fill *g, bool other_stack)
+{
+	static const struct unwind_rule by_fp = { .kind = UNWIND_CFA,
+						  .cfa_base = UNWIND_REG_FP,
+						  .cfa_offset = 16,
+						  .fp_from = UNWIND_FROM_CFA,
+						  .fp_offset = -16,
+						  .ra_from = UNWIND_FROM_CFA,
+						  .ra_offset = -8 };
+	struct pclntab_walk w = pclntab_walk(&g->t->go, &g->f, g->f.pcsp);
+	bool fp_saved = false, fp_kept = false, grown = false;
+	struct unwind_rule rule;
+
+	/* No table: a function without a frame, all of it. */
+	rule = depth_rule(g->t->machine, 0, false);
+	put(g, g->f.begin, &rule);
+	while (pclntab_next(&w)) {
+		bool first = w.value > 0 && !grown;
+
+		if (first) {
+			grown = true;
+			fp_saved = saves_fp(g, w.begin);
+			fp_kept = keeps_fp(g, w.begin);
+		}
+		if (w.value < 0 || w.value > INT32_MAX - 8) {
+			put_kind(g, w.begin, UNWIND_NONE);
+			continue;
+		}
+		rule = depth_rule(g->t->machine, w.value, fp_saved);
+		if (other_stack && w.value > 0)
+			rule = (struct unwind_rule){ .kind = UNWIND_FP_OTHER_STACK };
+		else if (fp_kept && !first && w.value >= 8)
+			rule = by_fp;
+		put(g, w.begin, &rule);
+		if (fp_kept && first && !other_stack)
+			put(g, w.begin + 3, &by_fp);
+	}
+	if (w.r.failed) {
+		g->t->counts.lost[UNWIND_LOSS_PCLNTAB]++;
+		put_kind(g, w.end, UNWIND_NONE);
+	}
+}
+
+/*
+ * systemstack and its like without a frame of their own (before Go 1.21): FP is their caller's, so
+ * what follows is right but for the caller itself. With the switch in the middle, it holds from the
+ * load of g0's stack pointer on: MOVQ 56(reg), SP.
+ */
+static bool find_switch(const struct go_fill *g, uint64_t *behind)
+{
+	for (size_t i = 0; i + 4 <= g->code.len; i++) {
+		const uint8_t *p = g->code.ptr + i;
+
+		if (p[0] == 0x48 && p[1] == 0x8b && (p[2] & 0xf8) == 0x60 && p[2] != 0x64 &&
+		    p[3] == 56) {
+			*behind = g->f.begin + i + 4;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool has_frame(const struct go_fill *g)
+{
+	struct pclntab_walk w = pclntab_walk(&g->t->go, &g->f, g->f.pcsp);
+
+	while (pclntab_next(&w))
+		if (w.value > 0)
+			return saves_fp(g, w.begin);
+	return false;
+}
+
+static void fill_other_stack(struct go_fill *g)
+{
+	uint64_t behind;
+
+	if (g->t->machine != EM_X86_64 || has_frame(g)) {
+		fill_by_depth(g, true);
+		return;
+	}
+	fill_by_depth(g, false);
+	if (find_switch(g, &behind))
+		put_kind(g, behind, UNWIND_FP_OTHER_STACK);
+}
+
+/* Offset of curg in Go's m, out of systemstack, which stands near: CMPQ AX, m_curg(BX). */
+static bool find_curg(const struct go_fill *g, int32_t *offset)
+{
+	enum { NEAR = 32 };
+	static const uint8_t compare[] = { 0x48, 0x3b, 0x83 };
+	uint32_t first = g->i > NEAR ? g->i - NEAR : 0;
+
+	for (uint32_t i = first; i < g->i; i++) {
+		struct pclntab_function f;
+		struct bytes code;
+		const uint8_t *hit;
+
+		if (!pclntab_function(&g->t->go, i, &f) ||
+		    special_of(pclntab_name(&g->t->go, &f)) != GO_OTHER_STACK)
+			continue;
+		code = code_of(g->t, &f);
+		hit = memmem(code.ptr, code.len, compare, sizeof(compare));
+		if (!hit || code.ptr + code.len - hit < 7)
+			continue;
+		memcpy(offset, hit + sizeof(compare), sizeof(*offset));
+		return *offset > 0 && *offset < 4096;
+	}
+	return false;
+}
+
+/*
+ * Behind the switch morestack runs newstack with FP 0, and all that is known of the goroutine lies
+ * in its g. The offsets that differ between versions are taken out of the instructions: 64 48 8b 3c
+ * 25 <i32>   MOVQ (TLS), DI; from Go 1.17 on also into other registers 48 89 6f <i8>          MOVQ
+ * BP, (g_sched+gobuf_bp)(DI)
+ */
+static bool morestack_rule(const struct go_fill *g, struct unwind_rule *rule)
+{
+	static const uint8_t load_g[] = { 0x64, 0x48, 0x8b };
+	static const uint8_t store_bp[] = { 0x48, 0x89, 0x6f };
+	const uint8_t *tls = memmem(g->code.ptr, g->code.len, load_g, sizeof(load_g));
+	const uint8_t *bp = memmem(g->code.ptr, g->code.len, store_bp, sizeof(store_bp));
+	const uint8_t *end = g->code.ptr + g->code.len;
+
+	*rule = (struct unwind_rule){ .kind = UNWIND_GO_MORESTACK };
+	if (!tls || !bp || end - tls < 9 || end - bp < 4)
+		return false;
+	if ((tls[3] & 0xc7) != 0x04 || tls[4] != 0x25 || !find_curg(g, &rule->fp_offset))
+		return false;
+	rule->go_bp = (int8_t)bp[3];
+	memcpy(&rule->cfa_offset, tls + 5, sizeof(rule->cfa_offset));
+	return true;
+}
+
+static void fill_morestack(struct go_fill *g)
+{
+	struct unwind_rule rule;
+	uint64_t behind;
+
+	fill_by_depth(g, false);
+	if (g->t->machine != EM_X86_64 || !find_switch(g, &behind))
+		return;
+	if (!morestack_rule(g, &rule))
+		rule = (struct unwind_rule){ .kind = UNWIND_STOP };
+	put(g, behind, &rule);
+}
+
+static void fill_function(struct go_fill *g, enum go_special special)
+{
+	struct unwind_rule rule;
+
+	switch (special) {
+	case GO_STOP:
+		put_kind(g, g->f.begin, UNWIND_STOP);
+		break;
+	case GO_SIGRETURN:
+		rule = patterns_signal_rule(g->t->machine);
+		put(g, g->f.begin - 1, &rule);
+		break;
+	case GO_OTHER_STACK:
+		fill_other_stack(g);
+		break;
+	case GO_MORESTACK:
+		fill_morestack(g);
+		break;
+	case GO_USUAL:
+		fill_by_depth(g, false);
+		break;
+	}
+}
+
+/* Does function i have a rule in [from, to)? A signal handler returns to the first byte of
+ * sigreturn, so that it is looked up one byte before. */
+static bool touches(const struct go_fill *g, enum go_special special)
+{
+	return g->f.begin < g->to || (special == GO_SIGRETURN && g->f.begin == g->to);
+}
+
+void layer_fill_go(struct unwind_tables *t, uint32_t layer, struct row_out *o, uint64_t from,
+		   uint64_t to)
+{
+	const struct pclntab *go = &t->go;
+	struct go_fill g = { .t = t, .out = o, .from = from, .to = to };
+	uint64_t begin = pclntab_begin(go, 0), end = pclntab_begin(go, go->function_count);
+
+	if (from < begin)
+		layer_fill(t, layer + 1, o, from, begin < to ? begin : to);
+	for (g.i = pclntab_find(go, from); g.i < go->function_count; g.i++) {
+		enum go_special special;
+
+		if (pclntab_begin(go, g.i) > to)
+			break;
+		if (!pclntab_function(go, g.i, &g.f)) {
+			t->counts.lost[UNWIND_LOSS_PCLNTAB]++;
+			continue;
+		}
+		if (g.f.end <= from)
+			continue;
+		special = special_of(pclntab_name(go, &g.f));
+		if (!touches(&g, special))
+			break;
+		g.code = code_of(t, &g.f);
+		fill_function(&g, special);
+	}
+	if (end < to)
+		layer_fill(t, layer + 1, o, end > from ? end : from, to);
+}
