@@ -238,16 +238,19 @@ UNWIND_INLINE bool unwind_value(struct unwind_cursor *c, __u32 from, __s32 offse
 	return env_read(c, value, 8, base + (__s64)offset);
 }
 
-/* CFA, FP and RA by the rule's own words: kinds CFA, CFA_RUN, CFA_DEREF and PLT. */
-UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule *rule, __u32 low,
+/* CFA, FP and RA by the rule's own words: kinds CFA, CFA_RUN (as it stands at `low`), CFA_DEREF and
+ * PLT. */
+UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule *in_row, __u32 low,
 				 __u32 row_low)
 {
 	struct unwind_cursor *c = &w->cursor;
+	struct unwind_rule plain, *rule = &plain;
 	enum unwind_end why = UNWIND_END_BAD_RULE;
 	__u64 cfa = 0, fp = c->fp, ra, index = 0, pair[2];
 	__u32 ra_from = UNWIND_FROM_CFA;
 	__s32 ra_offset = -8;
 
+	unwind_rule_at(in_row, low, row_low, &plain);
 	if (rule->kind == UNWIND_PLT) {
 		cfa = c->sp + 8 + ((c->pc & 15) >= (__u64)rule->cfa_offset ? 8 : 0);
 		if (!env_read(c, &ra, 8, cfa - 8))
@@ -256,7 +259,7 @@ UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule
 	}
 	if (!unwind_register(c, rule->cfa_base, &cfa))
 		return unwind_stop(w, UNWIND_END_LEAF_REGISTER);
-	cfa += (__s64)unwind_cfa_offset(rule, low, row_low);
+	cfa += (__s64)rule->cfa_offset;
 	if (rule->kind == UNWIND_CFA_DEREF) {
 		if (rule->index != UNWIND_REG_NONE) {
 			if (!unwind_register(c, rule->index, &index))
