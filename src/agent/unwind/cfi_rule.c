@@ -27,6 +27,7 @@ bool cfi_machine_of(uint16_t elf_machine, struct cfi_machine *out)
 
 struct conversion {
 	uint16_t machine;
+	uint32_t ra_column;
 	struct unwind_counts *counts;
 	struct unwind_rule rule;
 };
@@ -204,17 +205,21 @@ static bool convert_ra(struct conversion *c, const struct cfi_value *ra)
 
 	if (!convert_value(c, ra, &from, &offset))
 		return refuse(c, UNWIND_LOSS_RA);
-	if (from == UNWIND_FROM_LOST || (x86 && from == UNWIND_FROM_CFA && offset >= 0)) {
-		/* Nobody called this: said so, or (musl's __clone) by pointing above the frame. */
+	if (from == UNWIND_FROM_LOST ||
+	    (x86 && from == UNWIND_FROM_CFA && offset >= 0 && c->rule.cfa_base < UNWIND_REG_NONE)) {
+		/* Nobody called this: said so, or (musl's __clone) by pointing above the frame.
+		 * From another register (setcontext) that is what it will return to. */
 		c->rule = (struct unwind_rule){ .kind = UNWIND_STOP };
 		return true;
 	}
-	if (from == UNWIND_FROM_SAME && x86)
-		return refuse(c, UNWIND_LOSS_RA);
-	if (from == UNWIND_FROM_REG + UNWIND_REG_LR && !x86) {
-		from = UNWIND_FROM_SAME;
-		offset = 0;
+	/* Never saved: it is where the call has put it. */
+	if (from == UNWIND_FROM_SAME) {
+		from = UNWIND_FROM_REG + register_of(c->machine, c->ra_column);
+		if (from == UNWIND_FROM_REG + UNWIND_REG_NONE)
+			return refuse(c, UNWIND_LOSS_REGISTER);
 	}
+	if (from == UNWIND_FROM_REG + UNWIND_REG_LR && !x86)
+		from = UNWIND_FROM_SAME;
 	if (c->rule.kind != UNWIND_CFA)
 		return (from == UNWIND_FROM_CFA && offset == -8) || refuse(c, UNWIND_LOSS_RA);
 	c->rule.ra_from = from;
@@ -236,10 +241,11 @@ static struct unwind_rule signal_rule(const struct conversion *c, const struct c
 	return rule;
 }
 
-struct unwind_rule cfi_rule_of(uint16_t elf_machine, const struct cfi_state *state,
-			       bool signal_frame, struct unwind_counts *counts)
+struct unwind_rule cfi_rule_of(uint16_t elf_machine, uint32_t ra_column,
+			       const struct cfi_state *state, bool signal_frame,
+			       struct unwind_counts *counts)
 {
-	struct conversion c = { .machine = elf_machine, .counts = counts };
+	struct conversion c = { .machine = elf_machine, .ra_column = ra_column, .counts = counts };
 
 	if (signal_frame)
 		return signal_rule(&c, state);

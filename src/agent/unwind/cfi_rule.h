@@ -10,7 +10,8 @@ bool cfi_machine_of(uint16_t elf_machine, struct cfi_machine *out);
 
 /*
  * What cannot be said makes an UNWIND_NONE and counts; an FP that cannot be followed alone is
- * UNWIND_FROM_LOST.
+ * UNWIND_FROM_LOST. ra_column is the CIE's: the register that a call leaves the RA in, if any.
  */
-struct unwind_rule cfi_rule_of(uint16_t elf_machine, const struct cfi_state *state,
-			       bool signal_frame, struct unwind_counts *counts);
+struct unwind_rule cfi_rule_of(uint16_t elf_machine, uint32_t ra_column,
+			       const struct cfi_state *state, bool signal_frame,
+			       struct unwind_counts *counts);

@@ -7,6 +7,7 @@ struct cfi_rows {
 	struct unwind_tables *t;
 	struct row_out *out;
 	uint64_t from, to;
+	uint32_t ra_column;
 	bool signal_frame;
 };
 
@@ -18,7 +19,8 @@ static void take_row(void *ctx, uint64_t elf_vaddr, const struct cfi_state *stat
 	if (elf_vaddr >= c->to)
 		return;
 	if (state)
-		rule = cfi_rule_of(c->t->machine, state, c->signal_frame, &c->t->counts);
+		rule = cfi_rule_of(c->t->machine, c->ra_column, state, c->signal_frame,
+				   &c->t->counts);
 	row_out_put(c->out, elf_vaddr < c->from ? c->from : elf_vaddr, &rule);
 }
 
@@ -47,7 +49,9 @@ static bool is_signal_frame(const struct unwind_tables *t, const struct layer *l
 static void fill_fde(struct unwind_tables *t, struct layer *layer, struct row_out *o,
 		     const struct cfi_fde *fde, uint64_t from, uint64_t to)
 {
-	struct cfi_rows rows = { .t = t, .out = o, .from = from, .to = to };
+	struct cfi_rows rows = {
+		.t = t, .out = o, .from = from, .to = to, .ra_column = layer->cie.ra_column
+	};
 	const struct cfi_sink sink = { take_row, &rows };
 
 	rows.signal_frame = is_signal_frame(t, layer, fde);
