@@ -41,6 +41,7 @@ static const char *const http_codecs[] = { "gzip",   "zstd", "zlib", "deflate",
 					   "snappy", "lz4",  "none", NULL };
 static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
 static const char *const log_formats[] = { "console", "json", NULL };
+static const char *const durabilities[] = { "full", "process", NULL };
 static const char *const encodings[] = { "proto", "json", NULL };
 
 static const char IN[] = "Listening";
@@ -68,7 +69,7 @@ static const struct flag flags[] = {
 	  NULL, true, false },
 
 	{ OUT, "receiver", FLAG_STRING, &f.receiver, "LIST", "stdout",
-	  "stdout, filesystem, prometheus, otlp, otlphttp, nop", NULL, false, false },
+	  "stdout, sqlite, filesystem, prometheus, otlp, otlphttp, nop", NULL, false, false },
 	{ OUT, "stdout.layout", FLAG_CHOICE, &f.stdout_layout, "LAYOUT", "2026",
 	  "2026, seed-000, seed-001, typed, full", layouts, false, false },
 	{ OUT, "stdout.sample-types", FLAG_STRING, &f.stdout_sample_types, "LIST", "all",
@@ -93,6 +94,15 @@ static const struct flag flags[] = {
 	  "jsonl, otlp: start a new file past this size", NULL, true, false },
 	{ OUT, "prometheus.metrics", FLAG_STRING, &f.prometheus_metrics, "HOST:PORT",
 	  "127.0.0.1:2112", "where the sink prometheus serves /metrics", NULL, false, false },
+	{ OUT, "sqlite.path", FLAG_STRING, &f.sqlite_path, "FILE", "flametap.db",
+	  "where the sink sqlite keeps profiles", NULL, false, false },
+	{ OUT, "sqlite.retention", FLAG_DURATION, &f.sqlite_retention, "TIME", "0",
+	  "keep what arrived this long: 168h; 0 = for ever", NULL, false, false },
+	{ OUT, "sqlite.max-size", FLAG_STRING, &f.sqlite_max_size, "SIZE", "0",
+	  "at most this much, oldest goes first: 10GiB; 0 = no limit", NULL, false, false },
+	{ OUT, "sqlite.durability", FLAG_CHOICE, &f.sqlite_durability, "WHAT", "full",
+	  "what acknowledged outlives: a loss of power (full), of the process", durabilities, true,
+	  false },
 
 	{ ONWARD, "otlp.endpoint", FLAG_STRING, &f.otlp.endpoint, "HOST:PORT", NULL,
 	  "OTLP/gRPC peer of the sink otlp", NULL, false, false },

@@ -18,6 +18,7 @@ struct backend_flags {
 	const char *filesystem_dir, *filesystem_format, *filesystem_container_id,
 		*filesystem_max_mib;
 	const char *prometheus_metrics;
+	const char *sqlite_path, *sqlite_retention, *sqlite_max_size, *sqlite_durability;
 	const char *max_inflight_mib, *max_recv_msg_size_mib, *spool_dir, *spool_max_mib;
 	const char *metrics_address, *log_level, *log_format;
 	struct backend_peer otlp, otlphttp;

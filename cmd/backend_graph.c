@@ -179,6 +179,16 @@ static bool put_prometheus(const struct backend_flags *f, struct yaml_out *y, st
 	return true;
 }
 
+static bool put_sqlite(const struct backend_flags *f, struct yaml_out *y, struct err *err)
+{
+	(void)err;
+	put(y, "path", f->sqlite_path);
+	put(y, "retention", f->sqlite_retention);
+	put(y, "max_size", f->sqlite_max_size);
+	put(y, "durability", f->sqlite_durability);
+	return true;
+}
+
 static bool put_nop(const struct backend_flags *f, struct yaml_out *y, struct err *err)
 {
 	(void)f, (void)y, (void)err;
@@ -227,6 +237,7 @@ static const struct sink {
 	bool remote;
 } sinks[] = {
 	{ "stdout", "stdout", put_stdout, false },
+	{ "sqlite", "sqlite", put_sqlite, false },
 	{ "filesystem", "filesystem", put_filesystem, false },
 	{ "prometheus", "prometheus", put_prometheus, false },
 	{ "otlp", "otlp_grpc", put_otlp, true },
@@ -245,10 +256,11 @@ static bool unknown_sink(struct str name, struct err *err)
 	if (near)
 		return err_set(err, ERR_INVALID, "unknown receiver \"%.*s\"; did you mean \"%s\"?",
 			       STR_ARG(name), near);
-	return err_set(err, ERR_INVALID,
-		       "unknown receiver \"%.*s\" (supported: stdout, filesystem, prometheus, "
-		       "otlp, otlphttp, nop)",
-		       STR_ARG(name));
+	return err_set(
+		err, ERR_INVALID,
+		"unknown receiver \"%.*s\" (supported: stdout, sqlite, filesystem, prometheus, "
+		"otlp, otlphttp, nop)",
+		STR_ARG(name));
 }
 
 static bool choose_sinks(const char *list, bool *chosen, struct err *err)

@@ -17,6 +17,7 @@ int backend_run(int argc, char **argv);
 int collector_run(int argc, char **argv);
 int decode_run(int argc, char **argv);
 int check_run(int argc, char **argv);
+int export_run(int argc, char **argv);
 int components_run(int argc, char **argv);
 int doctor_run(int argc, char **argv);
 

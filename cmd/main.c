@@ -27,6 +27,8 @@ static const struct command_entry commands[] = {
 	{ "collector", INTAKE, "run the pipelines of a Collector configuration", collector_run },
 	{ "decode", LOOK, "print OTLP profiles files with every stack resolved", decode_run },
 	{ "check", LOOK, "find what is wrong with OTLP profiles files", check_run },
+	{ "export", LOOK, "give back what a store keeps, as the OTLP requests that came in",
+	  export_run },
 	{ "components", ABOUT, "list receivers, processors, exporters and extensions",
 	  components_run },
 	{ "doctor", ABOUT, "can this machine be profiled, and if not, why", doctor_run },

@@ -4,6 +4,7 @@
 #include "components/extensions/extensions.h"
 #include "components/processors/processors.h"
 #include "components/receivers/receivers.h"
+#include "store/exporters.h"
 
 /* clang-format off */
 const struct component_ops *const components_all[] = {
@@ -22,6 +23,7 @@ const struct component_ops *const components_all[] = {
 	&nop_exporter,
 	&otlp_grpc_exporter,
 	&otlp_http_exporter,
+	&sqlite_exporter,
 
 	/* extensions */
 	&file_storage_extension,

@@ -2,7 +2,8 @@
  * reader.h - what a store holds, for whoever asks: one interface over SQLite and ClickHouse.
  *
  *   store_open() -> store_begin() -> store_each_series() choose -> store_scan() add up
- *                -> store_load_stacks() -> store_stack(), store_location(), ... -> store_end()
+ *                -> store_each_stack(), store_each_location(), ... what the numbers mean ->
+ * store_end()
  *
  * A snapshot sees one state of the store, whatever a writer does meanwhile; it should last for one
  * question (in SQLite it keeps the write-ahead log from being emptied). Ids (`store_id`) are those
@@ -11,8 +12,8 @@
  * snapshot.
  *
  * Times are Unix nanoseconds. Windows are [from, to).
- * Memory: what the look-ups below give lives until store_end(); loads fail with ERR_LIMIT once a
- * snapshot holds limit_bytes. What a scan's callback gets lives for that call.
+ * Memory: what a callback is given holds until it returns. A snapshot keeps texts and attribute
+ * sets that it met, up to limit_bytes, and then forgets them.
  * Threads: a store, any; a snapshot, one at a time.
  * Source: facts of the schema in docs/store.md; OTLP profiles.proto for the fields' meanings.
  */
@@ -27,7 +28,7 @@ struct store_snapshot;
 
 struct store_open_options {
 	const char *location; /* path of an SQLite file, or http(s)://... of a ClickHouse server */
-	size_t limit_bytes;   /* of one snapshot's look-up memory; 0 = 64 MiB */
+	size_t limit_bytes;   /* of one snapshot's memory; 0 = 8 MiB */
 };
 
 /* Read-only, beside any writer. ERR_NOT_FOUND: no such file; ERR_UNSUPPORTED: made by a newer
@@ -87,8 +88,6 @@ struct store_series {
 bool store_each_series(struct store_snapshot *snap, uint64_t from, uint64_t to,
 		       bool (*fn)(void *arg, const struct store_series *series), void *arg,
 		       struct err *err) MUST_CHECK;
-const struct store_series *store_series(struct store_snapshot *snap, store_id id,
-					struct err *err) MUST_CHECK;
 
 /* ---- samples ---- */
 
@@ -146,62 +145,50 @@ struct store_profile {
 /* The profile that a sample (or the profile itself) is of. ERR_NOT_FOUND when swept. */
 bool store_profile_of(struct store_snapshot *snap, uint64_t seq, struct store_profile *out,
 		      struct err *err) MUST_CHECK;
-/* Profiles whose [time, time + duration] touches the window, of series in [series, +count) (NULL =
- * all), in order of arrival: for averages of gauges and for covered time. */
+/* Profiles that touch the window with their time and duration or their samples, of the scan's
+ * series, in order of arrival: for averages of gauges and for covered time. Requests without
+ * any sample near the window are not looked at. */
 bool store_each_profile(struct store_snapshot *snap, const struct store_scan *what,
 			bool (*fn)(void *arg, const struct store_profile *p), void *arg,
 			struct err *err) MUST_CHECK;
 
-/* ---- dictionaries: load many at once, then look up in memory ---- */
+/* ---- what the numbers mean: many at a time, ids ascending without doubles ---- */
 
-struct store_stack {
-	struct hash128 hash;
-	const store_id *locations; /* leaf first */
-	uint32_t count;
-};
+/* Each walk calls back once for every id, with what holds during the call; an id that is not there
+ * is ERR_NOT_FOUND. False of `fn` ends it early, which is no failure. Id 0 is never asked for. */
 struct store_line {
-	store_id function;
-	int64_t line, column;
+	struct str function, system_name, filename;
+	int64_t line, column, start_line;
 };
 struct store_location {
 	uint64_t address;
-	store_id mapping;
 	struct str frame_type;          /* profile.frame.type, "" when it says none */
 	const struct store_line *lines; /* innermost inlined function first */
 	uint32_t line_count;
-	bool overlay; /* the lines were found later (table symbol), not sent */
-	store_id attributes;
-};
-struct store_function {
-	struct str name, system_name, filename;
-	int64_t start_line;
-};
-struct store_mapping {
+	bool overlay;     /* the lines were found later (table symbol), not sent */
+	store_id mapping; /* 0 = none; the fields below are its */
 	uint64_t memory_start, memory_limit, file_offset;
-	struct str filename;
-	struct str build_id; /* gnu, else go, else htlhash; "" */
+	struct str mapping_filename, build_id; /* build_id: gnu, else go, else htlhash; "" */
 	store_id attributes;
 };
 struct store_link {
 	uint8_t trace_id[16], span_id[8];
 };
 
-/* Loads the stacks with all that they refer to; ids in any order, repeated ones and 0 are fine. */
-bool store_load_stacks(struct store_snapshot *snap, const store_id *ids, size_t count,
-		       struct err *err) MUST_CHECK;
-/* Loads attribute sets; they are loaded for locations and mappings too by store_load_stacks(). */
-bool store_load_attributes(struct store_snapshot *snap, const store_id *ids, size_t count,
+/* Locations leaf first. `hash` is the content's: for URLs. */
+bool store_each_stack(struct store_snapshot *snap, const store_id *ids, size_t count,
+		      bool (*fn)(void *arg, store_id id, struct hash128 hash,
+				 const store_id *locations, uint32_t location_count),
+		      void *arg, struct err *err) MUST_CHECK;
+bool store_each_location(struct store_snapshot *snap, const store_id *ids, size_t count,
+			 bool (*fn)(void *arg, store_id id, const struct store_location *l),
+			 void *arg, struct err *err) MUST_CHECK;
+bool store_each_attributes(struct store_snapshot *snap, const store_id *ids, size_t count,
+			   bool (*fn)(void *arg, store_id id, struct store_attributes a), void *arg,
 			   struct err *err) MUST_CHECK;
-bool store_load_links(struct store_snapshot *snap, const store_id *ids, size_t count,
-		      struct err *err) MUST_CHECK;
-
-/* Loaded before, else NULL (of id 0: the empty entry). */
-const struct store_stack *store_stack(const struct store_snapshot *snap, store_id id);
-const struct store_location *store_location(const struct store_snapshot *snap, store_id id);
-const struct store_function *store_function(const struct store_snapshot *snap, store_id id);
-const struct store_mapping *store_mapping(const struct store_snapshot *snap, store_id id);
-const struct store_attributes *store_attributes(const struct store_snapshot *snap, store_id id);
-const struct store_link *store_link(const struct store_snapshot *snap, store_id id);
+bool store_each_link(struct store_snapshot *snap, const store_id *ids, size_t count,
+		     bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
+		     struct err *err) MUST_CHECK;
 
 /* ---- coverage: what agents say they watched ---- */
 
@@ -225,5 +212,5 @@ bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to
  * profiles with seq <= asof (0 = all); *seq is its place. *out is NULL when there is none.
  * Profiles that retention has taken are missing.
  */
-bool store_next_request(struct store_snapshot *snap, uint64_t after, uint64_t *seq,
+bool store_next_request(struct store_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
 			struct profiles **out, struct err *err) MUST_CHECK;

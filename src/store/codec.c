@@ -1,0 +1,340 @@
+#include "store/codec.h"
+
+#include "model/builder.h"
+
+enum { NOTE_EXTRA = 1, NOTE_BAD_INDEX = 2, BY_REFERENCE = 0x80, DEPTH_MOST = 64 };
+
+/* These numbers are in files. */
+_Static_assert(ANY_STRING == 1 && ANY_KVLIST == 6 && ANY_BYTES == 7, "kept in files");
+_Static_assert(MESSAGE_REQUEST == 0 && MESSAGE_SAMPLE == 6 && MESSAGE_LINE == 10 &&
+		       MESSAGE_STACK == 14,
+	       "kept in files");
+_Static_assert(EXTRA_UNKNOWN_FIELDS == 0 && EXTRA_LABELS == 12 && EXTRA_BUILD_ID == 20 &&
+		       EXTRA_ATTRIBUTE_UNITS == 27,
+	       "kept in files");
+
+/* ---- values ---- */
+
+static void put_pairs(struct buf *b, const struct any_value *v)
+{
+	codec_put(b, v->kvlist.count);
+	for (uint32_t i = 0; i < v->kvlist.count; i++) {
+		const struct key_value *kv = &v->kvlist.pairs[i];
+
+		buf_char(b, kv->key_strindex.v != 0);
+		codec_put_str(b, kv->key);
+		codec_put_any(b, &kv->value);
+	}
+}
+
+void codec_put_any(struct buf *b, const struct any_value *v)
+{
+	bool referenced = v->kind == ANY_STRING && v->strindex.v;
+
+	buf_char(b, (char)((unsigned)v->kind | (referenced ? BY_REFERENCE : 0)));
+	switch (v->kind) {
+	case ANY_EMPTY:
+		break;
+	case ANY_STRING:
+	case ANY_BYTES:
+		codec_put_str(b, v->string);
+		break;
+	case ANY_BOOL:
+		buf_char(b, v->boolean);
+		break;
+	case ANY_INT:
+		codec_put_signed(b, v->integer);
+		break;
+	case ANY_DOUBLE:
+		buf_append(b, &v->real, sizeof(v->real));
+		break;
+	case ANY_ARRAY:
+		codec_put(b, v->array.count);
+		for (uint32_t i = 0; i < v->array.count; i++)
+			codec_put_any(b, &v->array.values[i]);
+		break;
+	case ANY_KVLIST:
+		put_pairs(b, v);
+		break;
+	}
+}
+
+static void codec_fail(struct codec *c)
+{
+	c->failed = true;
+	c->at = c->end;
+}
+
+uint64_t codec_get_slow(struct codec *c)
+{
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64; shift += 7) {
+		uint8_t byte;
+
+		if (c->at >= c->end)
+			break;
+		byte = *c->at++;
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return v;
+	}
+	codec_fail(c);
+	return 0;
+}
+
+uint8_t codec_get_byte(struct codec *c)
+{
+	if (c->at < c->end)
+		return *c->at++;
+	codec_fail(c);
+	return 0;
+}
+
+struct str codec_get_str(struct codec *c)
+{
+	uint64_t len = codec_get(c);
+	struct str s = { (const char *)c->at, len };
+
+	if (len > (uint64_t)(c->end - c->at)) {
+		codec_fail(c);
+		return (struct str){ 0 };
+	}
+	c->at += len;
+	return s;
+}
+
+static struct any_value get_any(struct codec *c, struct arena *arena, unsigned depth);
+
+/* A list has at least one byte an element, so its count is bounded by the bytes that are left. */
+static uint32_t get_count(struct codec *c)
+{
+	uint64_t count = codec_get(c);
+
+	if (count <= (uint64_t)(c->end - c->at))
+		return (uint32_t)count;
+	codec_fail(c);
+	return 0;
+}
+
+static struct any_value get_array(struct codec *c, struct arena *arena, unsigned depth)
+{
+	uint32_t count = get_count(c);
+	struct any_value *values = arena_alloc_array(arena, count, sizeof(*values));
+	struct any_value v = { .kind = ANY_ARRAY };
+
+	if (!values) {
+		codec_fail(c);
+		return v;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		values[i] = get_any(c, arena, depth);
+	v.array.values = values;
+	v.array.count = count;
+	return v;
+}
+
+static struct any_value get_pairs(struct codec *c, struct arena *arena, unsigned depth)
+{
+	uint32_t count = get_count(c);
+	struct key_value *pairs = arena_alloc_array(arena, count, sizeof(*pairs));
+	struct any_value v = { .kind = ANY_KVLIST };
+
+	if (!pairs) {
+		codec_fail(c);
+		return v;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		pairs[i].key_strindex.v = codec_get_byte(c) != 0;
+		pairs[i].key = codec_get_str(c);
+		pairs[i].value = get_any(c, arena, depth);
+	}
+	v.kvlist.pairs = pairs;
+	v.kvlist.count = count;
+	return v;
+}
+
+static struct any_value get_any(struct codec *c, struct arena *arena, unsigned depth)
+{
+	uint8_t head = codec_get_byte(c);
+	struct any_value v = { .kind = (enum any_kind)(head & ~BY_REFERENCE) };
+
+	if (depth >= DEPTH_MOST * 2) {
+		codec_fail(c);
+		return (struct any_value){ 0 };
+	}
+	switch (v.kind) {
+	case ANY_EMPTY:
+		break;
+	case ANY_STRING:
+		v.strindex.v = (head & BY_REFERENCE) != 0;
+		v.string = codec_get_str(c);
+		break;
+	case ANY_BYTES:
+		v.string = codec_get_str(c);
+		break;
+	case ANY_BOOL:
+		v.boolean = codec_get_byte(c) != 0;
+		break;
+	case ANY_INT:
+		v.integer = codec_get_signed(c);
+		break;
+	case ANY_DOUBLE:
+		if ((size_t)(c->end - c->at) < sizeof(v.real)) {
+			codec_fail(c);
+			break;
+		}
+		memcpy(&v.real, c->at, sizeof(v.real));
+		c->at += sizeof(v.real);
+		break;
+	case ANY_ARRAY:
+		return get_array(c, arena, depth + 1);
+	case ANY_KVLIST:
+		return get_pairs(c, arena, depth + 1);
+	default:
+		codec_fail(c);
+		return (struct any_value){ 0 };
+	}
+	return v;
+}
+
+struct any_value codec_get_any(struct codec *c, struct arena *arena)
+{
+	return get_any(c, arena, 0);
+}
+
+void any_relink(struct builder *b, struct any_value *v)
+{
+	switch (v->kind) {
+	case ANY_STRING:
+		if (v->strindex.v)
+			v->strindex = builder_string(b, v->string);
+		break;
+	case ANY_ARRAY:
+		for (uint32_t i = 0; i < v->array.count; i++)
+			any_relink(b, (struct any_value *)(uintptr_t)&v->array.values[i]);
+		break;
+	case ANY_KVLIST:
+		for (uint32_t i = 0; i < v->kvlist.count; i++) {
+			struct key_value *kv = (struct key_value *)(uintptr_t)&v->kvlist.pairs[i];
+
+			if (kv->key_strindex.v)
+				kv->key_strindex = builder_string(b, kv->key);
+			any_relink(b, &kv->value);
+		}
+		break;
+	case ANY_EMPTY:
+	case ANY_BOOL:
+	case ANY_INT:
+	case ANY_DOUBLE:
+	case ANY_BYTES:
+		break;
+	}
+}
+
+/* ---- notes ---- */
+
+static uint32_t first_bad_index(const struct profiles *p, enum message_kind message, uint32_t index)
+{
+	uint64_t want = (uint64_t)message << 32 | index;
+	uint32_t low = 0, high = p->bad_index_count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		const struct bad_index *bad = &p->bad_indices[mid];
+
+		if (((uint64_t)bad->message << 32 | bad->index) < want)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void put_bad_index(struct buf *b, const struct bad_index *bad, uint32_t ordinal)
+{
+	buf_char(b, NOTE_BAD_INDEX);
+	buf_char(b, (char)bad->message);
+	codec_put(b, ordinal);
+	codec_put(b, bad->element);
+	codec_put_str(b, str_cstr(bad->field));
+	codec_put_str(b, str_cstr(bad->table));
+	codec_put_signed(b, bad->value);
+	codec_put(b, bad->table_count);
+}
+
+void notes_put(struct buf *b, const struct profiles *p, enum message_kind message, uint32_t index,
+	       uint32_t ordinal)
+{
+	struct range extras = profiles_extras(p, message, index);
+
+	for (uint32_t i = 0; i < extras.count; i++) {
+		const struct extra *x = &p->extras[extras.first + i];
+
+		buf_char(b, NOTE_EXTRA);
+		buf_char(b, (char)message);
+		codec_put(b, ordinal);
+		buf_char(b, (char)x->key);
+		codec_put_any(b, &x->value);
+	}
+	for (uint32_t i = first_bad_index(p, message, index); i < p->bad_index_count; i++) {
+		const struct bad_index *bad = &p->bad_indices[i];
+
+		if (bad->message != message || bad->index != index)
+			break;
+		put_bad_index(b, bad, ordinal);
+	}
+}
+
+static void get_extra(struct codec *c, enum message_kind message, enum message_kind want,
+		      uint32_t index, struct arena *arena, struct builder *b)
+{
+	enum extra_key key = (enum extra_key)codec_get_byte(c);
+	struct any_value v = codec_get_any(c, arena);
+
+	if (c->failed || message != want)
+		return;
+	any_relink(b, &v);
+	builder_extra(b, message, index, key, &v);
+}
+
+static void get_bad_index(struct codec *c, enum message_kind message, enum message_kind want,
+			  uint32_t index, struct builder *b)
+{
+	struct bad_index bad = { .message = message, .index = index };
+	struct str field, table;
+
+	bad.element = (uint32_t)codec_get(c);
+	field = codec_get_str(c);
+	table = codec_get_str(c);
+	bad.value = codec_get_signed(c);
+	bad.table_count = (uint32_t)codec_get(c);
+	if (c->failed || message != want)
+		return;
+	bad.field = str_dup_cstr(builder_arena(b), field);
+	bad.table = str_dup_cstr(builder_arena(b), table);
+	if (bad.field && bad.table)
+		builder_bad_index(b, &bad);
+}
+
+bool notes_get(struct str bytes, enum message_kind message, struct builder *b, uint32_t first_index)
+{
+	struct codec c = codec_of(bytes);
+	struct arena arena;
+
+	arena_init(&arena, 1024, 0);
+	while (codec_more(&c)) {
+		uint8_t what = codec_get_byte(&c);
+		enum message_kind of = (enum message_kind)codec_get_byte(&c);
+		uint32_t index = first_index + (uint32_t)codec_get(&c);
+
+		if (what == NOTE_EXTRA)
+			get_extra(&c, of, message, index, &arena, b);
+		else if (what == NOTE_BAD_INDEX)
+			get_bad_index(&c, of, message, index, b);
+		else
+			c.failed = true;
+	}
+	arena_release(&arena);
+	return !c.failed;
+}

@@ -1,0 +1,44 @@
+/*
+ * known.h - which dictionary entries are rows of the store already: content hash -> row id.
+ *
+ * Two parts. A cache of fixed size, which forgets; and the pending: the newest rows, which
+ * the table `lookup` does not have yet and which are therefore never forgotten. Pending ones are
+ * moved into `lookup` many at a time in order of their hash, so that its pages are written once for
+ * many rows.
+ *
+ * Memory: 32 bytes a cache slot, taken as touched; 32 bytes a pending one. Threads: one.
+ */
+#pragma once
+#include <stddef.h>
+#include "store/ident.h"
+
+struct known_entry {
+	struct hash128 hash;
+	uint32_t id, kind; /* id 0 = free */
+};
+
+struct known {
+	struct known_entry *slots; /* sets of four, the newest first */
+	uint32_t set_mask;
+	struct known_entry *pending;
+	uint32_t pending_count, pending_cap;
+	uint32_t *pending_slots; /* place in pending + 1, 0 = free; twice the cap, linear probing */
+};
+
+enum { KNOWN_PENDING_MOST = 1 << 13 };
+
+void known_init(struct known *k, size_t cache_bytes);
+void known_release(struct known *k);
+/* The row, or 0: not known here, `lookup` may still have it. */
+uint32_t known_find(struct known *k, enum store_kind kind, struct hash128 hash);
+/* Found in `lookup`. */
+void known_cache(struct known *k, enum store_kind kind, struct hash128 hash, uint32_t id);
+/* A new row. The caller folds before there are KNOWN_PENDING_MOST. */
+void known_add(struct known *k, enum store_kind kind, struct hash128 hash, uint32_t id);
+/* The row was swept. */
+void known_forget(struct known *k, enum store_kind kind, struct hash128 hash);
+/* Sorts the pending by the upper half of their hashes, as `lookup` is; then known_folded() drops
+ * them. */
+void known_sort_pending(struct known *k);
+void known_folded(struct known *k);
+void known_clear(struct known *k); /* all: after a rollback */

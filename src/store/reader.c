@@ -1,0 +1,305 @@
+#include "store/reader.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "store/reader_internal.h"
+
+enum { CACHE_KIB = 4 << 10, BUSY_MS = 5000 };
+static const size_t limit_usual = (size_t)8 << 20;
+
+#define SAMPLE_COLUMNS \
+	"bucket, series_id, dt, seq, stack_id, attrset_id, link_id, n, value, span, vals, times"
+
+static const char *const sql[QUERY_COUNT] = {
+	[GET_STRING] = "SELECT v FROM string WHERE id=?1",
+	[GET_ATTRIBUTE] = "SELECT key_id, kind, v, unit_id, notes FROM attribute WHERE id=?1",
+	[GET_ATTRSET] = "SELECT attributes FROM attrset WHERE id=?1",
+	[GET_FUNCTION] =
+		"SELECT name_id, system_name_id, filename_id, start_line, notes FROM function "
+		"WHERE id=?1",
+	[GET_MAPPING] = "SELECT memory_start, memory_limit, file_offset, filename_id, attrset_id, "
+			"build_id, notes FROM mapping WHERE id=?1",
+	[GET_LOCATION] = "SELECT mapping_id, address, attrset_id, frame_type_id, lines, notes FROM "
+			 "location WHERE id=?1",
+	[GET_STACK] = "SELECT locations, notes, hash FROM stack WHERE id=?1",
+	[GET_LINK] = "SELECT trace_id, span_id, notes FROM link WHERE id=?1",
+	[GET_RESOURCE] =
+		"SELECT attrset_id, schema_url_id, dropped, notes FROM resource WHERE id=?1",
+	[GET_SCOPE] = "SELECT name_id, version_id, attrset_id, schema_url_id, dropped, notes FROM "
+		      "scope WHERE id=?1",
+	[GET_SERIES] = "SELECT hash, tenant_id, resource_id, scope_id, sample_type_id, "
+		       "sample_unit_id, period_type_id, period_unit_id, period, lifted_id, "
+		       "service_id FROM series WHERE id=?1",
+	[GET_REQUEST] =
+		"SELECT seq, arrived, hash, version, unknown_fields, moved, profiles, layout "
+		"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
+	[GET_PROFILE] =
+		"SELECT seq, series, samples, time, duration, uid, attrset_id, dropped, t0, "
+		"span, payload_format, payload FROM profile WHERE seq=?1",
+	[GET_PROFILE_BELOW] =
+		"SELECT p.seq, p.samples, p.time, p.duration, p.uid, p.dropped, "
+		"p.attrset_id, r.seq, r.arrived, r.hash, r.version, p.series FROM "
+		"profile p, request r WHERE p.seq=(SELECT max(seq) FROM profile WHERE "
+		"seq<=?1) AND r.seq=(SELECT max(seq) FROM request WHERE seq<=?1)",
+	[GET_NOTE] = "SELECT seq, notes FROM note WHERE seq>=?1 ORDER BY seq LIMIT 1",
+	[GET_SYMBOL] = "SELECT j.value->>0, j.value->>1, j.value->>2, j.value->>3, j.value->>4, "
+		       "j.value->>5 FROM symbol s, json_each(s.lines) j WHERE s.build_id=?1 AND "
+		       "s.address=?2 ORDER BY j.key",
+	[LIST_BUCKETS] = "SELECT bucket, longest FROM bucket WHERE bucket<=?1 ORDER BY bucket",
+	[LIST_BUCKET_SERIES] = "SELECT series_id FROM bucket_series WHERE bucket=?1 ORDER BY "
+			       "series_id",
+	[SCAN_BUCKET] = "SELECT " SAMPLE_COLUMNS " FROM sample WHERE bucket=?1",
+	[SCAN_SERIES] = "SELECT " SAMPLE_COLUMNS
+			" FROM sample WHERE bucket=?1 AND series_id=?2 AND dt BETWEEN ?3 AND ?4",
+	[SCAN_LINK] = "SELECT " SAMPLE_COLUMNS " FROM sample WHERE link_id=?1",
+};
+
+/* ---- a store ---- */
+
+static bool has_log(const char *path)
+{
+	char name[4096];
+
+	snprintf(name, sizeof(name), "%s-wal", path);
+	return access(name, F_OK) == 0;
+}
+
+bool store_open(const struct store_open_options *options, struct store **out, struct err *err)
+{
+	struct store_snapshot *snap;
+	struct stat st;
+	struct store *s;
+
+	if (stat(options->location, &st) < 0)
+		return err_set_errno(err, "cannot open the store %s", options->location);
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, "the store %s is no regular file",
+			       options->location);
+	s = calloc(1, sizeof(*s));
+	assert(s);
+	s->path = strdup(options->location);
+	assert(s->path);
+	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
+	/* In a place that we may not write to there can be no shared memory of the log; without a
+	 * log none is needed. */
+	s->immutable = !has_log(s->path) && access(s->path, W_OK) < 0;
+	pthread_mutex_init(&s->lock, NULL);
+	if (!store_begin(s, &snap, err)) {
+		err_prefix(err, "%s", options->location);
+		store_close(s);
+		return false;
+	}
+	store_end(snap);
+	*out = s;
+	return true;
+}
+
+static void snapshot_free(struct store_snapshot *snap)
+{
+	if (!snap)
+		return;
+	for (int i = 0; i < QUERY_COUNT; i++)
+		sqlite3_finalize(snap->queries[i]);
+	sqlite3_close(snap->db);
+	arena_release(&snap->kept);
+	idmap_release(&snap->strings);
+	idmap_release(&snap->attrsets);
+	free(snap->values);
+	free(snap->times);
+	free(snap);
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < sizeof(s->idle) / sizeof(s->idle[0]); i++)
+		snapshot_free(s->idle[i]);
+	pthread_mutex_destroy(&s->lock);
+	free(s->path);
+	free(s);
+}
+
+/* ---- snapshots: a connection each, two of them kept for the next question ---- */
+
+static void append_uri(struct buf *uri, const char *path, bool immutable)
+{
+	buf_lit(uri, "file:");
+	for (const char *c = path; *c; c++)
+		if (*c == '?' || *c == '#' || *c == '%')
+			buf_printf(uri, "%%%02x", (unsigned char)*c);
+		else
+			buf_char(uri, *c);
+	buf_lit(uri, "?mode=ro");
+	if (immutable)
+		buf_lit(uri, "&immutable=1");
+	buf_char(uri, '\0');
+}
+
+static bool connect(struct store_snapshot *snap, struct err *err)
+{
+	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI |
+		    SQLITE_OPEN_PRIVATECACHE;
+	struct buf uri;
+	int rc;
+
+	buf_init(&uri, 0);
+	append_uri(&uri, snap->store->path, snap->store->immutable);
+	rc = sqlite3_open_v2(uri.ptr, &snap->db, flags, NULL);
+	buf_release(&uri);
+	if (rc != SQLITE_OK)
+		return db_error(snap->db, err, "cannot open the store");
+	sqlite3_extended_result_codes(snap->db, 1);
+	sqlite3_busy_timeout(snap->db, BUSY_MS);
+	return db_exec_f(snap->db, err,
+			 "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
+			 "trusted_schema=0",
+			 CACHE_KIB);
+}
+
+static struct store_snapshot *take_idle(struct store *s)
+{
+	struct store_snapshot *snap = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; !snap && i < sizeof(s->idle) / sizeof(s->idle[0]); i++) {
+		snap = s->idle[i];
+		s->idle[i] = NULL;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return snap;
+}
+
+bool store_begin(struct store *s, struct store_snapshot **out, struct err *err)
+{
+	struct store_snapshot *snap = take_idle(s);
+	int64_t symbols;
+	bool ok = true;
+
+	if (!snap) {
+		snap = calloc(1, sizeof(*snap));
+		assert(snap);
+		snap->store = s;
+		arena_init(&snap->kept, 32 << 10, 0);
+		ok = connect(snap, err);
+	}
+	/* The first read of the transaction fixes what it sees. */
+	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, err) &&
+	     db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err);
+	if (!ok) {
+		snapshot_free(snap);
+		return false;
+	}
+	snap->overlay = symbols;
+	*out = snap;
+	return true;
+}
+
+static void forget(struct store_snapshot *snap)
+{
+	arena_reset(&snap->kept);
+	idmap_clear(&snap->strings);
+	idmap_clear(&snap->attrsets);
+}
+
+void store_end(struct store_snapshot *snap)
+{
+	struct store *s;
+
+	if (!snap)
+		return;
+	s = snap->store;
+	for (int i = 0; i < QUERY_COUNT; i++)
+		if (snap->queries[i])
+			sqlite3_reset(snap->queries[i]);
+	forget(snap);
+	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK) {
+		pthread_mutex_lock(&s->lock);
+		for (size_t i = 0; snap && i < sizeof(s->idle) / sizeof(s->idle[0]); i++)
+			if (!s->idle[i]) {
+				s->idle[i] = snap;
+				snap = NULL;
+			}
+		pthread_mutex_unlock(&s->lock);
+	}
+	snapshot_free(snap);
+}
+
+void store_cancel(struct store_snapshot *snap)
+{
+	sqlite3_interrupt(snap->db);
+}
+
+void reader_trim(struct store_snapshot *snap)
+{
+	if (snap->kept.reserved_bytes > snap->store->limit_bytes)
+		forget(snap);
+}
+
+sqlite3_stmt *reader_query(struct store_snapshot *snap, enum query q, struct err *err)
+{
+	if (!snap->queries[q] && !db_prepare(snap->db, sql[q], &snap->queries[q], err))
+		return NULL;
+	return snap->queries[q];
+}
+
+bool reader_row(struct store_snapshot *snap, enum query q, uint64_t id, sqlite3_stmt **out,
+		struct err *err)
+{
+	sqlite3_stmt *s = reader_query(snap, q, err);
+	bool row;
+
+	if (!s)
+		return false;
+	sqlite3_reset(s);
+	db_bind_u64(s, 1, id);
+	if (!db_step(snap->db, s, &row, err, "reading the store"))
+		return false;
+	if (!row)
+		return err_set(err, ERR_NOT_FOUND, "the store has no row %llu for: %s",
+			       (unsigned long long)id, sql[q]);
+	*out = s;
+	return true;
+}
+
+/* ---- the whole ---- */
+
+static uint64_t size_of(const char *path, const char *ending)
+{
+	char name[4096];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%s%s", path, ending);
+	return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct err *err)
+{
+	int64_t request, profile, saved, oldest, newest, requests, profiles;
+
+	if (!db_number(snap->db, "SELECT max(seq) FROM request", 0, &request, err) ||
+	    !db_number(snap->db, "SELECT seq + samples FROM profile ORDER BY seq DESC LIMIT 1", 0,
+		       &profile, err) ||
+	    !db_number(snap->db, "SELECT id - 1 FROM lookup_state WHERE kind=0", 0, &saved, err) ||
+	    !db_number(snap->db, "SELECT min(bucket) FROM bucket", -1, &oldest, err) ||
+	    !db_number(snap->db, "SELECT max(bucket) FROM bucket", -1, &newest, err) ||
+	    !db_number(snap->db, "SELECT count(*) FROM request", 0, &requests, err) ||
+	    !db_number(snap->db, "SELECT count(*) FROM profile", 0, &profiles, err))
+		return false;
+	*out = (struct store_facts){
+		.requests = (uint64_t)requests,
+		.profiles = (uint64_t)profiles,
+		.file_bytes = size_of(snap->store->path, "") + size_of(snap->store->path, "-wal"),
+	};
+	out->asof = (uint64_t)(request > profile ? request : profile);
+	if (out->asof < (uint64_t)saved)
+		out->asof = (uint64_t)saved;
+	if (oldest >= 0) {
+		out->oldest = (uint64_t)oldest * STORE_BUCKET_NS;
+		out->newest = (uint64_t)(newest + 1) * STORE_BUCKET_NS;
+	}
+	return true;
+}

@@ -1,0 +1,527 @@
+/* reader_dict.c - texts, attribute sets, series, stacks, locations, links: from rows to what they
+ * say. */
+#include "store/codec.h"
+#include "store/reader_internal.h"
+
+static struct str keep(struct store_snapshot *snap, struct str s)
+{
+	return s.len ? str_dup(&snap->kept, s) : (struct str){ 0 };
+}
+
+bool reader_text(struct store_snapshot *snap, uint64_t id, struct str *out, struct err *err)
+{
+	struct idmap_slot *slot;
+	struct str *text;
+	sqlite3_stmt *s;
+
+	*out = (struct str){ 0 };
+	if (!id)
+		return true;
+	slot = idmap_find(&snap->strings, id);
+	if (!slot) {
+		if (!reader_row(snap, GET_STRING, id, &s, err))
+			return false;
+		text = arena_alloc(&snap->kept, sizeof(*text));
+		*text = keep(snap, db_bytes(s, 0));
+		sqlite3_reset(s);
+		slot = idmap_add(&snap->strings, id);
+		slot->ptr = text;
+	}
+	*out = *(const struct str *)slot->ptr;
+	return true;
+}
+
+static struct str keep_in(struct arena *arena, struct str s)
+{
+	return s.len ? str_dup(arena, s) : (struct str){ 0 };
+}
+
+bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena *arena,
+		struct any_value *out, struct err *err)
+{
+	int kind = sqlite3_column_int(s, kind_column);
+	struct any_value v = { .kind = (enum any_kind)(kind & 127) };
+	struct codec c;
+
+	switch (v.kind) {
+	case ANY_EMPTY:
+		break;
+	case ANY_STRING:
+		v.strindex.v = (kind & 128) != 0;
+		v.string = keep_in(arena, db_bytes(s, value_column));
+		break;
+	case ANY_BYTES:
+		v.string = keep_in(arena, db_bytes(s, value_column));
+		break;
+	case ANY_BOOL:
+		v.boolean = sqlite3_column_int(s, value_column) != 0;
+		break;
+	case ANY_INT:
+		v.integer = sqlite3_column_int64(s, value_column);
+		break;
+	case ANY_DOUBLE:
+		if (sqlite3_column_type(s, value_column) == SQLITE_BLOB &&
+		    db_bytes(s, value_column).len == sizeof(v.real))
+			memcpy(&v.real, db_bytes(s, value_column).ptr, sizeof(v.real));
+		else
+			v.real = sqlite3_column_double(s, value_column);
+		break;
+	case ANY_ARRAY:
+	case ANY_KVLIST:
+		c = codec_of(keep_in(arena, db_bytes(s, value_column)));
+		v = codec_get_any(&c, arena);
+		if (c.failed || codec_more(&c))
+			return err_set(err, ERR_INVALID, "an attribute's value is damaged");
+		break;
+	default:
+		return err_set(err, ERR_INVALID, "an attribute is of the unknown kind %d", kind);
+	}
+	*out = v;
+	return true;
+}
+
+static bool read_attribute(struct store_snapshot *snap, uint64_t id, struct store_attribute *out,
+			   struct err *err)
+{
+	uint64_t key, unit;
+	sqlite3_stmt *s;
+	bool ok;
+
+	*out = (struct store_attribute){ 0 };
+	if (!id)
+		return true;
+	if (!reader_row(snap, GET_ATTRIBUTE, id, &s, err))
+		return false;
+	key = db_u64(s, 0);
+	unit = db_u64(s, 3);
+	ok = reader_any(s, 1, 2, &snap->kept, &out->value, err);
+	sqlite3_reset(s);
+	return ok && reader_text(snap, key, &out->key, err) &&
+	       reader_text(snap, unit, &out->unit, err);
+}
+
+static bool read_attrset(struct store_snapshot *snap, uint64_t id, struct store_attributes *out,
+			 struct err *err)
+{
+	struct store_attribute *list;
+	uint32_t count = 0;
+	sqlite3_stmt *s;
+	struct codec c;
+
+	if (!reader_row(snap, GET_ATTRSET, id, &s, err))
+		return false;
+	c = codec_of(keep(snap, db_bytes(s, 0)));
+	sqlite3_reset(s);
+	list = arena_alloc_array(&snap->kept, (size_t)(c.end - c.at), sizeof(*list));
+	while (codec_more(&c)) {
+		uint64_t attribute = codec_get(&c);
+
+		if (c.failed)
+			return err_set(err, ERR_INVALID, "the attribute set %llu is damaged",
+				       (unsigned long long)id);
+		if (!read_attribute(snap, attribute, &list[count++], err))
+			return false;
+	}
+	*out = (struct store_attributes){ list, count };
+	return true;
+}
+
+bool reader_attributes(struct store_snapshot *snap, uint64_t id, struct store_attributes *out,
+		       struct err *err)
+{
+	struct idmap_slot *slot;
+	struct store_attributes *set;
+
+	*out = (struct store_attributes){ 0 };
+	if (!id)
+		return true;
+	slot = idmap_find(&snap->attrsets, id);
+	if (!slot) {
+		set = arena_alloc(&snap->kept, sizeof(*set));
+		if (!read_attrset(snap, id, set, err))
+			return false;
+		slot = idmap_add(&snap->attrsets, id);
+		slot->ptr = set;
+	}
+	*out = *(const struct store_attributes *)slot->ptr;
+	return true;
+}
+
+/* ---- series ---- */
+
+struct series_row {
+	uint64_t tenant, resource, scope, types[4], lifted, service;
+};
+
+static bool fill_resource(struct store_snapshot *snap, struct store_series *x, struct err *err)
+{
+	uint64_t attrset, schema_url;
+	sqlite3_stmt *s;
+
+	if (!x->resource)
+		return true;
+	if (!reader_row(snap, GET_RESOURCE, x->resource, &s, err))
+		return false;
+	attrset = db_u64(s, 0);
+	schema_url = db_u64(s, 1);
+	sqlite3_reset(s);
+	return reader_attributes(snap, attrset, &x->resource_attributes, err) &&
+	       reader_text(snap, schema_url, &x->resource_schema_url, err);
+}
+
+static bool fill_scope(struct store_snapshot *snap, struct store_series *x, struct err *err)
+{
+	uint64_t name, version, attrset, schema_url;
+	sqlite3_stmt *s;
+
+	if (!x->scope)
+		return true;
+	if (!reader_row(snap, GET_SCOPE, x->scope, &s, err))
+		return false;
+	name = db_u64(s, 0);
+	version = db_u64(s, 1);
+	attrset = db_u64(s, 2);
+	schema_url = db_u64(s, 3);
+	sqlite3_reset(s);
+	return reader_text(snap, name, &x->scope_name, err) &&
+	       reader_text(snap, version, &x->scope_version, err) &&
+	       reader_attributes(snap, attrset, &x->scope_attributes, err) &&
+	       reader_text(snap, schema_url, &x->scope_schema_url, err);
+}
+
+static bool read_series(struct store_snapshot *snap, uint64_t id, struct store_series *x,
+			struct err *err)
+{
+	struct series_row r;
+	sqlite3_stmt *s;
+
+	*x = (struct store_series){ .id = id };
+	if (!reader_row(snap, GET_SERIES, id, &s, err))
+		return false;
+	if (db_bytes(s, 0).len == sizeof(x->hash))
+		memcpy(&x->hash, db_bytes(s, 0).ptr, sizeof(x->hash));
+	r.tenant = db_u64(s, 1);
+	x->resource = db_u64(s, 2);
+	x->scope = db_u64(s, 3);
+	for (int i = 0; i < 4; i++)
+		r.types[i] = db_u64(s, 4 + i);
+	x->period = sqlite3_column_int64(s, 8);
+	r.lifted = db_u64(s, 9);
+	r.service = db_u64(s, 10);
+	sqlite3_reset(s);
+	return reader_text(snap, r.tenant, &x->tenant, err) &&
+	       reader_text(snap, r.types[0], &x->sample_type, err) &&
+	       reader_text(snap, r.types[1], &x->sample_unit, err) &&
+	       reader_text(snap, r.types[2], &x->period_type, err) &&
+	       reader_text(snap, r.types[3], &x->period_unit, err) &&
+	       reader_attributes(snap, r.lifted, &x->lifted, err) &&
+	       reader_text(snap, r.service, &x->service_name, err) && fill_resource(snap, x, err) &&
+	       fill_scope(snap, x, err);
+}
+
+static bool series_ids(struct store_snapshot *snap, uint64_t from, uint64_t to, sqlite3_stmt **out,
+		       struct err *err)
+{
+	/* Samples may end in the window though they began up to `longest` before it. */
+	static const char text[] = "SELECT DISTINCT series_id FROM bucket_series WHERE bucket IN "
+				   "(SELECT bucket FROM bucket "
+				   "WHERE bucket<=?2 AND (bucket>=?1 OR "
+				   "bucket*600000000000+599999999999+longest>=?3 OR "
+				   "longest<0)) ORDER BY series_id";
+
+	if (!db_prepare(snap->db, text, out, err))
+		return false;
+	db_bind_u64(*out, 1, from / STORE_BUCKET_NS);
+	db_bind_u64(*out, 2, (to - 1) / STORE_BUCKET_NS);
+	db_bind_u64(*out, 3, from > INT64_MAX ? INT64_MAX : from);
+	return true;
+}
+
+bool store_each_series(struct store_snapshot *snap, uint64_t from, uint64_t to,
+		       bool (*fn)(void *arg, const struct store_series *series), void *arg,
+		       struct err *err)
+{
+	sqlite3_stmt *ids = NULL;
+	bool ok, row = true;
+
+	if (to <= from)
+		return true;
+	ok = series_ids(snap, from, to, &ids, err);
+	while (ok && row) {
+		struct store_series x;
+
+		ok = db_step(snap->db, ids, &row, err, "listing series");
+		if (!ok || !row)
+			break;
+		reader_trim(snap);
+		ok = read_series(snap, db_u64(ids, 0), &x, err);
+		if (ok && !fn(arg, &x))
+			break;
+	}
+	sqlite3_finalize(ids);
+	return ok;
+}
+
+/* ---- stacks ---- */
+
+bool store_each_stack(struct store_snapshot *snap, const store_id *ids, size_t count,
+		      bool (*fn)(void *arg, store_id id, struct hash128 hash,
+				 const store_id *locations, uint32_t location_count),
+		      void *arg, struct err *err)
+{
+	store_id *locations = NULL;
+	size_t cap = 0;
+	bool ok = true, more = true;
+
+	for (size_t i = 0; ok && more && i < count; i++) {
+		struct hash128 hash = { 0, 0 };
+		uint32_t n = 0;
+		sqlite3_stmt *s;
+		struct codec c;
+
+		ok = reader_row(snap, GET_STACK, ids[i], &s, err);
+		if (!ok)
+			break;
+		if (db_bytes(s, 2).len == sizeof(hash))
+			memcpy(&hash, db_bytes(s, 2).ptr, sizeof(hash));
+		c = codec_of(db_bytes(s, 0));
+		if ((size_t)(c.end - c.at) > cap) {
+			cap = (size_t)(c.end - c.at) * 2;
+			free(locations);
+			locations = malloc(cap * sizeof(*locations));
+			assert(locations);
+		}
+		while (codec_more(&c))
+			locations[n++] = codec_get(&c);
+		ok = !c.failed || err_set(err, ERR_INVALID, "the stack %llu is damaged",
+					  (unsigned long long)ids[i]);
+		more = ok && fn(arg, ids[i], hash, locations, n);
+		sqlite3_reset(s);
+	}
+	free(locations);
+	return ok;
+}
+
+/* ---- locations ---- */
+
+struct location_reader {
+	struct store_snapshot *snap;
+	struct store_line *lines;
+	uint32_t cap;
+	struct err *err;
+};
+
+static struct store_line *line_at(struct location_reader *r, uint32_t index)
+{
+	if (index >= r->cap) {
+		r->cap = r->cap ? r->cap * 2 : 16;
+		r->lines = realloc(r->lines, r->cap * sizeof(*r->lines));
+		assert(r->lines);
+	}
+	r->lines[index] = (struct store_line){ 0 };
+	return &r->lines[index];
+}
+
+static bool read_function(struct location_reader *r, uint64_t id, struct store_line *line)
+{
+	uint64_t name, system_name, filename;
+	sqlite3_stmt *s;
+
+	if (!id)
+		return true;
+	if (!reader_row(r->snap, GET_FUNCTION, id, &s, r->err))
+		return false;
+	name = db_u64(s, 0);
+	system_name = db_u64(s, 1);
+	filename = db_u64(s, 2);
+	line->start_line = sqlite3_column_int64(s, 3);
+	sqlite3_reset(s);
+	return reader_text(r->snap, name, &line->function, r->err) &&
+	       reader_text(r->snap, system_name, &line->system_name, r->err) &&
+	       reader_text(r->snap, filename, &line->filename, r->err);
+}
+
+static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *count)
+{
+	struct codec c = codec_of(bytes);
+
+	*count = 0;
+	while (codec_more(&c)) {
+		struct store_line *line = line_at(r, *count);
+		uint64_t function = codec_get(&c);
+
+		line->line = codec_get_signed(&c);
+		line->column = codec_get_signed(&c);
+		if (c.failed)
+			return err_set(r->err, ERR_INVALID, "the lines of a location are damaged");
+		if (!read_function(r, function, line))
+			return false;
+		++*count;
+	}
+	return true;
+}
+
+static bool read_mapping(struct location_reader *r, struct store_location *l)
+{
+	uint64_t filename;
+	sqlite3_stmt *s;
+
+	if (!l->mapping)
+		return true;
+	if (!reader_row(r->snap, GET_MAPPING, l->mapping, &s, r->err))
+		return false;
+	l->memory_start = db_u64(s, 0);
+	l->memory_limit = db_u64(s, 1);
+	l->file_offset = db_u64(s, 2);
+	filename = db_u64(s, 3);
+	l->build_id = keep(r->snap, db_bytes(s, 5));
+	sqlite3_reset(s);
+	return reader_text(r->snap, filename, &l->mapping_filename, r->err);
+}
+
+/* symbol.lines: [[function, system name, file, line, column, start line], ...], innermost first */
+static bool read_overlay(struct location_reader *r, struct store_location *l)
+{
+	sqlite3_stmt *s;
+	bool row = true;
+
+	if (!r->snap->overlay || l->line_count || !l->build_id.len)
+		return true;
+	s = reader_query(r->snap, GET_SYMBOL, r->err);
+	if (!s)
+		return false;
+	db_bind_text(s, 1, l->build_id);
+	db_bind_u64(s, 2, l->address);
+	while (row) {
+		struct store_line *line;
+
+		if (!db_step(r->snap->db, s, &row, r->err, "reading later names"))
+			return false;
+		if (!row)
+			break;
+		line = line_at(r, l->line_count++);
+		line->function = keep(r->snap, db_bytes(s, 0));
+		line->system_name = keep(r->snap, db_bytes(s, 1));
+		line->filename = keep(r->snap, db_bytes(s, 2));
+		line->line = sqlite3_column_int64(s, 3);
+		line->column = sqlite3_column_int64(s, 4);
+		line->start_line = sqlite3_column_int64(s, 5);
+		l->overlay = true;
+	}
+	return true;
+}
+
+static bool read_location(struct location_reader *r, uint64_t id, struct store_location *l)
+{
+	uint64_t frame_type;
+	sqlite3_stmt *s;
+	bool ok;
+
+	*l = (struct store_location){ 0 };
+	if (!reader_row(r->snap, GET_LOCATION, id, &s, r->err))
+		return false;
+	l->mapping = db_u64(s, 0);
+	l->address = db_u64(s, 1);
+	l->attributes = db_u64(s, 2);
+	frame_type = db_u64(s, 3);
+	ok = read_lines(r, db_bytes(s, 4), &l->line_count);
+	sqlite3_reset(s);
+	ok = ok && reader_text(r->snap, frame_type, &l->frame_type, r->err) && read_mapping(r, l) &&
+	     read_overlay(r, l);
+	l->lines = r->lines;
+	return ok;
+}
+
+bool store_each_location(struct store_snapshot *snap, const store_id *ids, size_t count,
+			 bool (*fn)(void *arg, store_id id, const struct store_location *l),
+			 void *arg, struct err *err)
+{
+	struct location_reader r = { .snap = snap, .err = err };
+	bool ok = true, more = true;
+
+	for (size_t i = 0; ok && more && i < count; i++) {
+		struct store_location l;
+
+		reader_trim(snap);
+		ok = read_location(&r, ids[i], &l);
+		more = ok && fn(arg, ids[i], &l);
+	}
+	free(r.lines);
+	return ok;
+}
+
+/* ---- attribute sets and links ---- */
+
+bool store_each_attributes(struct store_snapshot *snap, const store_id *ids, size_t count,
+			   bool (*fn)(void *arg, store_id id, struct store_attributes a), void *arg,
+			   struct err *err)
+{
+	bool more = true;
+
+	for (size_t i = 0; more && i < count; i++) {
+		struct store_attributes a;
+
+		reader_trim(snap);
+		if (!reader_attributes(snap, ids[i], &a, err))
+			return false;
+		more = fn(arg, ids[i], a);
+	}
+	return true;
+}
+
+static void copy_id(uint8_t *out, size_t size, struct str bytes)
+{
+	memset(out, 0, size);
+	if (bytes.len == size)
+		memcpy(out, bytes.ptr, size);
+}
+
+bool store_each_link(struct store_snapshot *snap, const store_id *ids, size_t count,
+		     bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
+		     struct err *err)
+{
+	bool more = true;
+
+	for (size_t i = 0; more && i < count; i++) {
+		struct store_link l;
+		sqlite3_stmt *s;
+
+		if (!reader_row(snap, GET_LINK, ids[i], &s, err))
+			return false;
+		copy_id(l.trace_id, sizeof(l.trace_id), db_bytes(s, 0));
+		copy_id(l.span_id, sizeof(l.span_id), db_bytes(s, 1));
+		sqlite3_reset(s);
+		more = fn(arg, ids[i], &l);
+	}
+	return true;
+}
+
+bool store_find_links(struct store_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
+		      store_id *out, size_t cap, size_t *count, struct err *err)
+{
+	const char *sql =
+		span_id && trace_id
+			? "SELECT id FROM link WHERE span_id=?2 AND +trace_id=?1 ORDER BY id"
+		: span_id  ? "SELECT id FROM link WHERE span_id=?2 ORDER BY id"
+		: trace_id ? "SELECT id FROM link WHERE trace_id=?1 ORDER BY id"
+			   : "SELECT id FROM link ORDER BY id";
+	sqlite3_stmt *s = NULL;
+	bool ok, row = true;
+
+	*count = 0;
+	ok = db_prepare(snap->db, sql, &s, err);
+	if (ok && trace_id)
+		sqlite3_bind_blob(s, 1, trace_id, 16, SQLITE_STATIC);
+	if (ok && span_id)
+		sqlite3_bind_blob(s, 2, span_id, 8, SQLITE_STATIC);
+	while (ok && row) {
+		ok = db_step(snap->db, s, &row, err, "looking for links");
+		if (!ok || !row)
+			break;
+		if (*count < cap)
+			out[*count] = db_u64(s, 0);
+		++*count;
+	}
+	sqlite3_finalize(s);
+	return ok;
+}

@@ -1,0 +1,534 @@
+/*
+ * reader_scan.c - samples of a window, bucket by bucket; links; profiles; coverage.
+ *
+ * A bucket is read whole where most of its series are asked for, else series by series: a seek
+ * costs about as much as stepping over thirty rows.
+ */
+#include "store/codec.h"
+#include "store/reader_internal.h"
+
+enum { SEEK_COSTS_ROWS = 4 /* in series: read whole when more than one in so many is wanted */ };
+
+struct bucket_list {
+	uint64_t *buckets;
+	uint32_t count, cap;
+};
+
+/* Buckets that may hold samples of the window, ascending. */
+static bool list_buckets(struct store_snapshot *snap, uint64_t from, uint64_t to,
+			 struct bucket_list *out, struct err *err)
+{
+	sqlite3_stmt *s = reader_query(snap, LIST_BUCKETS, err);
+	bool row = true;
+
+	*out = (struct bucket_list){ 0 };
+	if (!s || to <= from)
+		return s != NULL;
+	db_bind_u64(s, 1, (to - 1) / STORE_BUCKET_NS);
+	while (row) {
+		uint64_t bucket, last;
+
+		if (!db_step(snap->db, s, &row, err, "listing buckets"))
+			return false;
+		if (!row)
+			break;
+		bucket = db_u64(s, 0);
+		last = bucket * STORE_BUCKET_NS + (STORE_BUCKET_NS - 1);
+		if (last < from && from - last > db_u64(s, 1))
+			continue;
+		if (out->count == out->cap) {
+			out->cap = out->cap ? out->cap * 2 : 256;
+			out->buckets = realloc(out->buckets, out->cap * sizeof(*out->buckets));
+			assert(out->buckets);
+		}
+		out->buckets[out->count++] = bucket;
+	}
+	return true;
+}
+
+/* ---- a row ---- */
+
+static void want_values(struct store_snapshot *snap, size_t count)
+{
+	if (count <= snap->value_cap)
+		return;
+	snap->value_cap = (uint32_t)count * 2;
+	free(snap->values);
+	snap->values = malloc(snap->value_cap * sizeof(*snap->values));
+	assert(snap->values);
+}
+
+static void want_times(struct store_snapshot *snap, size_t count)
+{
+	if (count <= snap->time_cap)
+		return;
+	snap->time_cap = (uint32_t)count * 2;
+	free(snap->times);
+	snap->times = malloc(snap->time_cap * sizeof(*snap->times));
+	assert(snap->times);
+}
+
+static bool read_values(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *x)
+{
+	bool valued = sqlite3_column_type(s, COL_VALUE) != SQLITE_NULL;
+	int type = sqlite3_column_type(s, COL_VALS);
+	struct codec c;
+
+	x->value = valued ? sqlite3_column_int64(s, COL_VALUE) : (int64_t)x->events;
+	if (type == SQLITE_NULL && !valued)
+		return true;
+	want_values(snap, 1);
+	if (type == SQLITE_NULL || type == SQLITE_INTEGER) {
+		snap->values[0] =
+			type == SQLITE_NULL ? x->value : sqlite3_column_int64(s, COL_VALS);
+		x->value_count = 1;
+	} else {
+		c = codec_of(db_bytes(s, COL_VALS));
+		want_values(snap, (size_t)(c.end - c.at));
+		while (codec_more(&c))
+			snap->values[x->value_count++] = codec_get_signed(&c);
+		if (c.failed)
+			return false;
+	}
+	x->values = snap->values;
+	return true;
+}
+
+static bool read_times(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *x)
+{
+	int type = sqlite3_column_type(s, COL_TIMES);
+	uint64_t before = x->t0;
+	struct codec c;
+
+	if (type == SQLITE_INTEGER)
+		return true;
+	want_times(snap, 1);
+	if (type == SQLITE_NULL) {
+		snap->times[0] = x->t0;
+		x->timestamp_count = 1;
+	} else {
+		c = codec_of(db_bytes(s, COL_TIMES));
+		want_times(snap, (size_t)(c.end - c.at));
+		while (codec_more(&c)) {
+			before += (uint64_t)codec_get_signed(&c);
+			snap->times[x->timestamp_count++] = before;
+		}
+		if (c.failed)
+			return false;
+	}
+	x->timestamps = snap->times;
+	return true;
+}
+
+bool reader_sample(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
+		   struct err *err)
+{
+	struct store_sample x = {
+		.series = db_u64(s, COL_SERIES),
+		.seq = db_u64(s, COL_SEQ),
+		.t0 = db_u64(s, COL_BUCKET) * STORE_BUCKET_NS + db_u64(s, COL_DT),
+		.stack = db_u64(s, COL_STACK),
+		.attributes = db_u64(s, COL_ATTRSET),
+		.link = db_u64(s, COL_LINK),
+		.events = db_u64(s, COL_N),
+	};
+
+	x.t1 = x.t0 + db_u64(s, COL_SPAN);
+	if (!x.events)
+		x.events = 1;
+	if (!read_values(snap, s, &x) || !read_times(snap, s, &x))
+		return err_set(err, ERR_INVALID, "the sample %llu is damaged",
+			       (unsigned long long)x.seq);
+	*out = x;
+	return true;
+}
+
+/* ---- scans ---- */
+
+struct scan {
+	struct store_snapshot *snap;
+	const struct store_scan *what;
+	bool (*fn)(void *arg, const struct store_sample *s);
+	void *arg;
+	size_t at; /* in what->series: the whole bucket is read */
+	bool all, ended;
+	struct err *err;
+};
+
+static bool in_window(const struct store_scan *w, const struct store_sample *x)
+{
+	return (x->t0 < w->to || w->to == UINT64_MAX) && x->t1 >= w->from &&
+	       (!w->asof || x->seq <= w->asof) && x->seq > w->after;
+}
+
+/* Rows come with ascending series, so the list is walked once a bucket. */
+static bool wanted_series(struct scan *x, uint64_t series)
+{
+	if (x->all)
+		return true;
+	while (x->at < x->what->series_count && x->what->series[x->at] < series)
+		x->at++;
+	return x->at < x->what->series_count && x->what->series[x->at] == series;
+}
+
+static bool scan_rows(struct scan *x, sqlite3_stmt *s)
+{
+	struct store_sample sample;
+	bool row = true;
+
+	while (!x->ended) {
+		if (!db_step(x->snap->db, s, &row, x->err, "reading samples"))
+			return false;
+		if (!row)
+			return true;
+		if (!wanted_series(x, db_u64(s, COL_SERIES)))
+			continue;
+		if (!reader_sample(x->snap, s, &sample, x->err)) {
+			sqlite3_reset(s);
+			return false;
+		}
+		x->ended = in_window(x->what, &sample) && !x->fn(x->arg, &sample);
+	}
+	sqlite3_reset(s);
+	return true;
+}
+
+static bool scan_bucket(struct scan *x, uint64_t bucket)
+{
+	sqlite3_stmt *s = reader_query(x->snap, SCAN_BUCKET, x->err);
+
+	if (!s)
+		return false;
+	db_bind_u64(s, 1, bucket);
+	x->at = 0;
+	return scan_rows(x, s);
+}
+
+static bool scan_series(struct scan *x, uint64_t bucket, uint64_t series)
+{
+	sqlite3_stmt *s = reader_query(x->snap, SCAN_SERIES, x->err);
+	uint64_t begin = bucket * STORE_BUCKET_NS, dt_to = STORE_BUCKET_NS - 1;
+
+	if (!s)
+		return false;
+	if (x->what->to - begin <= dt_to)
+		dt_to = x->what->to - begin - 1;
+	db_bind_u64(s, 1, bucket);
+	db_bind_u64(s, 2, series);
+	sqlite3_bind_int64(s, 3, 0);
+	db_bind_u64(s, 4, dt_to);
+	x->all = true;
+	return scan_rows(x, s);
+}
+
+/* Which of the wanted series a bucket has: into `found`; of how many. */
+static bool match_series(struct scan *x, uint64_t bucket, store_id *found, size_t *count,
+			 size_t *total)
+{
+	sqlite3_stmt *s = reader_query(x->snap, LIST_BUCKET_SERIES, x->err);
+	const struct store_scan *w = x->what;
+	size_t at = 0;
+	bool row = true;
+
+	*count = *total = 0;
+	if (!s)
+		return false;
+	db_bind_u64(s, 1, bucket);
+	while (row) {
+		uint64_t series;
+
+		if (!db_step(x->snap->db, s, &row, x->err, "listing a bucket's series"))
+			return false;
+		if (!row)
+			break;
+		++*total;
+		series = db_u64(s, 0);
+		while (at < w->series_count && w->series[at] < series)
+			at++;
+		if (at < w->series_count && w->series[at] == series)
+			found[(*count)++] = series;
+	}
+	return true;
+}
+
+static bool scan_chosen(struct scan *x, uint64_t bucket, store_id *found)
+{
+	size_t count, total;
+
+	if (!match_series(x, bucket, found, &count, &total))
+		return false;
+	if (count * SEEK_COSTS_ROWS > total) {
+		x->all = count == total;
+		return scan_bucket(x, bucket);
+	}
+	for (size_t i = 0; i < count && !x->ended; i++)
+		if (!scan_series(x, bucket, found[i]))
+			return false;
+	return true;
+}
+
+bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
+		bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
+{
+	struct scan x = { .snap = snap, .what = what, .fn = fn, .arg = arg, .err = err };
+	store_id *found = NULL;
+	struct bucket_list list;
+	bool ok = list_buckets(snap, what->from, what->to, &list, err);
+
+	if (what->series) {
+		found = malloc((what->series_count + 1) * sizeof(*found));
+		assert(found);
+	}
+	for (uint32_t i = 0; ok && !x.ended && i < list.count; i++) {
+		x.all = !what->series;
+		ok = what->series ? scan_chosen(&x, list.buckets[i], found)
+				  : scan_bucket(&x, list.buckets[i]);
+	}
+	free(found);
+	free(list.buckets);
+	return ok;
+}
+
+/* ---- links ---- */
+
+static bool contains(const store_id *ids, size_t count, uint64_t id)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (ids[mid] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < count && ids[low] == id;
+}
+
+bool store_scan_links(struct store_snapshot *snap, const store_id *links, size_t link_count,
+		      const struct store_scan *what,
+		      bool (*fn)(void *arg, const struct store_sample *s), void *arg,
+		      struct err *err)
+{
+	bool ended = false;
+
+	for (size_t i = 0; i < link_count && !ended; i++) {
+		sqlite3_stmt *s = reader_query(snap, SCAN_LINK, err);
+		bool row = true;
+
+		if (!s)
+			return false;
+		db_bind_u64(s, 1, links[i]);
+		while (row && !ended) {
+			struct store_sample x;
+
+			if (!db_step(snap->db, s, &row, err, "reading samples of a link"))
+				return false;
+			if (!row)
+				break;
+			if (!reader_sample(snap, s, &x, err)) {
+				sqlite3_reset(s);
+				return false;
+			}
+			if (what->series && !contains(what->series, what->series_count, x.series))
+				continue;
+			ended = in_window(what, &x) && !fn(arg, &x);
+		}
+		sqlite3_reset(s);
+	}
+	return true;
+}
+
+/* ---- profiles ---- */
+
+static void make_uid(uint8_t uid[16], struct str request_hash, uint64_t ordinal)
+{
+	char bytes[16 + sizeof(ordinal)] = { 0 };
+	struct hash128 h;
+
+	memcpy(bytes, request_hash.ptr, request_hash.len < 16 ? request_hash.len : 16);
+	memcpy(bytes + 16, &ordinal, sizeof(ordinal));
+	h = hash128(str_from(bytes, sizeof(bytes)));
+	memcpy(uid, &h, 16);
+}
+
+/* From the columns of GET_PROFILE_BELOW. */
+static bool read_profile(struct store_snapshot *snap, sqlite3_stmt *s, struct store_profile *out,
+			 struct err *err)
+{
+	struct store_profile x = {
+		.seq = db_u64(s, 0),
+		.sample_count = (uint32_t)db_u64(s, 1),
+		.time_unix_nano = db_u64(s, 2),
+		.duration_nano = db_u64(s, 3),
+		.dropped_attributes_count = (uint32_t)db_u64(s, 5),
+		.request_seq = db_u64(s, 7),
+		.arrived = db_u64(s, 8),
+		.source_version = (uint8_t)sqlite3_column_int(s, 10),
+	};
+
+	if (db_bytes(s, 4).len == sizeof(x.uid)) {
+		memcpy(x.uid, db_bytes(s, 4).ptr, sizeof(x.uid));
+	} else {
+		make_uid(x.uid, db_bytes(s, 9), x.seq - x.request_seq);
+		x.uid_made = true;
+	}
+	if (!reader_attributes(snap, db_u64(s, 6), &x.attributes, err))
+		return false;
+	*out = x;
+	return true;
+}
+
+bool store_profile_of(struct store_snapshot *snap, uint64_t seq, struct store_profile *out,
+		      struct err *err)
+{
+	sqlite3_stmt *s;
+	bool ok;
+
+	reader_trim(snap);
+	if (!reader_row(snap, GET_PROFILE_BELOW, seq, &s, err))
+		return false;
+	ok = read_profile(snap, s, out, err);
+	sqlite3_reset(s);
+	if (ok && seq > out->seq + out->sample_count)
+		return err_set(err, ERR_NOT_FOUND, "the profile of sample %llu is no longer kept",
+			       (unsigned long long)seq);
+	return ok;
+}
+
+/* profile.series: a number, or several as varints */
+static bool touches_series(const struct store_scan *what, sqlite3_stmt *s, int column)
+{
+	struct codec c;
+
+	if (!what->series)
+		return true;
+	if (sqlite3_column_type(s, column) == SQLITE_INTEGER)
+		return contains(what->series, what->series_count, db_u64(s, column));
+	c = codec_of(db_bytes(s, column));
+	while (codec_more(&c))
+		if (contains(what->series, what->series_count, codec_get(&c)))
+			return true;
+	return false;
+}
+
+/* The part of the line that requests with samples in the window take up. */
+static bool line_of_window(struct store_snapshot *snap, const struct store_scan *what,
+			   uint64_t *first, uint64_t *last, struct err *err)
+{
+	static const char text[] =
+		"SELECT (SELECT max(seq) FROM request WHERE seq<=min(first_seq)), coalesce((SELECT "
+		"min(seq) FROM request WHERE seq>max(last_seq))-1, 0x7fffffffffffffff) FROM bucket "
+		"WHERE bucket=?1";
+	struct bucket_list list;
+	sqlite3_stmt *s = NULL;
+	bool row, ok = list_buckets(snap, what->from, what->to, &list, err) &&
+		       db_prepare(snap->db, text, &s, err);
+
+	*first = UINT64_MAX;
+	*last = 0;
+	for (uint32_t i = 0; ok && i < list.count; i++) {
+		db_bind_u64(s, 1, list.buckets[i]);
+		ok = db_step(snap->db, s, &row, err, "reading a bucket");
+		if (!ok || !row)
+			break;
+		if (db_u64(s, 0) < *first)
+			*first = db_u64(s, 0);
+		if (db_u64(s, 1) > *last)
+			*last = db_u64(s, 1);
+		sqlite3_reset(s);
+	}
+	sqlite3_finalize(s);
+	free(list.buckets);
+	if (what->after >= *first)
+		*first = what->after + 1;
+	if (what->asof && what->asof < *last)
+		*last = what->asof;
+	return ok;
+}
+
+/* From the columns 2, 3, 12 and 13: time, duration, t0, span. */
+static bool profile_touches(const struct store_scan *what, sqlite3_stmt *s)
+{
+	uint64_t time = db_u64(s, 2), end = time + db_u64(s, 3);
+	uint64_t first = time + db_u64(s, 12), last = first + db_u64(s, 13);
+
+	first = first < time ? first : time;
+	last = last > end ? last : end;
+	return first < what->to && last >= what->from && touches_series(what, s, 11);
+}
+
+bool store_each_profile(struct store_snapshot *snap, const struct store_scan *what,
+			bool (*fn)(void *arg, const struct store_profile *p), void *arg,
+			struct err *err)
+{
+	static const char text[] =
+		"SELECT p.seq, p.samples, p.time, p.duration, p.uid, p.dropped, p.attrset_id, "
+		"r.seq, "
+		"r.arrived, r.hash, r.version, p.series, p.t0, p.span FROM profile p, request r "
+		"WHERE "
+		"r.seq=(SELECT max(seq) FROM request WHERE seq<=p.seq) AND p.seq BETWEEN ?1 AND ?2 "
+		"ORDER BY p.seq";
+	sqlite3_stmt *s = NULL;
+	uint64_t first, last;
+	bool row = true, ok = line_of_window(snap, what, &first, &last, err);
+
+	if (!ok || first > last)
+		return ok;
+	ok = db_prepare(snap->db, text, &s, err);
+	if (ok) {
+		db_bind_u64(s, 1, first);
+		db_bind_u64(s, 2, last);
+	}
+	while (ok && row) {
+		struct store_profile x;
+
+		ok = db_step(snap->db, s, &row, err, "reading profiles");
+		if (!ok || !row)
+			break;
+		if (!profile_touches(what, s))
+			continue;
+		reader_trim(snap);
+		ok = read_profile(snap, s, &x, err);
+		if (ok && !fn(arg, &x))
+			break;
+	}
+	sqlite3_finalize(s);
+	return ok;
+}
+
+/* ---- coverage ---- */
+
+bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to,
+			 bool (*fn)(void *arg, const struct store_coverage *c), void *arg,
+			 struct err *err)
+{
+	static const char text[] = "SELECT h.v, c.t0, c.t1, r.v, c.n FROM coverage c LEFT JOIN "
+				   "string h ON h.id=c.host_id "
+				   "LEFT JOIN string r ON r.id=c.reason_id WHERE c.t0<?2 AND "
+				   "c.t1>=?1 ORDER BY h.v, c.t0";
+	sqlite3_stmt *s = NULL;
+	bool row = true, ok = db_prepare(snap->db, text, &s, err);
+
+	if (ok) {
+		sqlite3_bind_int64(s, 1, from > INT64_MAX ? INT64_MAX : (int64_t)from);
+		sqlite3_bind_int64(s, 2, to > INT64_MAX ? INT64_MAX : (int64_t)to);
+	}
+	while (ok && row) {
+		struct store_coverage c;
+
+		ok = db_step(snap->db, s, &row, err, "reading coverage");
+		if (!ok || !row)
+			break;
+		c = (struct store_coverage){ .host = db_bytes(s, 0),
+					     .t0 = db_u64(s, 1),
+					     .t1 = db_u64(s, 2),
+					     .reason = db_bytes(s, 3),
+					     .n = db_u64(s, 4) };
+		if (!fn(arg, &c))
+			break;
+	}
+	sqlite3_finalize(s);
+	return ok;
+}

@@ -1,0 +1,130 @@
+#include "store/schema.h"
+
+/*
+ * The order of columns matters for size: NULL, 0 and 1 take no byte beyond their byte in the row's
+ * header, so that what is usual is one of them.
+ */
+static const char tables[] =
+	/* Texts. Bytes as they came, bad UTF-8 and all. */
+	"CREATE TABLE string(id INTEGER PRIMARY KEY, v TEXT NOT NULL);\n"
+	/* kind: 0 empty, 1 string, 2 bool, 3 int, 4 double, 5 array, 6 map, 7 bytes; +128: its key
+	 * or its text was sent by reference. */
+	"CREATE TABLE attribute(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, key_id INTEGER, kind "
+	"INTEGER, v, unit_id INTEGER, notes BLOB);\n"
+	"CREATE TABLE attrset(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, attributes BLOB NOT "
+	"NULL);\n"
+	"CREATE TABLE function(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, name_id INTEGER, "
+	"system_name_id INTEGER, filename_id INTEGER, start_line INTEGER, notes BLOB);\n"
+	"CREATE TABLE mapping(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, memory_start INTEGER, "
+	"memory_limit INTEGER, file_offset INTEGER, filename_id INTEGER, attrset_id INTEGER, "
+	"build_id TEXT, notes BLOB);\n"
+	"CREATE TABLE location(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, mapping_id INTEGER, "
+	"address INTEGER, attrset_id INTEGER, frame_type_id INTEGER, lines BLOB, notes BLOB);\n"
+	"CREATE TABLE stack(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, depth INTEGER, locations "
+	"BLOB, notes BLOB);\n"
+	"CREATE TABLE link(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, trace_id BLOB, span_id "
+	"BLOB, "
+	"notes BLOB);\n"
+	"CREATE INDEX link_span ON link(span_id);\n"
+	"CREATE INDEX link_trace ON link(trace_id);\n"
+	"CREATE TABLE resource(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, attrset_id INTEGER, "
+	"schema_url_id INTEGER, dropped INTEGER, notes BLOB);\n"
+	"CREATE TABLE scope(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, name_id INTEGER, "
+	"version_id "
+	"INTEGER, attrset_id INTEGER, schema_url_id INTEGER, dropped INTEGER, notes BLOB);\n"
+	"CREATE TABLE series(id INTEGER PRIMARY KEY, hash BLOB NOT NULL, tenant_id INTEGER, "
+	"resource_id INTEGER, scope_id INTEGER, sample_type_id INTEGER, sample_unit_id INTEGER, "
+	"period_type_id INTEGER, period_unit_id INTEGER, period INTEGER, lifted_id INTEGER, "
+	"service_id INTEGER);\n"
+	/* One line of numbers: a request, then each of its profiles followed by its samples. */
+	"CREATE TABLE request(seq INTEGER PRIMARY KEY, arrived INTEGER NOT NULL, hash BLOB NOT "
+	"NULL, "
+	"version INTEGER, unknown_fields INTEGER, moved INTEGER, profiles INTEGER, layout BLOB);\n"
+	"CREATE TABLE profile(seq INTEGER PRIMARY KEY, series INTEGER NOT NULL, samples INTEGER, "
+	"time INTEGER, duration INTEGER, uid BLOB, attrset_id INTEGER, dropped INTEGER, "
+	"t0 INTEGER, span INTEGER, payload_format TEXT, payload BLOB);\n"
+	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n"
+	/* t0 = bucket * 600 s + dt */
+	"CREATE TABLE sample(bucket INTEGER NOT NULL, series_id INTEGER NOT NULL, dt INTEGER NOT "
+	"NULL, seq INTEGER NOT NULL, stack_id INTEGER, attrset_id INTEGER, link_id INTEGER, n "
+	"INTEGER, value INTEGER, span INTEGER, vals, times, PRIMARY KEY(bucket, series_id, dt, "
+	"seq)) WITHOUT ROWID;\n"
+	"CREATE INDEX sample_link ON sample(link_id) WHERE link_id IS NOT NULL;\n"
+	"CREATE TABLE bucket(bucket INTEGER PRIMARY KEY, longest INTEGER, first_seq INTEGER, "
+	"last_seq INTEGER, n INTEGER);\n"
+	"CREATE TABLE bucket_series(bucket INTEGER NOT NULL, series_id INTEGER NOT NULL, PRIMARY "
+	"KEY(bucket, series_id)) WITHOUT ROWID;\n"
+	"CREATE TABLE coverage(host_id INTEGER, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, "
+	"reason_id "
+	"INTEGER, n INTEGER, seq INTEGER, PRIMARY KEY(t0, host_id, reason_id, seq)) WITHOUT "
+	"ROWID;\n"
+	"CREATE TABLE symbol(build_id TEXT NOT NULL, address INTEGER NOT NULL, lines TEXT NOT "
+	"NULL, "
+	"PRIMARY KEY(build_id, address)) WITHOUT ROWID;\n"
+	/* From the upper half of a content hash to the row; rows of each kind up to lookup_state.id
+	 * are in. */
+	"CREATE TABLE lookup(hash INTEGER NOT NULL, kind INTEGER NOT NULL, id INTEGER NOT NULL, "
+	"PRIMARY KEY(hash, kind, id)) WITHOUT ROWID;\n"
+	"CREATE TABLE lookup_state(kind INTEGER PRIMARY KEY, id INTEGER NOT NULL);\n";
+
+const char *schema_ddl(void)
+{
+	return tables;
+}
+
+static bool read_marks(sqlite3 *db, int64_t *application, int64_t *version, int64_t *count,
+		       struct err *err)
+{
+	return db_number(db, "PRAGMA application_id", 0, application, err) &&
+	       db_number(db, "PRAGMA user_version", 0, version, err) &&
+	       db_number(db, "SELECT count(*) FROM sqlite_schema", 0, count, err);
+}
+
+static bool judge(int64_t application, int64_t version, struct err *err)
+{
+	if (application != STORE_APPLICATION_ID)
+		return err_set(err, ERR_INVALID,
+			       "this SQLite file is not a store of flametap (application_id is "
+			       "0x%llx, not 0x%x)",
+			       (long long)application, STORE_APPLICATION_ID);
+	if (version > STORE_VERSION)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the store has schema version %lld, this program knows up to %d: "
+			       "it was written by a newer flametap",
+			       (long long)version, STORE_VERSION);
+	return true;
+}
+
+static bool make(sqlite3 *db, struct err *err)
+{
+	return db_exec_f(db, err,
+			 "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s "
+			 "COMMIT",
+			 STORE_APPLICATION_ID, STORE_VERSION, tables);
+}
+
+bool schema_prepare(sqlite3 *db, struct err *err)
+{
+	int64_t application, version, count;
+
+	/* Each holds for the file's whole life and must be said before its first page is written.
+	 */
+	if (!db_exec_f(db, err, "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL",
+		       STORE_PAGE_BYTES) ||
+	    !read_marks(db, &application, &version, &count, err))
+		return false;
+	if (count == 0 && (application == 0 || application == STORE_APPLICATION_ID))
+		return db_exec(db, "PRAGMA journal_mode=WAL", err) && make(db, err);
+	return judge(application, version, err) && db_exec(db, "PRAGMA journal_mode=WAL", err);
+}
+
+bool schema_check(sqlite3 *db, struct err *err)
+{
+	int64_t application, version, count;
+
+	if (!read_marks(db, &application, &version, &count, err))
+		return false;
+	if (count == 0 && application == 0)
+		return err_set(err, ERR_NOT_FOUND, "the store is empty: nothing was written yet");
+	return judge(application, version, err);
+}

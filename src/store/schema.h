@@ -1,0 +1,23 @@
+/*
+ * schema.h - the tables of an SQLite store: made, recognized, brought up to date.
+ *
+ * docs/store.md describes each table and column for people. Additive only: a newer program adds
+ * tables, columns and views to an older file; a file of a newer program is refused.
+ */
+#pragma once
+#include "store/db.h"
+
+enum {
+	STORE_APPLICATION_ID = 0x464c4d54, /* "FLMT" in bytes 68..71 of the file */
+	STORE_VERSION = 1,                 /* user_version */
+	STORE_PAGE_BYTES = 8192,
+};
+#define STORE_BUCKET_NS (UINT64_C(600) * 1000000000) /* of the clustering */
+
+/* A new file gets its tables; an older one what it lacks. Needs a connection that may write.
+ * ERR_UNSUPPORTED: newer than we are; ERR_INVALID: somebody else's file, or damaged. */
+bool schema_prepare(sqlite3 *db, struct err *err) MUST_CHECK;
+/* For readers: is it a store of ours that we can read? */
+bool schema_check(sqlite3 *db, struct err *err) MUST_CHECK;
+/* The whole DDL, for `flametap store ddl`. Static. */
+const char *schema_ddl(void);

@@ -1,0 +1,393 @@
+#include "store/writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/writer_internal.h"
+
+enum {
+	CACHE_KIB = 8 << 10,
+	KNOWN_BYTES = 8 << 20,
+	FOLD_AT = KNOWN_PENDING_MOST / 2,
+	LOG_PAGES = 1024,         /* a checkpoint when the log has that many */
+	LOG_KEPT_BYTES = 4 << 20, /* what a checkpoint leaves of the log's file */
+	BUSY_MS = 5000,
+};
+
+static const char *const statement_sql[STATEMENT_COUNT] = {
+	[ADD_STRING] = "INSERT INTO string(id, v) VALUES(?1, ?2)",
+	[ADD_ATTRIBUTE] = "INSERT INTO attribute VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[ADD_ATTRSET] = "INSERT INTO attrset VALUES(?1, ?2, ?3)",
+	[ADD_FUNCTION] = "INSERT INTO function VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[ADD_MAPPING] = "INSERT INTO mapping VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+	[ADD_LOCATION] = "INSERT INTO location VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[ADD_STACK] = "INSERT INTO stack VALUES(?1, ?2, ?3, ?4, ?5)",
+	[ADD_LINK] = "INSERT INTO link VALUES(?1, ?2, ?3, ?4, ?5)",
+	[ADD_RESOURCE] = "INSERT INTO resource VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+	[ADD_SCOPE] = "INSERT INTO scope VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[ADD_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+		       "?12)",
+	[ADD_REQUEST] = "INSERT INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[ADD_PROFILE] = "INSERT INTO profile VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+			"?12)",
+	[ADD_NOTE] = "INSERT INTO note VALUES(?1, ?2)",
+	[ADD_SAMPLE] = "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+		       "?12)",
+	[ADD_BUCKET_SERIES] = "INSERT OR IGNORE INTO bucket_series VALUES(?1, ?2)",
+	[ADD_LOOKUP] = "INSERT OR IGNORE INTO lookup VALUES(?1, ?2, ?3)",
+	[PUT_LOOKUP_STATE] = "INSERT OR REPLACE INTO lookup_state VALUES(?1, ?2)",
+	[PUT_BUCKET] = "INSERT OR REPLACE INTO bucket VALUES(?1, ?2, ?3, ?4, ?5)",
+	[GET_BUCKET] = "SELECT longest, first_seq, last_seq, n FROM bucket WHERE bucket=?1",
+	[FIND_LOOKUP] = "SELECT id FROM lookup WHERE hash=?1 AND kind=?2",
+};
+
+void writer_fail(struct store_writer *w, const char *what)
+{
+	if (w->failed)
+		return;
+	w->failed = true;
+	w->damaged |= db_is_damage(sqlite3_errcode(w->db));
+	if (what)
+		db_error(w->db, w->err, what);
+}
+
+void writer_run(struct store_writer *w, enum statement s, const char *what)
+{
+	int rc;
+
+	if (w->failed)
+		return;
+	rc = sqlite3_step(w->statements[s]);
+	if (rc != SQLITE_DONE)
+		writer_fail(w, what);
+	sqlite3_reset(w->statements[s]);
+}
+
+static uint64_t now_unix_ns(const struct store_writer *w)
+{
+	return w->options.now_unix_ns ? w->options.now_unix_ns(w->options.now_arg)
+				      : clock_realtime_ns();
+}
+
+/* ---- opening ---- */
+
+static bool take_lock(struct store_writer *w, struct err *err)
+{
+	char name[4096];
+
+	if ((size_t)snprintf(name, sizeof(name), "%s-lock", w->path) >= sizeof(name))
+		return err_set(err, ERR_INVALID, "the path of the store is longer than 4 kB");
+	w->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	if (w->lock_fd < 0)
+		return err_set_errno(err, "cannot open %s", name);
+	if (flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	if (errno == EWOULDBLOCK)
+		return err_set(err, ERR_PERMISSION,
+			       "%s is being written by another flametap; a store has one writer",
+			       w->path);
+	return err_set_errno(err, "cannot lock %s", name);
+}
+
+/* SQLite makes what it cannot find; a directory or a device is no place for a store. */
+static bool check_path(const char *path, bool *exists, struct err *err)
+{
+	struct stat st;
+
+	*exists = stat(path, &st) == 0;
+	if (!*exists && errno != ENOENT)
+		return err_set_errno(err, "cannot open %s", path);
+	if (*exists && !S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, "%s is no regular file", path);
+	*exists &= st.st_size > 0;
+	return true;
+}
+
+static bool load_next_seq(struct store_writer *w, struct err *err)
+{
+	int64_t request, profile, saved;
+
+	if (!db_number(w->db, "SELECT max(seq) + 1 FROM request", 1, &request, err) ||
+	    !db_number(w->db, "SELECT seq + samples + 1 FROM profile ORDER BY seq DESC LIMIT 1", 1,
+		       &profile, err) ||
+	    !db_number(w->db, "SELECT id FROM lookup_state WHERE kind=0", 1, &saved, err))
+		return false;
+	w->now.next_seq = (uint64_t)(request > profile ? request : profile);
+	if (w->now.next_seq < (uint64_t)saved)
+		w->now.next_seq = (uint64_t)saved;
+	return true;
+}
+
+static bool load_seen(struct store_writer *w, struct err *err)
+{
+	uint64_t since = now_unix_ns(w) - w->options.dedup_window_ns;
+	sqlite3_stmt *s = NULL;
+	bool ok, row = true;
+
+	if (!w->options.dedup_window_ns)
+		return true;
+	/* Oldest first, as spool_seen wants them; the newest 65,536 at most. */
+	ok = db_prepare(
+		w->db,
+		"SELECT hash, arrived FROM (SELECT seq, hash, arrived FROM request ORDER BY "
+		"seq DESC LIMIT 65536) WHERE arrived>=?1 ORDER BY seq",
+		&s, err);
+	if (ok)
+		db_bind_u64(s, 1, since);
+	while (ok && row) {
+		struct hash128 h;
+
+		ok = db_step(w->db, s, &row, err, "reading the newest requests");
+		if (!ok || !row || db_bytes(s, 0).len != sizeof(h))
+			continue;
+		memcpy(&h, db_bytes(s, 0).ptr, sizeof(h));
+		spool_seen_add(&w->seen, h, db_u64(s, 1));
+	}
+	sqlite3_finalize(s);
+	return ok;
+}
+
+static bool open_db(struct store_writer *w, struct err *err)
+{
+	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+		    SQLITE_OPEN_PRIVATECACHE;
+
+	if (sqlite3_open_v2(w->path, &w->db, flags, NULL) != SQLITE_OK)
+		return db_error(w->db, err, w->path);
+	sqlite3_extended_result_codes(w->db, 1);
+	sqlite3_busy_timeout(w->db, BUSY_MS);
+	return schema_prepare(w->db, err) &&
+	       db_exec_f(w->db, err,
+			 "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; "
+			 "PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d; "
+			 "PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF",
+			 w->options.durability == STORE_DURABLE_DISK ? "FULL" : "NORMAL", CACHE_KIB,
+			 LOG_PAGES, LOG_KEPT_BYTES);
+}
+
+static bool prepare_statements(struct store_writer *w, struct err *err)
+{
+	for (int i = 0; i < STATEMENT_COUNT; i++)
+		if (!db_prepare(w->db, statement_sql[i], &w->statements[i], err))
+			return false;
+	return true;
+}
+
+static void close_db(struct store_writer *w)
+{
+	for (int i = 0; i < STATEMENT_COUNT; i++) {
+		sqlite3_finalize(w->statements[i]);
+		w->statements[i] = NULL;
+	}
+	for (int i = 0; i < KIND_COUNT; i++) {
+		sqlite3_finalize(w->verify[i]);
+		w->verify[i] = NULL;
+	}
+	sqlite3_close(w->db);
+	w->db = NULL;
+}
+
+/* A look at each table's ends, which is what a start can afford. */
+static bool open_whole(struct store_writer *w, struct err *err)
+{
+	w->err = err;
+	if (!open_db(w, err) || !prepare_statements(w, err) || !load_next_seq(w, err) ||
+	    !writer_load_pending(w, err) || !load_seen(w, err)) {
+		w->damaged = w->db && db_is_damage(sqlite3_errcode(w->db));
+		close_db(w);
+		return false;
+	}
+	w->committed = w->now;
+	return true;
+}
+
+static bool set_aside_one(const char *path, const char *ending, const char *stamp, char *name,
+			  size_t size, struct err *err)
+{
+	char from[4096];
+
+	snprintf(from, sizeof(from), "%s%s", path, ending);
+	snprintf(name, size, "%s.damaged-%s%s", path, stamp, ending);
+	if (rename(from, name) == 0 || errno == ENOENT)
+		return true;
+	return err_set_errno(err, "cannot set the damaged %s aside as %s", from, name);
+}
+
+/* The log first: a file without its log is older, a log without its file would be lost. */
+static bool set_aside(struct store_writer *w, char name[512], struct err *err)
+{
+	char stamp[32], ignored[4096];
+
+	snprintf(stamp, sizeof(stamp), "%llu", (unsigned long long)(now_unix_ns(w) / SECOND_NS));
+	return set_aside_one(w->path, "-wal", stamp, ignored, sizeof(ignored), err) &&
+	       set_aside_one(w->path, "-shm", stamp, ignored, sizeof(ignored), err) &&
+	       set_aside_one(w->path, "", stamp, name, 512, err);
+}
+
+/* Is it ours for sure, so that we may move it? Our lock file was there before. */
+static bool is_ours(const char *path)
+{
+	char name[4096];
+
+	snprintf(name, sizeof(name), "%s-lock", path);
+	return access(name, F_OK) == 0;
+}
+
+bool store_writer_open(const struct store_writer_options *options, struct store_writer **out,
+		       char aside[512], struct err *err)
+{
+	struct store_writer *w = calloc(1, sizeof(*w));
+	bool exists, ours = is_ours(options->path);
+	struct err why;
+
+	assert(w);
+	if (aside)
+		aside[0] = '\0';
+	w->options = *options;
+	w->options.tenant = options->tenant ? options->tenant : "";
+	w->lock_fd = -1;
+	w->path = strdup(options->path);
+	assert(w->path);
+	known_init(&w->known, options->known_bytes ? options->known_bytes : KNOWN_BYTES);
+	spool_seen_init(&w->seen, options->dedup_window_ns);
+	arena_init(&w->arena, 64 << 10, 0);
+	if (!check_path(w->path, &exists, err) || !take_lock(w, err))
+		goto fail;
+	if (!open_whole(w, err)) {
+		if (!w->damaged || !exists || !ours || !aside)
+			goto fail;
+		why = *err;
+		if (!set_aside(w, aside, err))
+			goto fail;
+		w->damaged = false;
+		if (!open_whole(w, err)) {
+			err_prefix(err, "after setting a damaged file aside (%s)", why.msg);
+			goto fail;
+		}
+	}
+	*out = w;
+	return true;
+fail:
+	store_writer_close(w);
+	return false;
+}
+
+void store_writer_close(struct store_writer *w)
+{
+	if (!w)
+		return;
+	if (w->db) {
+		store_writer_rollback(w);
+		sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+		close_db(w);
+	}
+	if (w->lock_fd >= 0)
+		close(w->lock_fd);
+	known_release(&w->known);
+	spool_seen_release(&w->seen);
+	ident_release(&w->n);
+	arena_release(&w->arena);
+	buf_release(&w->bytes);
+	buf_release(&w->notes);
+	free(w->path);
+	free(w);
+}
+
+/* ---- transactions ---- */
+
+bool store_writer_begin(struct store_writer *w, struct err *err)
+{
+	assert(!w->in_transaction);
+	w->err = err;
+	w->failed = false;
+	if (!db_exec(w->db, "BEGIN IMMEDIATE", err)) {
+		writer_fail(w, NULL);
+		return false;
+	}
+	w->in_transaction = true;
+	w->now.seen_added = 0;
+	return true;
+}
+
+bool store_writer_put(struct store_writer *w, const struct store_request *r, bool *duplicate,
+		      struct err *err)
+{
+	assert(w->in_transaction);
+	w->err = err;
+	*duplicate = false;
+	if (w->failed)
+		return err_set(err, ERR_INTERNAL, "the transaction has failed");
+	if (!r->always && w->options.dedup_window_ns) {
+		if (spool_seen_has(&w->seen, r->hash, r->arrived_unix_ns)) {
+			*duplicate = true;
+			w->now.facts.duplicates++;
+			return true;
+		}
+		w->now.seen_added += spool_seen_add(&w->seen, r->hash, r->arrived_unix_ns);
+	}
+	writer_put_request(w, r);
+	w->now.facts.requests++;
+	return !w->failed;
+}
+
+static uint64_t size_of(const char *path, const char *ending)
+{
+	char name[4096];
+	struct stat st;
+
+	snprintf(name, sizeof(name), "%s%s", path, ending);
+	return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+bool store_writer_commit(struct store_writer *w, struct err *err)
+{
+	assert(w->in_transaction);
+	w->err = err;
+	writer_flush_buckets(w);
+	if (!w->failed && w->known.pending_count >= FOLD_AT)
+		writer_fold(w);
+	if (w->failed || !db_exec(w->db, "COMMIT", err)) {
+		writer_fail(w, NULL);
+		store_writer_rollback(w);
+		return false;
+	}
+	w->in_transaction = false;
+	w->now.facts.file_bytes = size_of(w->path, "") + size_of(w->path, "-wal");
+	w->committed = w->now;
+	return true;
+}
+
+void store_writer_rollback(struct store_writer *w)
+{
+	struct err err;
+
+	if (!w->in_transaction)
+		return;
+	w->in_transaction = false;
+	sqlite3_exec(w->db, "ROLLBACK", NULL, NULL,
+		     NULL); /* a full disk has rolled back by itself */
+	spool_seen_drop_last(&w->seen, w->now.seen_added);
+	w->now = w->committed;
+	w->bucket_count = 0;
+	w->err = &err;
+	if (!writer_load_pending(w, &err))
+		w->damaged |= db_is_damage(sqlite3_errcode(w->db));
+	w->err = NULL;
+}
+
+bool store_writer_damaged(const struct store_writer *w)
+{
+	return w->damaged;
+}
+
+struct store_writer_facts store_writer_facts(const struct store_writer *w)
+{
+	return w->committed.facts;
+}

@@ -1,0 +1,107 @@
+/* writer_internal.h - inside of the writer: what its files share. */
+#pragma once
+#include "base/arena.h"
+#include "pipeline/spool_seen.h"
+#include "store/db.h"
+#include "store/ident.h"
+#include "store/known.h"
+#include "store/schema.h"
+#include "store/writer.h"
+
+enum statement {
+	ADD_STRING,
+	ADD_ATTRIBUTE,
+	ADD_ATTRSET,
+	ADD_FUNCTION,
+	ADD_MAPPING,
+	ADD_LOCATION,
+	ADD_STACK,
+	ADD_LINK,
+	ADD_RESOURCE,
+	ADD_SCOPE,
+	ADD_SERIES,
+	ADD_REQUEST,
+	ADD_PROFILE,
+	ADD_NOTE,
+	ADD_SAMPLE,
+	ADD_BUCKET_SERIES,
+	ADD_LOOKUP,
+	PUT_LOOKUP_STATE,
+	PUT_BUCKET,
+	GET_BUCKET,
+	FIND_LOOKUP,
+	STATEMENT_COUNT,
+};
+
+/* Pseudo kind in the cache of known ids: a row of bucket_series. */
+enum { KIND_BUCKET_SERIES = KIND_COUNT };
+
+struct bucket_state {
+	uint64_t bucket, longest, first_seq, last_seq, n;
+	bool dirty;
+};
+enum { BUCKETS_MOST = 64 };
+
+/* What a rollback takes back. */
+struct writer_marks {
+	uint32_t last_id[KIND_COUNT];
+	uint64_t next_seq;
+	struct store_writer_facts facts;
+	uint32_t seen_added;
+};
+
+struct store_writer {
+	struct store_writer_options options;
+	sqlite3 *db;
+	int lock_fd;
+	char *path;
+	sqlite3_stmt *statements[STATEMENT_COUNT];
+	sqlite3_stmt *verify[KIND_COUNT];
+	struct known known;
+	struct spool_seen seen;
+	bool lookup_used; /* the table `lookup` has rows */
+	bool in_transaction, damaged;
+	struct writer_marks now, committed;
+	struct bucket_state buckets[BUCKETS_MOST];
+	uint32_t bucket_count;
+
+	/* Of the request that is put. */
+	const struct profiles *p;
+	struct ident n;
+	struct arena arena;
+	struct buf bytes; /* a row's BLOB */
+	struct buf notes;
+	bool failed; /* err tells */
+	struct err *err;
+};
+
+static inline sqlite3_stmt *statement(struct store_writer *w, enum statement s)
+{
+	return w->statements[s];
+}
+/* Runs a bound statement; remembers the failure. */
+void writer_run(struct store_writer *w, enum statement s, const char *what);
+void writer_fail(struct store_writer *w, const char *what);
+
+/* writer_rows.c: the rows of dictionary entries, found or added. 0 = the empty entry, or a failure.
+ */
+uint32_t writer_text(struct store_writer *w, struct str s);
+uint32_t writer_string(struct store_writer *w, uint32_t index);
+uint32_t writer_list(struct store_writer *w, struct range refs);
+uint32_t writer_refs(struct store_writer *w, const struct attribute_index *at, uint32_t count);
+uint32_t writer_stack(struct store_writer *w, uint32_t index);
+uint32_t writer_link(struct store_writer *w, uint32_t index);
+uint32_t writer_resource(struct store_writer *w, uint32_t index, struct hash128 *hash);
+uint32_t writer_scope(struct store_writer *w, uint32_t index, struct hash128 *hash);
+/* Found by hash, or 0. */
+uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash128 hash);
+/* The next row of a kind, told to the cache of known ids. */
+uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct hash128 hash);
+
+/* writer_lookup.c: the table `lookup` */
+bool writer_load_pending(struct store_writer *w, struct err *err);
+void writer_fold(struct store_writer *w);
+
+/* writer_put.c */
+void writer_put_request(struct store_writer *w, const struct store_request *r);
+void writer_flush_buckets(struct store_writer *w);

@@ -1,0 +1,174 @@
+/*
+ * writer_lookup.c - finding rows by content hash, and the table that does it.
+ *
+ * Hashes are random, so each row put into `lookup` would write a page of its own. They wait (in
+ * known.h) until there are many, and are then put in sorted: pages are written once for many.
+ * After a crash the waiting ones are read again from the rows themselves: those with ids past
+ * lookup_state.
+ */
+#include <stdio.h>
+
+#include "store/writer_internal.h"
+
+static const char *const table_names[KIND_COUNT] = {
+	[KIND_STRING] = "string",     [KIND_ATTRIBUTE] = "attribute", [KIND_ATTRSET] = "attrset",
+	[KIND_FUNCTION] = "function", [KIND_MAPPING] = "mapping",     [KIND_LOCATION] = "location",
+	[KIND_STACK] = "stack",       [KIND_LINK] = "link",           [KIND_RESOURCE] = "resource",
+	[KIND_SCOPE] = "scope",       [KIND_SERIES] = "series",
+};
+
+/* A string's hash is that of its text; the others keep theirs. */
+static struct hash128 row_hash(enum store_kind kind, sqlite3_stmt *s, int column)
+{
+	struct str bytes = db_bytes(s, column);
+	struct hash128 h = HASH_NONE;
+
+	if (kind == KIND_STRING)
+		return ident_text(bytes);
+	if (bytes.len == sizeof(h))
+		memcpy(&h, bytes.ptr, sizeof(h));
+	return h;
+}
+
+static sqlite3_stmt *verify_statement(struct store_writer *w, enum store_kind kind)
+{
+	char sql[96];
+
+	if (!w->verify[kind]) {
+		snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id=?1",
+			 kind == KIND_STRING ? "v" : "hash", table_names[kind]);
+		if (!db_prepare(w->db, sql, &w->verify[kind], w->err))
+			writer_fail(w, NULL);
+	}
+	return w->verify[kind];
+}
+
+static bool row_is(struct store_writer *w, enum store_kind kind, uint32_t id, struct hash128 hash)
+{
+	sqlite3_stmt *s = verify_statement(w, kind);
+	struct hash128 have;
+	bool row;
+
+	if (w->failed)
+		return false;
+	sqlite3_bind_int64(s, 1, id);
+	if (!db_step(w->db, s, &row, w->err, "looking up a row")) {
+		writer_fail(w, NULL);
+		return false;
+	}
+	if (!row)
+		return false;
+	have = row_hash(kind, s, 0);
+	sqlite3_reset(s);
+	return have.lo == hash.lo && have.hi == hash.hi;
+}
+
+uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash128 hash)
+{
+	sqlite3_stmt *s = statement(w, FIND_LOOKUP);
+	uint32_t id = known_find(&w->known, kind, hash), found = 0;
+	bool row = true;
+
+	if (id || !w->lookup_used || w->failed)
+		return id;
+	db_bind_u64(s, 1, hash.hi);
+	sqlite3_bind_int(s, 2, kind);
+	while (!found && row && !w->failed) {
+		if (!db_step(w->db, s, &row, w->err, "looking up a content hash"))
+			writer_fail(w, NULL);
+		else if (row && row_is(w, kind, (uint32_t)sqlite3_column_int64(s, 0), hash))
+			found = (uint32_t)sqlite3_column_int64(s, 0);
+	}
+	sqlite3_reset(s);
+	if (found)
+		known_cache(&w->known, kind, hash, found);
+	return found;
+}
+
+void writer_fold(struct store_writer *w)
+{
+	sqlite3_stmt *s = statement(w, ADD_LOOKUP);
+
+	known_sort_pending(&w->known);
+	for (uint32_t i = 0; i < w->known.pending_count && !w->failed; i++) {
+		const struct known_entry *e = &w->known.pending[i];
+
+		db_bind_u64(s, 1, e->hash.hi);
+		sqlite3_bind_int64(s, 2, e->kind);
+		sqlite3_bind_int64(s, 3, e->id);
+		writer_run(w, ADD_LOOKUP, "adding content hashes");
+	}
+	for (int kind = 1; kind < KIND_COUNT && !w->failed; kind++) {
+		sqlite3_bind_int(statement(w, PUT_LOOKUP_STATE), 1, kind);
+		sqlite3_bind_int64(statement(w, PUT_LOOKUP_STATE), 2, w->now.last_id[kind]);
+		writer_run(w, PUT_LOOKUP_STATE, "adding content hashes");
+	}
+	w->lookup_used = true;
+	known_folded(&w->known);
+}
+
+uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct hash128 hash)
+{
+	if (w->now.last_id[kind] == UINT32_MAX) {
+		err_set(w->err, ERR_LIMIT, "the store's table %s has 2^32 rows", table_names[kind]);
+		writer_fail(w, NULL);
+		return 0;
+	}
+	if (w->known.pending_count == KNOWN_PENDING_MOST)
+		writer_fold(w);
+	if (w->failed)
+		return 0;
+	w->now.last_id[kind]++;
+	w->now.facts.rows_added++;
+	known_add(&w->known, kind, hash, w->now.last_id[kind]);
+	return w->now.last_id[kind];
+}
+
+/* ---- at the start and after a rollback ---- */
+
+static bool load_kind(struct store_writer *w, enum store_kind kind, struct err *err)
+{
+	int64_t folded, last;
+	char sql[160];
+	sqlite3_stmt *s = NULL;
+	bool row = true, ok;
+
+	snprintf(sql, sizeof(sql), "SELECT id FROM lookup_state WHERE kind=%d", kind);
+	ok = db_number(w->db, sql, 0, &folded, err);
+	snprintf(sql, sizeof(sql), "SELECT max(id) FROM %s", table_names[kind]);
+	if (!ok || !db_number(w->db, sql, 0, &last, err))
+		return false;
+	w->now.last_id[kind] = (uint32_t)(last > folded ? last : folded);
+	snprintf(sql, sizeof(sql), "SELECT id, %s FROM %s WHERE id>%lld ORDER BY id",
+		 kind == KIND_STRING ? "v" : "hash", table_names[kind], (long long)folded);
+	ok = db_prepare(w->db, sql, &s, err);
+	while (ok && row) {
+		ok = db_step(w->db, s, &row, err, "reading the newest rows");
+		if (!ok || !row)
+			break;
+		if (w->known.pending_count == KNOWN_PENDING_MOST)
+			ok = err_set(err, ERR_INVALID,
+				     "more than %d rows wait for the table lookup: the store is "
+				     "damaged",
+				     KNOWN_PENDING_MOST);
+		else
+			known_add(&w->known, kind, row_hash(kind, s, 1),
+				  (uint32_t)sqlite3_column_int64(s, 0));
+	}
+	sqlite3_finalize(s);
+	return ok;
+}
+
+bool writer_load_pending(struct store_writer *w, struct err *err)
+{
+	int64_t used;
+
+	known_clear(&w->known);
+	for (int kind = 1; kind < KIND_COUNT; kind++)
+		if (!load_kind(w, (enum store_kind)kind, err))
+			return false;
+	if (!db_number(w->db, "SELECT 1 FROM lookup LIMIT 1", 0, &used, err))
+		return false;
+	w->lookup_used = used;
+	return true;
+}

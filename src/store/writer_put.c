@@ -1,0 +1,581 @@
+/*
+ * writer_put.c - one request into rows: request, profiles, series, samples.
+ *
+ * Every request, profile and sample gets the next number of one line (`seq`): a request, then each
+ * of its profiles followed by its samples. So a sample's profile is the nearest below it, order of
+ * arrival and order within the request are one, and no row names another by more than that.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "store/codec.h"
+#include "store/writer_internal.h"
+
+struct row {
+	uint64_t bucket, dt;
+	uint32_t series, ordinal; /* the sample's place in the profile it is of */
+	uint64_t seq;
+	uint32_t sample; /* index in the message */
+	uint32_t profile;
+	uint32_t stack, attrset, link;
+	uint64_t span;
+};
+
+struct putting {
+	struct store_writer *w;
+	const struct profiles *p;
+	struct row *rows;
+	uint32_t row_count;
+	struct buf layout;
+	uint32_t tenant_id;
+	struct hash128 tenant;
+
+	/* Of the resource, scope and profile that are open. */
+	const struct resource_profiles *resource;
+	uint32_t resource_id, scope_id;
+	struct hash128 resource_hash, scope_hash;
+	uint32_t series;                /* of samples from which nothing is lifted */
+	uint32_t profile;               /* index in the message */
+	uint8_t *liftable;              /* by attribute: 0 unknown, 1 no, 2 yes */
+	struct attribute_index *lifted; /* scratch */
+	uint32_t lifted_cap;
+};
+
+/* ---- series ---- */
+
+static struct str text_value(const struct any_value *v)
+{
+	return v && v->kind == ANY_STRING ? v->string : (struct str){ 0 };
+}
+
+/* The sample's own attributes win. */
+static struct str label(const struct putting *x, const struct attribute_index *at, uint32_t count,
+			struct str key)
+{
+	const struct dictionary *d = &x->p->dict;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (str_equal(d->strings[d->attributes[at[i].v].key.v], key))
+			return text_value(&d->attributes[at[i].v].value);
+	return text_value(key_values_find(x->resource->attributes, key));
+}
+
+static uint32_t service_id(struct putting *x, const struct attribute_index *at, uint32_t count)
+{
+	struct str name = label(x, at, count, STR("service.name"));
+	struct str executable;
+	struct buf text;
+	uint32_t id;
+
+	if (name.len)
+		return writer_text(x->w, name);
+	executable = label(x, at, count, STR("process.executable.name"));
+	if (!executable.len)
+		return writer_text(x->w, STR("unknown_service"));
+	buf_init(&text, 0);
+	buf_lit(&text, "unknown_service:");
+	buf_str(&text, executable);
+	id = writer_text(x->w, buf_view(&text));
+	buf_release(&text);
+	return id;
+}
+
+static uint32_t add_series(struct putting *x, struct hash128 hash,
+			   const struct attribute_index *lifted, uint32_t lifted_count)
+{
+	const struct profile *f = &x->p->profiles[x->profile];
+	struct store_writer *w = x->w;
+	sqlite3_stmt *s = statement(w, ADD_SERIES);
+	uint32_t ids[6] = {
+		writer_string(w, f->sample_type.type.v), writer_string(w, f->sample_type.unit.v),
+		writer_string(w, f->period_type.type.v), writer_string(w, f->period_type.unit.v),
+		writer_refs(w, lifted, lifted_count),    service_id(x, lifted, lifted_count),
+	};
+	uint32_t id = w->failed ? 0 : writer_next_row(w, KIND_SERIES, hash);
+
+	if (!id)
+		return 0;
+	sqlite3_bind_int64(s, 1, id);
+	sqlite3_bind_blob(s, 2, &hash, sizeof(hash), SQLITE_STATIC);
+	db_bind_id(s, 3, x->tenant_id);
+	db_bind_id(s, 4, x->resource_id);
+	db_bind_id(s, 5, x->scope_id);
+	for (int i = 0; i < 4; i++)
+		db_bind_id(s, 6 + i, ids[i]);
+	db_bind_id(s, 10, (uint64_t)f->period);
+	db_bind_id(s, 11, ids[4]);
+	db_bind_id(s, 12, ids[5]);
+	writer_run(w, ADD_SERIES, "adding a series");
+	return id;
+}
+
+static uint32_t series_of(struct putting *x, const struct attribute_index *lifted,
+			  uint32_t lifted_count)
+{
+	const struct profile *f = &x->p->profiles[x->profile];
+	struct ident *n = &x->w->n;
+	struct {
+		struct hash128 parts[8];
+		int64_t period;
+	} key = { .parts = { x->tenant, x->resource_hash, x->scope_hash,
+			     ident_string(n, f->sample_type.type.v),
+			     ident_string(n, f->sample_type.unit.v),
+			     ident_string(n, f->period_type.type.v),
+			     ident_string(n, f->period_type.unit.v),
+			     ident_refs(n, lifted, lifted_count) },
+		  .period = f->period };
+	struct hash128 hash = ident_bytes(KIND_SERIES, str_from(&key, sizeof(key)));
+	uint32_t id = writer_find(x->w, KIND_SERIES, hash);
+
+	return id || x->w->failed ? id : add_series(x, hash, lifted, lifted_count);
+}
+
+static bool is_lifted_key(struct str key)
+{
+	return str_has_prefix(key, STR("process.")) || str_has_prefix(key, STR("service.")) ||
+	       str_has_prefix(key, STR("container."));
+}
+
+static bool is_liftable(struct putting *x, uint32_t attribute)
+{
+	const struct dictionary *d = &x->p->dict;
+
+	if (!x->liftable[attribute])
+		x->liftable[attribute] =
+			is_lifted_key(d->strings[d->attributes[attribute].key.v]) ? 2 : 1;
+	return x->liftable[attribute] == 2;
+}
+
+/* The series of a sample: up to v1.9 it carries what is its resource's since. */
+static uint32_t sample_series(struct putting *x, const struct sample *s)
+{
+	const struct attribute_index *at = x->p->attribute_refs + s->attributes.first;
+	const struct dictionary *d = &x->p->dict;
+	uint32_t count = 0;
+
+	if (s->attributes.count > x->lifted_cap) {
+		x->lifted_cap = s->attributes.count * 2;
+		x->lifted = arena_alloc_array(&x->w->arena, x->lifted_cap, sizeof(*x->lifted));
+	}
+	for (uint32_t i = 0; i < s->attributes.count; i++)
+		if (is_liftable(x, at[i].v) &&
+		    !key_values_find(x->resource->attributes,
+				     d->strings[d->attributes[at[i].v].key.v]))
+			x->lifted[count++] = at[i];
+	return count ? series_of(x, x->lifted, count) : x->series;
+}
+
+/* ---- buckets ---- */
+
+static void load_bucket(struct store_writer *w, struct bucket_state *b, uint64_t bucket)
+{
+	sqlite3_stmt *s = statement(w, GET_BUCKET);
+	bool row;
+
+	*b = (struct bucket_state){ .bucket = bucket, .first_seq = UINT64_MAX };
+	db_bind_u64(s, 1, bucket);
+	if (!db_step(w->db, s, &row, w->err, "reading a bucket")) {
+		writer_fail(w, NULL);
+		return;
+	}
+	if (!row)
+		return;
+	b->longest = db_u64(s, 0);
+	b->first_seq = db_u64(s, 1);
+	b->last_seq = db_u64(s, 2);
+	b->n = db_u64(s, 3);
+	sqlite3_reset(s);
+}
+
+static struct bucket_state *bucket_state(struct store_writer *w, uint64_t bucket)
+{
+	for (uint32_t i = w->bucket_count; i-- > 0;)
+		if (w->buckets[i].bucket == bucket)
+			return &w->buckets[i];
+	if (w->bucket_count == BUCKETS_MOST) {
+		writer_flush_buckets(w);
+		w->bucket_count = 0;
+	}
+	load_bucket(w, &w->buckets[w->bucket_count], bucket);
+	return &w->buckets[w->bucket_count++];
+}
+
+void writer_flush_buckets(struct store_writer *w)
+{
+	sqlite3_stmt *s = statement(w, PUT_BUCKET);
+
+	for (uint32_t i = 0; i < w->bucket_count && !w->failed; i++) {
+		struct bucket_state *b = &w->buckets[i];
+
+		if (!b->dirty)
+			continue;
+		db_bind_u64(s, 1, b->bucket);
+		db_bind_u64(s, 2, b->longest);
+		db_bind_u64(s, 3, b->first_seq);
+		db_bind_u64(s, 4, b->last_seq);
+		db_bind_u64(s, 5, b->n);
+		writer_run(w, PUT_BUCKET, "noting a bucket");
+		b->dirty = false;
+	}
+}
+
+static void note_bucket(struct store_writer *w, const struct row *r)
+{
+	struct bucket_state *b = bucket_state(w, r->bucket);
+
+	b->dirty = true;
+	b->n++;
+	if (r->span > b->longest)
+		b->longest = r->span;
+	if (r->seq < b->first_seq)
+		b->first_seq = r->seq;
+	if (r->seq > b->last_seq)
+		b->last_seq = r->seq;
+}
+
+static void note_bucket_series(struct store_writer *w, const struct row *r)
+{
+	struct hash128 key = { r->bucket * UINT64_C(0x9e3779b97f4a7c15) ^ r->series,
+			       r->bucket << 32 ^ r->series };
+	sqlite3_stmt *s = statement(w, ADD_BUCKET_SERIES);
+
+	if (known_find(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key))
+		return;
+	db_bind_u64(s, 1, r->bucket);
+	sqlite3_bind_int64(s, 2, r->series);
+	writer_run(w, ADD_BUCKET_SERIES, "noting a series");
+	known_cache(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key, 1);
+}
+
+/* ---- samples ---- */
+
+static void put_times(struct buf *b, const uint64_t *times, uint32_t count, uint64_t t0)
+{
+	uint64_t before = t0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		codec_put_signed(b, (int64_t)(times[i] - before));
+		before = times[i];
+	}
+}
+
+/*
+ * n      NULL = one event
+ * value  NULL = n
+ * vals   NULL = no values when value is NULL, else the one value; integer = that one value; else
+ *        zigzag...
+ * times  NULL = t0 alone; 0 = none; else zigzag differences, the first to t0
+ */
+static void bind_values(struct store_writer *w, sqlite3_stmt *s, const struct sample *x,
+			struct sample_total total)
+{
+	const int64_t *values = w->p->values + x->values.first;
+	bool implied = total.value == (int64_t)total.events;
+
+	buf_reset(&w->bytes);
+	sqlite3_bind_null(s, 11);
+	if (x->values.count == 1 && values[0] == total.value) {
+		implied = false;
+	} else if (x->values.count == 1) {
+		sqlite3_bind_int64(s, 11, values[0]);
+	} else if (x->values.count) {
+		for (uint32_t i = 0; i < x->values.count; i++)
+			codec_put_signed(&w->bytes, values[i]);
+		db_bind_blob(s, 11, buf_view(&w->bytes));
+	} else if (!implied) {
+		sqlite3_bind_zeroblob(s, 11, 0);
+	}
+	if (implied)
+		sqlite3_bind_null(s, 9);
+	else
+		sqlite3_bind_int64(s, 9, total.value);
+}
+
+static void bind_times(struct store_writer *w, sqlite3_stmt *s, const struct sample *x,
+		       const struct row *r)
+{
+	const uint64_t *times = w->p->timestamps + x->timestamps.first;
+
+	buf_reset(&w->notes);
+	if (x->timestamps.count == 0) {
+		sqlite3_bind_int(s, 12, 0);
+	} else if (x->timestamps.count == 1) {
+		sqlite3_bind_null(s, 12);
+	} else {
+		put_times(&w->notes, times, x->timestamps.count,
+			  r->bucket * STORE_BUCKET_NS + r->dt);
+		db_bind_blob(s, 12, buf_view(&w->notes));
+	}
+}
+
+static void add_sample(struct store_writer *w, const struct row *r)
+{
+	const struct sample *x = &w->p->samples[r->sample];
+	struct sample_total total = sample_total(w->p, &w->p->profiles[r->profile], x);
+	sqlite3_stmt *s = statement(w, ADD_SAMPLE);
+
+	db_bind_u64(s, 1, r->bucket);
+	sqlite3_bind_int64(s, 2, r->series);
+	db_bind_u64(s, 3, r->dt);
+	db_bind_u64(s, 4, r->seq);
+	db_bind_id(s, 5, r->stack);
+	db_bind_id(s, 6, r->attrset);
+	db_bind_id(s, 7, r->link);
+	db_bind_id(s, 8, total.events == 1 ? 0 : total.events);
+	bind_values(w, s, x, total);
+	db_bind_id(s, 10, r->span);
+	bind_times(w, s, x, r);
+	writer_run(w, ADD_SAMPLE, "adding a sample");
+}
+
+static int by_cluster(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->bucket != y->bucket)
+		return x->bucket < y->bucket ? -1 : 1;
+	if (x->series != y->series)
+		return x->series < y->series ? -1 : 1;
+	if (x->dt != y->dt)
+		return x->dt < y->dt ? -1 : 1;
+	return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static void add_samples(struct putting *x)
+{
+	const struct row *before = NULL;
+
+	qsort(x->rows, x->row_count, sizeof(*x->rows), by_cluster);
+	for (uint32_t i = 0; i < x->row_count && !x->w->failed; i++) {
+		const struct row *r = &x->rows[i];
+
+		if (!before || before->bucket != r->bucket || before->series != r->series)
+			note_bucket_series(x->w, r);
+		note_bucket(x->w, r);
+		add_sample(x->w, r);
+		before = r;
+	}
+}
+
+static void sample_times(const struct profiles *p, const struct profile *f, const struct sample *s,
+			 uint64_t *t0, uint64_t *t1)
+{
+	const uint64_t *times = p->timestamps + s->timestamps.first;
+
+	*t0 = *t1 = s->timestamps.count ? times[0] : f->time_unix_nano;
+	for (uint32_t i = 1; i < s->timestamps.count; i++) {
+		if (times[i] < *t0)
+			*t0 = times[i];
+		if (times[i] > *t1)
+			*t1 = times[i];
+	}
+}
+
+static void put_note(struct store_writer *w, uint64_t seq, enum message_kind a, uint32_t a_index,
+		     enum message_kind b)
+{
+	sqlite3_stmt *s = statement(w, ADD_NOTE);
+
+	if (!w->n.noted[a] && !w->n.noted[b])
+		return;
+	buf_reset(&w->notes);
+	notes_put(&w->notes, w->p, a, a_index, 0);
+	if (b != a)
+		notes_put(&w->notes, w->p, b, 0, 0);
+	if (!w->notes.len)
+		return;
+	db_bind_u64(s, 1, seq);
+	db_bind_blob(s, 2, buf_view(&w->notes));
+	writer_run(w, ADD_NOTE, "adding a note");
+}
+
+/* Fills in the rows of the open profile's samples; [*first, *last] are the times t0 that they have.
+ */
+static void collect_samples(struct putting *x, uint64_t profile_seq, uint64_t *first,
+			    uint64_t *last)
+{
+	const struct profile *f = &x->p->profiles[x->profile];
+
+	*first = f->samples.count ? UINT64_MAX : f->time_unix_nano;
+	*last = f->samples.count ? 0 : f->time_unix_nano;
+	for (uint32_t i = 0; i < f->samples.count && !x->w->failed; i++) {
+		uint32_t index = f->samples.first + i;
+		const struct sample *s = &x->p->samples[index];
+		struct row *r = &x->rows[x->row_count++];
+		uint64_t t0, t1;
+
+		sample_times(x->p, f, s, &t0, &t1);
+		*r = (struct row){
+			.bucket = t0 / STORE_BUCKET_NS,
+			.dt = t0 % STORE_BUCKET_NS,
+			.series = sample_series(x, s),
+			.seq = profile_seq + 1 + i,
+			.sample = index,
+			.profile = x->profile,
+			.stack = writer_stack(x->w, s->stack.v),
+			.attrset = writer_list(x->w, s->attributes),
+			.link = s->link.v ? writer_link(x->w, s->link.v) : 0,
+			.span = t1 - t0,
+		};
+		put_note(x->w, r->seq, MESSAGE_SAMPLE, index, MESSAGE_SAMPLE);
+		*first = t0 < *first ? t0 : *first;
+		*last = t0 > *last ? t0 : *last;
+	}
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* One series is a number; several are their varints. */
+static void bind_series(struct putting *x, sqlite3_stmt *s, int column, const struct row *rows,
+			uint32_t count)
+{
+	uint32_t *ids, kept = 0;
+
+	if (!count) {
+		sqlite3_bind_int64(s, column, x->series);
+		return;
+	}
+	ids = arena_alloc_array(&x->w->arena, count, sizeof(*ids));
+	for (uint32_t i = 0; i < count; i++)
+		if (!kept || ids[kept - 1] != rows[i].series)
+			ids[kept++] = rows[i].series;
+	qsort(ids, kept, sizeof(*ids), by_number);
+	buf_reset(&x->w->bytes);
+	for (uint32_t i = 0; i < kept; i++)
+		if (!i || ids[i] != ids[i - 1])
+			codec_put(&x->w->bytes, ids[i]);
+	if (ids[0] == ids[kept - 1])
+		sqlite3_bind_int64(s, column, ids[0]);
+	else
+		db_bind_blob(s, column, buf_view(&x->w->bytes));
+}
+
+static void bind_payload(sqlite3_stmt *s, int column, struct str text)
+{
+	if (text.len)
+		db_bind_text(s, column, text);
+	else
+		sqlite3_bind_null(s, column);
+}
+
+static void put_profile(struct putting *x, uint32_t index)
+{
+	const struct profile *f = &x->p->profiles[index];
+	struct store_writer *w = x->w;
+	sqlite3_stmt *s = statement(w, ADD_PROFILE);
+	uint64_t seq = w->now.next_seq, first, last;
+	const struct row *rows = x->rows + x->row_count;
+	uint32_t attributes;
+
+	x->profile = index;
+	w->now.next_seq += 1 + (uint64_t)f->samples.count;
+	x->series = series_of(x, NULL, 0);
+	collect_samples(x, seq, &first, &last);
+	attributes = writer_list(w, f->attributes);
+	if (w->failed)
+		return;
+	db_bind_u64(s, 1, seq);
+	bind_series(x, s, 2, rows, f->samples.count);
+	sqlite3_bind_int64(s, 3, f->samples.count);
+	db_bind_u64(s, 4, f->time_unix_nano);
+	db_bind_u64(s, 5, f->duration_nano);
+	db_bind_blob(s, 6,
+		     id_is_zero(f->profile_id, sizeof(f->profile_id))
+			     ? (struct str){ 0 }
+			     : str_from(f->profile_id, sizeof(f->profile_id)));
+	db_bind_id(s, 7, attributes);
+	db_bind_id(s, 8, f->dropped_attributes_count);
+	db_bind_u64(s, 9, first - f->time_unix_nano);
+	db_bind_u64(s, 10, last - first);
+	bind_payload(s, 11, f->original_payload_format);
+	db_bind_blob(s, 12, f->original_payload);
+	writer_run(w, ADD_PROFILE, "adding a profile");
+	put_note(w, seq, MESSAGE_PROFILE, index, MESSAGE_PROFILE);
+	w->now.facts.profiles++;
+}
+
+/* ---- the request ---- */
+
+static uint32_t kept_profiles(const struct profiles *p, struct range profiles)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < profiles.count; i++)
+		kept += !p->profiles[profiles.first + i].refused;
+	return kept;
+}
+
+static void put_scope(struct putting *x, uint32_t index)
+{
+	struct range profiles = x->p->scopes[index].profiles;
+
+	x->scope_id = writer_scope(x->w, index, &x->scope_hash);
+	codec_put(&x->layout, x->scope_id);
+	codec_put(&x->layout, kept_profiles(x->p, profiles));
+	for (uint32_t i = 0; i < profiles.count && !x->w->failed; i++)
+		if (!x->p->profiles[profiles.first + i].refused)
+			put_profile(x, profiles.first + i);
+}
+
+static void put_resource(struct putting *x, uint32_t index)
+{
+	struct range scopes = x->p->resources[index].scopes;
+
+	x->resource = &x->p->resources[index];
+	x->resource_id = writer_resource(x->w, index, &x->resource_hash);
+	codec_put(&x->layout, x->resource_id);
+	codec_put(&x->layout, scopes.count);
+	for (uint32_t i = 0; i < scopes.count && !x->w->failed; i++)
+		put_scope(x, scopes.first + i);
+}
+
+/* varint resources; each: varint row, varint scopes; each: varint row, varint profiles */
+static void add_request(struct putting *x, const struct store_request *r, uint64_t seq,
+			uint64_t profiles)
+{
+	struct store_writer *w = x->w;
+	sqlite3_stmt *s = statement(w, ADD_REQUEST);
+
+	if (w->failed)
+		return;
+	db_bind_u64(s, 1, seq);
+	db_bind_u64(s, 2, r->arrived_unix_ns);
+	sqlite3_bind_blob(s, 3, &r->hash, sizeof(r->hash), SQLITE_STATIC);
+	sqlite3_bind_int(s, 4, x->p->source_version);
+	db_bind_id(s, 5, x->p->unknown_field_count);
+	db_bind_id(s, 6, x->p->moved_entries);
+	db_bind_u64(s, 7, profiles);
+	db_bind_blob(s, 8, buf_view(&x->layout));
+	writer_run(w, ADD_REQUEST, "adding a request");
+	put_note(w, seq, MESSAGE_REQUEST, 0, MESSAGE_DICTIONARY);
+}
+
+void writer_put_request(struct store_writer *w, const struct store_request *r)
+{
+	const struct profiles *p = r->profiles;
+	struct putting x = { .w = w, .p = p };
+	uint64_t seq = w->now.next_seq++, profiles = w->now.facts.profiles;
+
+	arena_reset(&w->arena);
+	ident_begin(&w->n, p, &w->arena);
+	w->p = p;
+	x.rows = arena_alloc_array(&w->arena, p->sample_count, sizeof(*x.rows));
+	x.liftable = arena_zalloc(&w->arena, p->dict.attribute_count);
+	assert(x.rows && x.liftable);
+	buf_init(&x.layout, 0);
+	x.tenant = ident_text(str_cstr(w->options.tenant));
+	x.tenant_id = writer_text(w, str_cstr(w->options.tenant));
+	codec_put(&x.layout, p->resource_count);
+	for (uint32_t i = 0; i < p->resource_count && !w->failed; i++)
+		put_resource(&x, i);
+	add_request(&x, r, seq, w->now.facts.profiles - profiles);
+	add_samples(&x);
+	w->now.facts.samples += x.row_count;
+	buf_release(&x.layout);
+	w->p = NULL;
+}
