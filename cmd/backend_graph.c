@@ -9,113 +9,26 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "pipeline/yaml_out.h"
-
-/* Values as given; what refers to the environment stays a reference, so that --print-config shows
- * no secret. */
-static void put_value(struct yaml_out *y, const char *value)
-{
-	if (strstr(value, "${"))
-		yaml_reference(y, str_cstr(value));
-	else
-		yaml_string(y, str_cstr(value));
-}
-
-/* A line only where the flag was given: the component's own default holds else. */
-static void put(struct yaml_out *y, const char *key, const char *value)
-{
-	if (!value)
-		return;
-	yaml_key(y, str_cstr(key));
-	put_value(y, value);
-}
-
-static void put_number(struct yaml_out *y, const char *key, const char *digits)
-{
-	if (!digits)
-		return;
-	yaml_key(y, str_cstr(key));
-	yaml_bare(y, str_cstr(digits));
-}
-
-static void put_bool(struct yaml_out *y, const char *key, bool value)
-{
-	put_number(y, key, value ? "true" : "false");
-}
-
-static void put_true(struct yaml_out *y, const char *key, bool value)
-{
-	if (value)
-		put_bool(y, key, true);
-}
-
-static void begin(struct yaml_out *y, const char *key)
-{
-	yaml_key(y, str_cstr(key));
-	yaml_map_begin(y);
-}
-
-static void put_list(struct yaml_out *y, const char *key, const char *comma_list)
-{
-	struct str rest = str_cstr(comma_list), item;
-
-	if (rest.len == 0)
-		return;
-	yaml_key(y, str_cstr(key));
-	yaml_list_begin(y, true);
-	while (str_split(&rest, ',', &item))
-		if (str_trim(item).len)
-			yaml_string(y, str_trim(item));
-	yaml_list_end(y);
-}
-
-static bool put_pair(struct yaml_out *y, struct str pair, struct err *err)
-{
-	ptrdiff_t equals = str_find(pair, '=');
-	AUTO(buf_release) struct buf value = { 0 };
-
-	if (equals <= 0)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no name=value", STR_ARG(pair));
-	buf_str(&value, str_trim(str_skip(pair, (size_t)equals + 1)));
-	buf_char(&value, '\0');
-	yaml_key(y, str_trim(str_head(pair, (size_t)equals)));
-	put_value(y, value.ptr);
-	return true;
-}
-
-/* A map from "k=v,k=v". */
-static bool put_pairs(struct yaml_out *y, const char *key, const char *pairs, struct err *err)
-{
-	struct str rest = str_cstr(pairs), pair;
-	bool ok = true;
-
-	if (rest.len == 0)
-		return true;
-	begin(y, key);
-	while (ok && str_split(&rest, ',', &pair))
-		ok = put_pair(y, pair, err);
-	yaml_map_end(y);
-	return ok;
-}
+#include "graph_yaml.h"
 
 static void put_server_tls(const struct backend_flags *f, struct yaml_out *y)
 {
 	if (!f->tls_cert)
 		return;
-	begin(y, "tls");
-	put(y, "cert_file", f->tls_cert);
-	put(y, "key_file", f->tls_key);
-	put(y, "client_ca_file", f->tls_client_ca);
+	graph_begin(y, "tls");
+	graph_put(y, "cert_file", f->tls_cert);
+	graph_put(y, "key_file", f->tls_key);
+	graph_put(y, "client_ca_file", f->tls_client_ca);
 	yaml_map_end(y);
 }
 
 static void put_grpc(const struct backend_flags *f, struct yaml_out *y)
 {
-	begin(y, "grpc");
-	put(y, "endpoint", f->grpc_address);
+	graph_begin(y, "grpc");
+	graph_put(y, "endpoint", f->grpc_address);
 	if (f->extra_address)
-		put_list(y, "extra_endpoints", "127.0.0.1:4137");
-	put_number(y, "max_recv_msg_size_mib", f->max_recv_msg_size_mib);
+		graph_put_list(y, "extra_endpoints", "127.0.0.1:4137");
+	graph_put_number(y, "max_recv_msg_size_mib", f->max_recv_msg_size_mib);
 	put_server_tls(f, y);
 	yaml_map_end(y);
 }
@@ -125,26 +38,26 @@ static void put_http(const struct backend_flags *f, struct yaml_out *y)
 	char size[40];
 
 	snprintf(size, sizeof(size), "%sMiB", f->max_recv_msg_size_mib);
-	begin(y, "http");
-	put(y, "endpoint", f->http_address);
-	put(y, "max_request_body_size", size);
+	graph_begin(y, "http");
+	graph_put(y, "endpoint", f->http_address);
+	graph_put(y, "max_request_body_size", size);
 	put_server_tls(f, y);
 	yaml_map_end(y);
 }
 
 static void put_receiver(const struct backend_flags *f, struct yaml_out *y)
 {
-	begin(y, "receivers");
-	begin(y, "otlp");
-	begin(y, "protocols");
+	graph_begin(y, "receivers");
+	graph_begin(y, "otlp");
+	graph_begin(y, "protocols");
 	if (f->grpc_address[0])
 		put_grpc(f, y);
 	if (f->http_address[0])
 		put_http(f, y);
 	yaml_map_end(y);
-	put(y, "wire_version", f->wire_version);
-	put(y, "validation", f->strict ? "strict" : "lenient");
-	put(y, "other_signals", "reject_each");
+	graph_put(y, "wire_version", f->wire_version);
+	graph_put(y, "validation", f->strict ? "strict" : "lenient");
+	graph_put(y, "other_signals", "reject_each");
 	yaml_map_end(y);
 	yaml_map_end(y);
 }
@@ -152,30 +65,30 @@ static void put_receiver(const struct backend_flags *f, struct yaml_out *y)
 static bool put_stdout(const struct backend_flags *f, struct yaml_out *y, struct err *err)
 {
 	(void)err;
-	put(y, "layout", f->stdout_layout);
-	put(y, "color", f->stdout_color);
-	put_list(y, "sample_types", f->stdout_sample_types);
-	put_list(y, "export_stack_frame_types", f->stdout_frame_types);
-	put_true(y, "ignore_profiles_without_container_id", f->stdout_require_container_id);
-	put_true(y, "export_function_file", f->stdout_function_file);
+	graph_put(y, "layout", f->stdout_layout);
+	graph_put(y, "color", f->stdout_color);
+	graph_put_list(y, "sample_types", f->stdout_sample_types);
+	graph_put_list(y, "export_stack_frame_types", f->stdout_frame_types);
+	graph_put_true(y, "ignore_profiles_without_container_id", f->stdout_require_container_id);
+	graph_put_true(y, "export_function_file", f->stdout_function_file);
 	return true;
 }
 
 static bool put_filesystem(const struct backend_flags *f, struct yaml_out *y, struct err *err)
 {
 	(void)err;
-	put(y, "dir", f->filesystem_dir);
-	put(y, "format", f->filesystem_format);
-	put(y, "container_id", f->filesystem_container_id);
-	put_number(y, "max_mib", f->filesystem_max_mib);
-	put_true(y, "fsync", f->filesystem_fsync);
+	graph_put(y, "dir", f->filesystem_dir);
+	graph_put(y, "format", f->filesystem_format);
+	graph_put(y, "container_id", f->filesystem_container_id);
+	graph_put_number(y, "max_mib", f->filesystem_max_mib);
+	graph_put_true(y, "fsync", f->filesystem_fsync);
 	return true;
 }
 
 static bool put_prometheus(const struct backend_flags *f, struct yaml_out *y, struct err *err)
 {
 	(void)err;
-	put(y, "endpoint", f->prometheus_metrics);
+	graph_put(y, "endpoint", f->prometheus_metrics);
 	return true;
 }
 
@@ -199,11 +112,11 @@ static void put_client_tls(const struct backend_peer *p, struct yaml_out *y)
 {
 	if (!p->insecure && !p->ca && !p->cert)
 		return;
-	begin(y, "tls");
-	put_true(y, "insecure", p->insecure);
-	put(y, "ca_file", p->ca);
-	put(y, "cert_file", p->cert);
-	put(y, "key_file", p->key);
+	graph_begin(y, "tls");
+	graph_put_true(y, "insecure", p->insecure);
+	graph_put(y, "ca_file", p->ca);
+	graph_put(y, "cert_file", p->cert);
+	graph_put(y, "key_file", p->key);
 	yaml_map_end(y);
 }
 
@@ -212,12 +125,13 @@ static bool put_peer(const struct backend_peer *p, const char *name, struct yaml
 {
 	if (!p->endpoint)
 		return err_set(err, ERR_INVALID, "the sink %s needs -%s.endpoint", name, name);
-	put(y, "endpoint", p->endpoint);
-	put(y, "compression", p->compression);
-	put(y, "encoding", p->encoding);
-	put(y, "wire_version", p->wire_version);
+	graph_put(y, "endpoint", p->endpoint);
+	graph_put(y, "compression", p->compression);
+	graph_put(y, "encoding", p->encoding);
+	graph_put(y, "wire_version", p->wire_version);
 	put_client_tls(p, y);
-	return put_pairs(y, "headers", p->headers, err) || err_prefix(err, "-%s.headers", name);
+	return graph_put_pairs(y, "headers", p->headers, err) ||
+	       err_prefix(err, "-%s.headers", name);
 }
 
 static bool put_otlp(const struct backend_flags *f, struct yaml_out *y, struct err *err)
@@ -289,11 +203,11 @@ static bool put_exporters(const struct backend_flags *f, const bool *chosen, str
 {
 	bool ok = true;
 
-	begin(y, "exporters");
+	graph_begin(y, "exporters");
 	for (size_t i = 0; ok && i < ARRAY_LEN(sinks); i++) {
 		if (!chosen[i])
 			continue;
-		begin(y, sinks[i].component);
+		graph_begin(y, sinks[i].component);
 		ok = sinks[i].put(f, y, err);
 		yaml_map_end(y);
 	}
@@ -303,9 +217,9 @@ static bool put_exporters(const struct backend_flags *f, const bool *chosen, str
 
 static void put_pipeline(const bool *chosen, struct yaml_out *y)
 {
-	begin(y, "pipelines");
-	begin(y, "profiles");
-	put_list(y, "receivers", "otlp");
+	graph_begin(y, "pipelines");
+	graph_begin(y, "profiles");
+	graph_put_list(y, "receivers", "otlp");
 	yaml_key(y, STR("exporters"));
 	yaml_list_begin(y, true);
 	for (size_t i = 0; i < ARRAY_LEN(sinks); i++)
@@ -316,77 +230,24 @@ static void put_pipeline(const bool *chosen, struct yaml_out *y)
 	yaml_map_end(y);
 }
 
-/* metrics.readers: [{pull: {exporter: {prometheus: {host, port}}}}] */
-static void put_reader(struct yaml_out *y, const char *host, const char *port)
-{
-	yaml_key(y, STR("readers"));
-	yaml_list_begin(y, false);
-	yaml_map_begin(y);
-	begin(y, "pull");
-	begin(y, "exporter");
-	begin(y, "prometheus");
-	put(y, "host", host);
-	put_number(y, "port", port);
-	yaml_map_end(y);
-	yaml_map_end(y);
-	yaml_map_end(y);
-	yaml_map_end(y);
-	yaml_list_end(y);
-}
-
-static bool put_own_metrics(const char *address, struct yaml_out *y, struct err *err)
-{
-	const char *colon = strrchr(address, ':');
-	AUTO(buf_release) struct buf host = { 0 };
-	uint64_t port;
-
-	if (!colon || !str_to_u64(str_cstr(colon + 1), &port) || port > 65535)
-		return err_set(err, ERR_INVALID, "-metrics-address \"%s\" is no HOST:PORT",
-			       address);
-	buf_append(&host, address, (size_t)(colon - address));
-	if (host.len == 0)
-		buf_lit(&host, "0.0.0.0");
-	buf_char(&host, '\0');
-	begin(y, "metrics");
-	put(y, "level", "normal");
-	put_reader(y, host.ptr, colon + 1);
-	yaml_map_end(y);
-	return true;
-}
-
 static bool put_telemetry(const struct backend_flags *f, struct yaml_out *y, struct err *err)
 {
 	bool ok = true;
 
-	begin(y, "telemetry");
-	begin(y, "logs");
-	put(y, "level", f->log_level);
-	put(y, "encoding", f->log_format);
+	graph_begin(y, "telemetry");
+	graph_begin(y, "logs");
+	graph_put(y, "level", f->log_level);
+	graph_put(y, "encoding", f->log_format);
 	yaml_map_end(y);
 	if (f->metrics_address && f->metrics_address[0]) {
-		ok = put_own_metrics(f->metrics_address, y, err);
+		ok = graph_put_own_metrics(f->metrics_address, y, err);
 	} else {
-		begin(y, "metrics");
-		put(y, "level", "none");
+		graph_begin(y, "metrics");
+		graph_put(y, "level", "none");
 		yaml_map_end(y);
 	}
 	yaml_map_end(y);
 	return ok;
-}
-
-static void put_default_spool_directory(struct yaml_out *y)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	AUTO(buf_release) struct buf path = { 0 };
-
-	if (geteuid() == 0)
-		buf_lit(&path, "/var/lib/flametap/spool");
-	else if (state && state[0] == '/')
-		buf_printf(&path, "%s/flametap/spool", state);
-	else
-		buf_printf(&path, "%s/.local/state/flametap/spool", home ? home : "/tmp");
-	buf_char(&path, '\0');
-	put(y, "directory", path.ptr);
 }
 
 static bool any_remote(const bool *chosen)
@@ -399,17 +260,17 @@ static bool any_remote(const bool *chosen)
 
 static void put_engine(const struct backend_flags *f, const bool *chosen, struct yaml_out *y)
 {
-	begin(y, "flametap");
-	put_number(y, "max_inflight_mib", f->max_inflight_mib);
-	put_bool(y, "durable", true);
-	put_bool(y, "strict", f->strict);
+	graph_begin(y, "flametap");
+	graph_put_number(y, "max_inflight_mib", f->max_inflight_mib);
+	graph_put_bool(y, "durable", true);
+	graph_put_bool(y, "strict", f->strict);
 	if (any_remote(chosen) || f->spool_dir) {
-		begin(y, "spool");
+		graph_begin(y, "spool");
 		if (f->spool_dir)
-			put(y, "directory", f->spool_dir);
+			graph_put(y, "directory", f->spool_dir);
 		else
-			put_default_spool_directory(y);
-		put_number(y, "max_mib", f->spool_max_mib);
+			graph_put_default_spool_directory(y);
+		graph_put_number(y, "max_mib", f->spool_max_mib);
 		yaml_map_end(y);
 	}
 	yaml_map_end(y);
@@ -424,7 +285,7 @@ static bool put_graph(const struct backend_flags *f, const bool *chosen, struct 
 	put_receiver(f, y);
 	ok = put_exporters(f, chosen, y, err);
 	if (ok) {
-		begin(y, "service");
+		graph_begin(y, "service");
 		put_pipeline(chosen, y);
 		ok = put_telemetry(f, y, err);
 		put_engine(f, chosen, y);

@@ -1,0 +1,25 @@
+/*
+ * graph_yaml.h - what the commands that make a graph from flags have in common: YAML, entry by
+ * entry.
+ *
+ * A NULL value writes nothing: the component's own default holds. Values that refer to the
+ * environment stay references, so that --print-config shows no secret.
+ */
+#pragma once
+#include "base/buf.h"
+#include "base/err.h"
+#include "pipeline/yaml_out.h"
+
+void graph_begin(struct yaml_out *y, const char *key); /* ends with yaml_map_end() */
+void graph_put(struct yaml_out *y, const char *key, const char *value);
+void graph_put_number(struct yaml_out *y, const char *key, const char *digits); /* as it is */
+void graph_put_bool(struct yaml_out *y, const char *key, bool value);
+void graph_put_true(struct yaml_out *y, const char *key, bool value); /* nothing when false */
+void graph_put_list(struct yaml_out *y, const char *key, const char *comma_list);
+/* A map from "k=v,k=v"; nothing when empty. */
+bool graph_put_pairs(struct yaml_out *y, const char *key, const char *pairs,
+		     struct err *err) MUST_CHECK;
+/* telemetry's `metrics` from HOST:PORT. */
+bool graph_put_own_metrics(const char *address, struct yaml_out *y, struct err *err) MUST_CHECK;
+/* `directory`: /var/lib/flametap/spool as root, else in the user's state. */
+void graph_put_default_spool_directory(struct yaml_out *y);
