@@ -74,7 +74,7 @@ def channel(address, credentials=None, options=()):
     return grpc.secure_channel(address, credentials, options=options)
 
 
-def export(ch, body, version=schemas.NEWEST, compression=None, timeout=30, metadata=None, path=None):
+def export(ch, body, version=schemas.NEWEST, compression=None, timeout=60, metadata=None, path=None):
     """One unary Export of a body as it is; returns the response's bytes or raises grpc.RpcError."""
     call = ch.unary_unary(path or schemas.grpc_path(version), request_serializer=None, response_deserializer=None)
     return call(body, timeout=timeout, compression=compression, metadata=metadata)
@@ -114,7 +114,7 @@ class Answer:
         return status_pb2.Status.FromString(self.body)
 
 
-def http_request(address, method, path, body=b"", headers=None, timeout=30, tls=None):
+def http_request(address, method, path, body=b"", headers=None, timeout=60, tls=None):
     host, port = split_address(address)
     if tls is not None:
         c = http.client.HTTPSConnection(host, port, timeout=timeout, context=tls)
@@ -173,7 +173,7 @@ class GrpcAnswer:
 class H2:
     """One HTTP/2 connection; requests one at a time or several, blocking."""
 
-    def __init__(self, address, timeout=20, validate=True, tls=None):
+    def __init__(self, address, timeout=60, validate=True, tls=None):
         self.sock = socket.create_connection(split_address(address), timeout=timeout)
         if tls is not None:
             self.sock = tls.wrap_socket(self.sock, server_hostname=split_address(address)[0])

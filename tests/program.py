@@ -12,6 +12,7 @@ import time
 from fixtures import ROOT
 
 LONG = os.environ.get("FLAMETAP_LONG", "") not in ("", "0")
+HANG = 60.0  # seconds; what a test waits for comes much sooner, but for a hang or a machine that does other work
 
 
 def path():
@@ -36,7 +37,7 @@ def environment(**more):
     return keep | {"TZ": "UTC", "LC_ALL": "C.UTF-8"} | more
 
 
-def run(*words, stdin=b"", timeout=60, env=None, check=None, name=None, cwd=None):
+def run(*words, stdin=b"", timeout=2 * HANG, env=None, check=None, name=None, cwd=None):
     """Runs a command to its end. check: the exit status it must have."""
     done = subprocess.run([str(name or existing_path()), *map(str, words)], input=stdin, capture_output=True, timeout=timeout,
                           env=env or environment(), cwd=cwd, check=False)
@@ -45,7 +46,7 @@ def run(*words, stdin=b"", timeout=60, env=None, check=None, name=None, cwd=None
     return done
 
 
-def wait_for(condition, timeout=20.0, what="condition", every=0.01):
+def wait_for(condition, timeout=HANG, what="condition", every=0.01):
     """Polls until condition() is true and returns its value; slow machines only make it slower."""
     end = time.monotonic() + timeout
     while True:
@@ -62,7 +63,7 @@ class Server:
     Used as a context manager it is stopped with SIGTERM at the end and must then exit with status 0, unless it was killed.
     """
 
-    def __init__(self, *words, env=None, name=None, wrapper=(), stdout=None, ready=True, timeout=30, own_metrics=False):
+    def __init__(self, *words, env=None, name=None, wrapper=(), stdout=None, ready=True, timeout=HANG, own_metrics=False):
         if "--config" in words and not own_metrics:  # by default they are on one fixed port, 8888
             words = (*words, "--set", "service.telemetry.metrics.level=none")
         self._dir = tempfile.TemporaryDirectory(prefix="flametap-test-")
@@ -101,7 +102,7 @@ class Server:
                 return line
         return None
 
-    def wait_line(self, pattern, timeout=20, after=0):
+    def wait_line(self, pattern, timeout=HANG, after=0):
         end = time.monotonic() + timeout
         with self._seen:
             while True:
@@ -134,7 +135,7 @@ class Server:
     def stdout(self):
         return self.stdout_path.read_bytes()
 
-    def wait_stdout(self, size, timeout=20):
+    def wait_stdout(self, size, timeout=HANG):
         wait_for(lambda: self.stdout_path.stat().st_size >= size, timeout, f"{size} bytes of stdout")
         return self.stdout
 
@@ -168,10 +169,10 @@ class Server:
     def kill(self):
         self.killed = True
         self.process.kill()
-        self.process.wait(30)
-        self._reader.join(10)
+        self.process.wait(HANG)
+        self._reader.join(HANG)
 
-    def stop(self, timeout=30):
+    def stop(self, timeout=HANG):
         """SIGTERM; returns the exit status."""
         if self.process.poll() is None:
             self.process.terminate()
@@ -179,9 +180,9 @@ class Server:
             self.process.wait(timeout)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(HANG)
             raise AssertionError(f"did not stop within {timeout} s of SIGTERM:\n{self.log[-4000:]}") from None
-        self._reader.join(10)
+        self._reader.join(HANG)
         return self.process.returncode
 
     def __enter__(self):
@@ -195,8 +196,8 @@ class Server:
         if kind is not None:
             if self.process.poll() is None:
                 self.process.kill()
-                self.process.wait(10)
-            self._reader.join(10)
+                self.process.wait(HANG)
+            self._reader.join(HANG)
             print(f"--- log of {self.words}\n{self.log[-8000:]}")
             return
         status = self.stop()
@@ -236,4 +237,4 @@ def metric_sum(metrics, name, **labels):
 
 def interrupt_when_done(server):
     server.signal(signal.SIGINT)
-    return server.process.wait(30)
+    return server.process.wait(HANG)

@@ -102,7 +102,7 @@ def test_we_send_to_the_collector(collector_peer, start, tmp_path, name, compres
             for number, body in enumerate(NEWEST_BODIES, 1):
                 assert clients.export(ch, body.bytes) == b""
                 # one at a time: the queue has ten senders, so order is nobody's promise
-                program.wait_for(lambda n=number: len(peers_otelcol.exported_lines(out)) >= n, 20, "the collector's file")
+                program.wait_for(lambda n=number: len(peers_otelcol.exported_lines(out)) >= n, what="the collector's file")
         time.sleep(0.2)
     lines = peers_otelcol.exported_lines(out)
     assert len(lines) == len(NEWEST_BODIES), "each once"
@@ -119,7 +119,7 @@ def test_old_senders_reach_a_new_collector_through_us(collector_peer, backend, t
         server = backend("-receiver", "otlp", "-otlp.endpoint", collector.grpc_address, "-otlp.insecure", "-spool-dir", tmp_path / "spool")
         with clients.channel(server.grpc) as ch:
             assert clients.export(ch, body.bytes, version) == b""
-        program.wait_for(lambda: peers_otelcol.exported_lines(out), 20, "the collector's file")
+        program.wait_for(lambda: peers_otelcol.exported_lines(out), what="the collector's file")
     (line,) = peers_otelcol.exported_lines(out)
     same(view.view(schemas.NEWEST, otlp_json.parse(line)),
          written_as(view.view(version, schemas.schema(version).Request.FromString(body.bytes)), version, schemas.NEWEST))
@@ -142,7 +142,7 @@ def test_collector_retries_what_we_refuse_for_now(collector_peer, start, tmp_pat
         with peers_otelcol.Collector(collector_peer, tmp_path / "peer", exporter) as collector, \
                 clients.channel(collector.grpc_address) as ch:
             clients.export(ch, SMALL.bytes)
-            program.wait_for(lambda: last.bodies, 20, "the body behind both")
+            program.wait_for(lambda: last.bodies, what="the body behind both")
         assert len(last.bodies) == 1 and last.calls == 4
         request = schemas.schema(schemas.NEWEST).Request.FromString(last.bodies[0])
         assert view.view(schemas.NEWEST, request) == source_view(SMALL)

@@ -230,7 +230,7 @@ def test_sighup_with_a_bad_configuration_keeps_the_old_one(start, tmp_path):
         with clients.channel(address) as again:
             return clients.export_status(again, SMALL.bytes)[0] == clients.OK and server.stdout == SMALL.stdout_text
 
-    program.wait_for(answered, 20, "the new pipeline")
+    program.wait_for(answered, what="the new pipeline")
 
 
 # ---- flags and help ----
@@ -336,10 +336,11 @@ def test_default_addresses(as_root, tmp_path, name, addresses):
 
 @pytest.mark.root
 def test_port_4137_is_taken_only_where_free(as_root, tmp_path):
-    wrapper = ("unshare", "-n", "sh", "-c", 'ip link set lo up && (python3 -c "import socket,time; s=socket.create_server((\'127.0.0.1\',4137)); time.sleep(20)" >/dev/null 2>&1 &'
-               ' sleep 0.7; true) && exec "$0" "$@"')
+    # holds the port as long as the program lives, which takes over the shell's process
+    holder = 'import os, socket, time\ns, parent = socket.create_server(("127.0.0.1", 4137)), os.getppid()\nwhile os.getppid() == parent: time.sleep(0.1)'
+    wrapper = ("unshare", "-n", "sh", "-c", f"ip link set lo up; python3 -c '{holder}' > /dev/null 2>&1 & until ss -Hltn | grep -q :4137; do sleep 0.05; done; exec \"$0\" \"$@\"")
     with program.Server("backend", wrapper=wrapper) as server:
-        assert server.find_line("4317")
+        server.wait_line("4317")
         listening = subprocess.run(["nsenter", "-t", str(server.pid), "-n", "ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
         assert any("4137" in x and "python" in x for x in listening.splitlines())
 

@@ -63,7 +63,7 @@ class Load:
             while not self._stop.is_set():
                 mark = self._next()
                 body = handmade.marked(mark)
-                code, _ = clients.export_status(ch, body, timeout=10)
+                code, _ = clients.export_status(ch, body)
                 with self._lock:
                     self.statuses[code] += 1
                     if code == clients.OK:
@@ -73,10 +73,15 @@ class Load:
                 if code != clients.OK:
                     return
 
+    def wait(self, count):
+        """Until so many are acknowledged, or the senders were refused."""
+        program.wait_for(lambda: len(self.acknowledged) >= count or not any(t.is_alive() for t in self._pool), what=f"{count} acknowledged")
+        return self
+
     def stop(self):
         self._stop.set()
         for t in self._pool:
-            t.join(30)
+            t.join(program.HANG)
         return self
 
 
@@ -106,7 +111,7 @@ def test_full_disk_is_told_and_nothing_half_written_shows_as_whole(as_root, back
         assert set(kept) == acknowledged and set(kept.values()) == {1}
         for old in inside(server, disk / "profiles").rglob("*.jsonl"):
             old.write_bytes(b"")
-        program.wait_for(lambda: clients.export_status(ch, handmade.marked("mark-disk-10000"))[0] == clients.OK, 20, "room again")
+        program.wait_for(lambda: clients.export_status(ch, handmade.marked("mark-disk-10000"))[0] == clients.OK, what="room again")
     assert "mark-disk-10000" in jsonl_marks(inside(server, disk / "profiles"))
     shown = server.stdout.decode()
     assert all(m in shown for m in acknowledged), "stdout had all that was taken"
@@ -137,17 +142,16 @@ def test_full_disk_in_every_file_format(as_root, backend, tmp_path, form):
 def test_slow_sink_neither_blocks_nor_doubles_the_others(backend, tmp_path):
     """A peer that answers nothing for a while: with a spool before it the sender and the other sinks do not wait."""
     gate = threading.Event()
-    with receivers.GrpcReceiver(lambda b, n: (gate.wait(60), b"")[1]) as r:
+    with receivers.GrpcReceiver(lambda b, n: (gate.wait(4 * program.HANG), b"")[1]) as r:
         server = backend("-receiver", "stdout,otlp", "-otlp.endpoint", r.address, "-otlp.insecure", "-spool-dir", tmp_path / "spool")
-        marks = [f"mark-slow-{i}" for i in range(20)]
-        started = time.monotonic()
+        marks = [f"mark-slow-{i}" for i in range(8)]
         with clients.channel(server.grpc) as ch:
             for m in marks:
-                assert clients.export(ch, handmade.marked(m)) == b""
-        assert time.monotonic() - started < 10, "the senders waited for the slow peer"
+                assert clients.export(ch, handmade.marked(m)) == b"", "it does not wait for the slow peer, which waits for the test"
+        assert not r.bodies
         assert handmade.marks_in(server.stdout.decode()) == marks
         gate.set()
-        program.wait_for(lambda: len(r.bodies) >= len(marks), 30, "what waited in the spool")
+        program.wait_for(lambda: len(r.bodies) >= len(marks), what="what waited in the spool")
         time.sleep(0.3)
         arrived = collections.Counter(m for b in r.bodies for m in handmade.marks_in(b.decode("latin-1")))
     assert arrived == collections.Counter(marks)
@@ -179,8 +183,8 @@ def test_kill_in_load_loses_nothing_acknowledged_in_jsonl(tmp_path):
     acknowledged = set()
     for n in range(rounds):
         with program.backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.format", "jsonl") as server:
-            load = Load(server.grpc, f"j{n:03d}")
-            time.sleep(rng.uniform(0.05, 0.4))
+            load = Load(server.grpc, f"j{n:03d}").wait(5)
+            time.sleep(rng.uniform(0, 0.3))
             server.kill()
             acknowledged |= load.stop().acknowledged
     found = jsonl_marks(tmp_path / "p")
@@ -212,8 +216,8 @@ def test_kill_in_load_keeps_the_spool_whole(tmp_path):
                     if clients.export_status(ch, body)[0] == clients.OK:
                         acknowledged.add(mark)
                         del repeat[mark]
-            load = Load(server.grpc, f"s{n:03d}")
-            time.sleep(rng.uniform(0.05, 0.4))
+            load = Load(server.grpc, f"s{n:03d}").wait(5)
+            time.sleep(rng.uniform(0, 0.3))
             server.kill()
             load.stop()
             acknowledged |= load.acknowledged
@@ -227,7 +231,7 @@ def test_kill_in_load_keeps_the_spool_whole(tmp_path):
         def arrived():
             return collections.Counter(m for b in list(r.bodies) for m in set(handmade.marks_in(b.decode("latin-1"))))
 
-        program.wait_for(lambda: acknowledged <= set(arrived()), 60, "everything acknowledged", every=0.2)
+        program.wait_for(lambda: acknowledged <= set(arrived()), what="everything acknowledged", every=0.2)
         time.sleep(1)
         found = arrived()
         assert len(acknowledged) > rounds * 3
@@ -245,15 +249,15 @@ def test_kill_while_sending_is_at_least_once(tmp_path):
         words = ("-receiver", "otlp", "-otlp.endpoint", r.address, "-otlp.insecure", "-spool-dir", str(tmp_path / "spool"))
         for n in range(rounds):
             with program.backend(*words) as server:
-                load = Load(server.grpc, f"a{n:03d}")
-                time.sleep(rng.uniform(0.05, 0.4))
+                load = Load(server.grpc, f"a{n:03d}").wait(5)
+                time.sleep(rng.uniform(0, 0.3))
                 server.kill()
                 acknowledged |= load.stop().acknowledged
         with program.backend(*words):
             def arrived():
                 return collections.Counter(m for b in list(r.bodies) for m in set(handmade.marks_in(b.decode("latin-1"))))
 
-            program.wait_for(lambda: acknowledged <= set(arrived()), 60, "everything acknowledged", every=0.2)
+            program.wait_for(lambda: acknowledged <= set(arrived()), what="everything acknowledged", every=0.2)
         doubled = sum(c - 1 for c in arrived().values())
         assert doubled <= rounds * 16, f"{doubled} duplicates after {rounds} kills"
 
@@ -288,10 +292,10 @@ def drain(spool, address, expected_least):
     with receivers.GrpcReceiver(address=address) as r:
         with program.backend("-receiver", "otlp", "-otlp.endpoint", address, "-otlp.insecure", "-spool-dir", spool,
                              "-metrics-address", "127.0.0.1:0") as server:
-            program.wait_for(lambda: len(r.bodies) >= expected_least, 30, f"{expected_least} bodies (got {len(r.bodies)})\n{server.log}")
+            program.wait_for(lambda: len(r.bodies) >= expected_least, what=f"{expected_least} bodies (got {len(r.bodies)})\n{server.log}")
             with clients.channel(server.grpc) as ch:
                 clients.export(ch, handmade.marked("mark-fresh-1"))
-            program.wait_for(lambda: any(b"mark-fresh-1" in b for b in list(r.bodies)), 30, "a new body behind the old ones")
+            program.wait_for(lambda: any(b"mark-fresh-1" in b for b in list(r.bodies)), what="a new body behind the old ones")
             time.sleep(0.3)
             found = [m for b in r.bodies for m in handmade.marks_in(b.decode("latin-1"))]
             log = server.log
@@ -374,9 +378,9 @@ def test_spool_on_a_full_disk(as_root, tmp_path):
             assert marks and refused is not None and refused[0] == clients.UNAVAILABLE, refused
             assert server.alive()
             with receivers.GrpcReceiver(address=address) as r:
-                program.wait_for(lambda: len(r.bodies) >= len(marks), 60, "what the spool held")
-                program.wait_for(lambda: clients.export_status(ch, handmade.marked("mark-full-9999"))[0] == clients.OK, 30, "room")
-                program.wait_for(lambda: any(b"mark-full-9999" in b for b in list(r.bodies)), 30, "the new one")
+                program.wait_for(lambda: len(r.bodies) >= len(marks), what="what the spool held")
+                program.wait_for(lambda: clients.export_status(ch, handmade.marked("mark-full-9999"))[0] == clients.OK, what="room")
+                program.wait_for(lambda: any(b"mark-full-9999" in b for b in list(r.bodies)), what="the new one")
                 found = {m for b in r.bodies for m in handmade.marks_in(b.decode("latin-1"))}
     assert set(marks) <= found
 
@@ -401,6 +405,6 @@ def test_senders_at_once_are_all_kept(backend, tmp_path):
 
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
             list(pool.map(send, range(16)))
-        program.wait_for(lambda: len(r.bodies) >= 240, 30, "240 bodies")
+        program.wait_for(lambda: len(r.bodies) >= 240, what="240 bodies")
         arrived = collections.Counter(m for b in r.bodies for m in handmade.marks_in(b.decode("latin-1")))
     assert len(arrived) == 240 and set(arrived.values()) == {1}

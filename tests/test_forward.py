@@ -43,7 +43,7 @@ def forward(start, tmp_path):
 
 
 def grpc_settings(receiver, **more):
-    return {"endpoint": receiver.address, "tls": {"insecure": True}} | FAST_RETRY | more
+    return {"endpoint": receiver.address, "tls": {"insecure": True}, "timeout": "60s"} | FAST_RETRY | more
 
 
 def send(server, body, **options):
@@ -104,7 +104,7 @@ def test_grpc_retry_until_it_is_taken(forward):
         send(server, SMALL.bytes)
         program.wait_for(lambda: r.bodies, what="the fourth attempt")
         assert r.calls == 4 and len(r.bodies) == 1
-        assert server.find_line("Exporting failed. Will retry the request after interval")
+        assert server.wait_line("Exporting failed. Will retry the request after interval")
 
 
 def _refuse_first(n, code, delay=None):
@@ -160,7 +160,7 @@ def test_too_large_is_split_with_minimal_dictionaries(forward):
         def got():
             return [(dict(res["attributes"])["process.pid"], s) for b in list(r.bodies) for res, _, _, s in view.samples(read(b))]
 
-        program.wait_for(lambda: len(got()) >= len(want), 30, "all samples")
+        program.wait_for(lambda: len(got()) >= len(want), what="all samples")
         assert sorted(map(repr, got())) == sorted(map(repr, want))
         assert max(map(len, r.bodies)) <= limit
         for b in r.bodies:
@@ -188,13 +188,13 @@ def test_peer_that_comes_late_and_goes_away(forward):
     first = receivers.GrpcReceiver()
     address = first.address
     first.stop()
-    server = forward("otlp_grpc", {"endpoint": address, "tls": {"insecure": True}} | FAST_RETRY)
+    server = forward("otlp_grpc", {"endpoint": address, "tls": {"insecure": True}, "timeout": "60s"} | FAST_RETRY)
     marks = [f"mark-late-{i}" for i in range(6)]
     for m in marks[:2]:
         send(server, handmade.marked(m))
     time.sleep(0.5)
     with receivers.GrpcReceiver(address=address) as r:
-        program.wait_for(lambda: len(r.bodies) == 2, 30, "what waited")
+        program.wait_for(lambda: len(r.bodies) == 2, what="what waited")
         for m in marks[2:4]:
             send(server, handmade.marked(m))
         program.wait_for(lambda: len(r.bodies) == 4, what="more")
@@ -202,7 +202,7 @@ def test_peer_that_comes_late_and_goes_away(forward):
     for m in marks[4:]:
         send(server, handmade.marked(m))
     with receivers.GrpcReceiver(address=address) as r:
-        program.wait_for(lambda: len(r.bodies) == 2, 30, "after the restart")
+        program.wait_for(lambda: len(r.bodies) == 2, what="after the restart")
         seen += r.bodies
     found = [m for b in seen for m in handmade.marks_in(b.decode("latin-1"))]
     assert sorted(found) == marks
@@ -213,7 +213,7 @@ def test_peer_that_comes_late_and_goes_away(forward):
 @pytest.mark.parametrize("compression", ["gzip", "zstd", "deflate", "snappy", "none"])
 def test_http_sink(forward, compression):
     with receivers.HttpReceiver() as r:
-        server = forward("otlp_http", {"endpoint": r.url, "compression": compression, "headers": {"X-Scope-OrgID": "tenant-1"}} | FAST_RETRY)
+        server = forward("otlp_http", {"endpoint": r.url, "compression": compression, "headers": {"X-Scope-OrgID": "tenant-1"}, "timeout": "60s"} | FAST_RETRY)
         send(server, SMALL.bytes)
         program.wait_for(lambda: r.bodies, what="the body")
     assert r.paths == ["/v1development/profiles"]
@@ -225,7 +225,7 @@ def test_http_sink(forward, compression):
 @pytest.mark.parametrize("status, delay, tries", [(429, 1, 2), (503, 1, 2), (502, None, 2), (504, None, 2), (500, None, 1), (400, None, 1), (404, None, 1), (413, None, 1)])
 def test_http_statuses_decide_about_retry(forward, status, delay, tries):
     with receivers.HttpReceiver(_refuse_first(1, status, delay)) as r:
-        server = forward("otlp_http", {"endpoint": r.url} | FAST_RETRY)
+        server = forward("otlp_http", {"endpoint": r.url, "timeout": "60s"} | FAST_RETRY)
         started = time.monotonic()
         send(server, handmade.marked("mark-http-0"))
         if tries == 2:
@@ -251,8 +251,8 @@ def test_full_queue_pushes_back(forward):
     """A peer that never answers: the queue fills, and then senders are told UNAVAILABLE rather than memory growing."""
     import threading
     hold = threading.Event()
-    with receivers.GrpcReceiver(lambda b, n: (hold.wait(60), b"")[1]) as r:
-        server = forward("otlp_grpc", grpc_settings(r, timeout="60s", sending_queue={"queue_size": 5, "num_consumers": 1}))
+    with receivers.GrpcReceiver(lambda b, n: (hold.wait(4 * program.HANG), b"")[1]) as r:
+        server = forward("otlp_grpc", grpc_settings(r, timeout="300s", sending_queue={"queue_size": 5, "num_consumers": 1}))
         codes = []
         with clients.channel(server.grpc) as ch:
             for _ in range(20):
@@ -261,4 +261,4 @@ def test_full_queue_pushes_back(forward):
         assert codes[-1][0] == clients.UNAVAILABLE and "queue is full" in codes[-1][1], codes[-1]
         hold.set()
         taken = [c for c, _ in codes].count(clients.OK)
-        program.wait_for(lambda: len(r.bodies) == taken, 30, "what was taken")
+        program.wait_for(lambda: len(r.bodies) == taken, what="what was taken")

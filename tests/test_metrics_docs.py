@@ -91,7 +91,7 @@ def busy(backend, tmp_path):
             clients.export_status(ch, b"\xff\xff")
         clients.post(server.http, fixtures.body("v1.9.0-oncpu-mixed-a").bytes)
         clients.http_request(server.http, "POST", "/nope", b"")
-        program.wait_for(lambda: len(g.bodies) == 2 and len(h.bodies) == 2, 30, "the bodies at both peers")
+        program.wait_for(lambda: len(g.bodies) == 2 and len(h.bodies) == 2, what="the bodies at both peers")
         yield server
 
 
@@ -104,7 +104,7 @@ def test_every_counter_on_the_wire_is_documented(busy):
 
 def test_counts_are_right(busy):
     everything = 6 * (29 + 88)  # a peer has a body a moment before its answer is counted here
-    program.wait_for(lambda: program.metric_sum(busy.metrics(), "otelcol_exporter_sent_profile_samples") >= everything, 30, "the answers")
+    program.wait_for(lambda: program.metric_sum(busy.metrics(), "otelcol_exporter_sent_profile_samples") >= everything, what="the answers")
     m = busy.metrics()
     assert program.metric_sum(m, "otelcol_receiver_accepted_profile_samples", receiver="otlp", transport="grpc") == 29
     assert program.metric_sum(m, "otelcol_receiver_accepted_profile_samples", receiver="otlp", transport="http") == 88
@@ -112,14 +112,13 @@ def test_counts_are_right(busy):
 
 
 def _raw(server, text):
-    with socket.create_connection(clients.split_address(server.http), timeout=10) as c:
+    with socket.create_connection(clients.split_address(server.http), timeout=program.HANG) as c:
         c.sendall(text)
-        c.settimeout(10)
         return c.recv(4096)
 
 
 def _cut(server):
-    with socket.create_connection(clients.split_address(server.http), timeout=10) as c:
+    with socket.create_connection(clients.split_address(server.http), timeout=program.HANG) as c:
         c.sendall(b"POST /v1development/profiles HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 99\r\n\r\nabc")
 
 
@@ -150,7 +149,7 @@ def test_each_refusal_counts_its_reason(backend):
     for reason, act in REFUSALS.items():
         before = refused()
         act(server)
-        program.wait_for(lambda r=reason, b=before: refused()[r] == b[r] + 1, 10, f"{reason} to count")
+        program.wait_for(lambda r=reason, b=before: refused()[r] == b[r] + 1, what=f"{reason} to count")
         moved = {k for k, v in refused().items() if v != before[k]}
         assert moved == {reason}, moved
 

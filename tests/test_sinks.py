@@ -247,7 +247,7 @@ def test_all_sinks_at_once(backend, tmp_path):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(one, ALL))
         want = sorted(repr(written_as(view_of(b), b.version, schemas.NEWEST)) for b in ALL)
-        program.wait_for(lambda: len(g.bodies) == len(h.bodies) == len(want), 60, "all at both peers")
+        program.wait_for(lambda: len(g.bodies) == len(h.bodies) == len(want), what="all at both peers")
         for bodies in (g.bodies, h.bodies):
             assert sorted(repr(bare(view.view("1.10", schemas.schema("1.10").Request.FromString(b)))) for b in bodies) == want
         assert sorted(repr(bare(view.view("1.10", m))) for m in read_otlp(tmp_path / "p")) == want
@@ -259,7 +259,7 @@ def test_otlphttp_json_encoding(backend, tmp_path):
     with receivers.HttpReceiver(lambda b, n: b"{}") as h:
         server = backend("-receiver", "otlphttp", "-otlphttp.endpoint", h.url, "-otlphttp.encoding", "json", "-spool-dir", tmp_path / "spool")
         send(server, SMALL)
-        program.wait_for(lambda: h.bodies, 20, "the body")
+        program.wait_for(lambda: h.bodies, what="the body")
     assert h.headers[0]["content-type"] == "application/json"
     assert view.view("1.10", otlp_json.parse(h.bodies[0])) == view_of(SMALL)
 

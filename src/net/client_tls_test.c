@@ -205,7 +205,7 @@ static void call_grpc(size_t i, struct server *s)
 			    &err);
 	assert_non_null(c);
 	waiter_init(&w);
-	grpc_client_call(c, "/test.Service/Echo", message, 10 * SECOND_NS, &w.call);
+	grpc_client_call(c, "/test.Service/Echo", message, PEER_WAIT_S * SECOND_NS, &w.call);
 	waiter_wait(&w);
 	check(i, "gRPC", &w);
 	blob_unref(message);
@@ -226,7 +226,7 @@ static void call_http(size_t i, struct server *s)
 		fail_msg("%s", err.msg);
 	snprintf(url, sizeof(url), "https://%s:%u/echo", cases[i].host, s->port);
 	waiter_init(&w);
-	http_client_call(c, "POST", url, "text/plain", body, 10 * SECOND_NS, &w.call);
+	http_client_call(c, "POST", url, "text/plain", body, PEER_WAIT_S * SECOND_NS, &w.call);
 	waiter_wait(&w);
 	check(i, "HTTP", &w);
 	blob_unref(body);
@@ -263,7 +263,7 @@ static void call_fails_saying(struct net_loops *loops, unsigned port, struct tls
 			    &err);
 	assert_non_null(c);
 	waiter_init(&w);
-	grpc_client_call(c, "/test.Service/Echo", message, 10 * SECOND_NS, &w.call);
+	grpc_client_call(c, "/test.Service/Echo", message, PEER_WAIT_S * SECOND_NS, &w.call);
 	waiter_wait(&w);
 	blob_unref(message);
 	grpc_client_free(c);
@@ -321,7 +321,7 @@ static void test_large_body(void **state)
 		&(struct grpc_client_options){ .endpoint = endpoint, .tls = client_tls }, &err);
 	assert_non_null(c);
 	waiter_init(&w);
-	grpc_client_call(c, "/test.Service/Echo", message, 15 * SECOND_NS, &w.call);
+	grpc_client_call(c, "/test.Service/Echo", message, PEER_WAIT_S * SECOND_NS, &w.call);
 	waiter_wait(&w);
 	if (!w.ok)
 		fail_msg("%s", w.message);
@@ -359,7 +359,8 @@ static void test_other_addresses(void **state)
 
 		assert_non_null(c);
 		waiter_init(&w);
-		grpc_client_call(c, "/test.Service/Echo", message, 10 * SECOND_NS, &w.call);
+		grpc_client_call(c, "/test.Service/Echo", message, PEER_WAIT_S * SECOND_NS,
+				 &w.call);
 		waiter_wait(&w);
 		if (!w.ok)
 			fail_msg("%s: %s", endpoints[i], w.message);
@@ -368,7 +369,7 @@ static void test_other_addresses(void **state)
 		blob_unref(message);
 		grpc_client_free(c);
 	}
-	net_listener_close(local, clock_monotonic_ns() + SECOND_NS);
+	net_listener_close(local, clock_monotonic_ns() + PEER_WAIT_S * SECOND_NS);
 	server_stop(&s);
 }
 

@@ -286,7 +286,6 @@ static int on_frame_recv(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct conn *c = user;
 
 	if (frame->hd.type == NGHTTP2_PING && (frame->hd.flags & NGHTTP2_FLAG_ACK)) {
-		c->http2->pinged_ns = 0;
 		if (c->http2->going && !c->http2->gone &&
 		    !memcmp(frame->ping.opaque_data, drain_ping, sizeof(drain_ping))) {
 			c->http2->gone = true;
@@ -407,6 +406,10 @@ static void http2_data(struct conn *c, struct str bytes)
 	ssize_t n;
 
 	h->active_ns = conn_now_ns(c);
+	if (h->pinged_ns) { /* whatever comes shows that the peer lives */
+		h->pinged_ns = 0;
+		conn_wake_at(c, h->active_ns + c->app->options.keepalive_time_ns);
+	}
 	h->busy = true;
 	n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.ptr, bytes.len);
 	h->busy = false;
@@ -500,8 +503,6 @@ static void http2_tick(struct conn *c, uint64_t now_ns, uint64_t *next_ns)
 	reset_stalled(c, now_ns, next_ns);
 	if (c->stream.closing)
 		return;
-	if (h->pinged_ns && h->active_ns > h->pinged_ns)
-		h->pinged_ns = 0;
 	if (h->pinged_ns && now_ns - h->pinged_ns >= c->app->options.keepalive_timeout_ns) {
 		app_count_refusal(c->app, REFUSED_STALLED);
 		conn_close(c);

@@ -416,7 +416,10 @@ static void conn_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *bytes)
 		return;
 	}
 	conn->last_read_ns = clock_monotonic_ns();
-	conn->ping_waits = false;
+	if (conn->ping_waits) {
+		conn->ping_waits = false;
+		keepalive_start(conn); /* not only when the answer's time would be over */
+	}
 	if (conn_receive(conn, str_from(bytes->base, (size_t)n), &err)) {
 		conn->heard = true;
 		grpc_conn_flush(conn);

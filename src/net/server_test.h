@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@
 #include "net/server.h"
 #include "support/metric_text.h"
 
-enum { PEER_WAIT_S = 20 };
+enum { PEER_WAIT_S = 60 };
 
 struct server {
 	struct budget budget;
@@ -101,7 +102,7 @@ static inline void server_listen(struct server *s, struct tls_context *tls)
 
 static inline void server_stop(struct server *s)
 {
-	net_listener_close(s->listener, clock_monotonic_ns() + 5 * SECOND_NS);
+	net_listener_close(s->listener, clock_monotonic_ns() + PEER_WAIT_S * SECOND_NS);
 	net_app_free(s->app);
 	net_loops_free(s->loops);
 	assert_int_equal(budget_used(&s->budget), 0); /* every byte was given back */
@@ -143,6 +144,7 @@ static inline void peer_connect_with(const struct server *s, int fd)
 	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
 	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 }
 

@@ -74,7 +74,7 @@ static void start(struct fixture *f)
 
 static void teardown(struct fixture *f)
 {
-	graph_stop(f->graph, clock_monotonic_ns() + 5 * SECOND_NS);
+	graph_stop(f->graph, clock_monotonic_ns() + 60 * SECOND_NS);
 	graph_free(f->graph);
 	metrics_free(f->metrics);
 	assert_int_equal(budget_used(&f->budget), 0); /* nothing is left behind */
@@ -115,7 +115,7 @@ static void test_life_cycle(void **state)
 	assert_string_equal(fake_trace, "start ext,start record,start pass/2,start pass,start "
 					"pass,start hand");
 	fake_trace[0] = 0;
-	graph_stop(f.graph, clock_monotonic_ns() + SECOND_NS);
+	graph_stop(f.graph, clock_monotonic_ns() + 60 * SECOND_NS);
 	assert_string_equal(fake_trace,
 			    "stop hand,stop pass,stop pass,stop pass/2,stop record,stop "
 			    "ext");
@@ -350,7 +350,7 @@ static void test_storage(void **state)
 	"receivers: {hand: " hand "}\n" SINKS \
 	"service: {pipelines: {profiles: {receivers: [hand], exporters: [record]}}}\n"
 
-static bool reload(struct fixture *f, const char *yaml, struct err *err)
+static bool reload(struct fixture *f, const char *yaml, uint64_t grace_ns, struct err *err)
 {
 	struct problems problems;
 	struct config *c;
@@ -359,7 +359,7 @@ static bool reload(struct fixture *f, const char *yaml, struct err *err)
 	problems_init(&problems);
 	c = config_of(yaml, &problems);
 	assert_non_null(c);
-	ok = graph_reload(f->graph, c, clock_monotonic_ns() + SECOND_NS, err);
+	ok = graph_reload(f->graph, c, clock_monotonic_ns() + grace_ns, err);
 	problems_release(&problems);
 	return ok;
 }
@@ -374,15 +374,15 @@ static void test_reload(void **state)
 	start(&f);
 	/* Unchanged: components are asked to look again, nothing restarts. */
 	fake_trace[0] = 0;
-	assert_true(reload(&f, RELOAD("{slot: 0}"), &err));
+	assert_true(reload(&f, RELOAD("{slot: 0}"), 60 * SECOND_NS, &err));
 	assert_string_equal(fake_trace, "reload hand");
 	/* Changed: the old one stops, the new one starts. */
 	fake_trace[0] = 0;
-	assert_true(reload(&f, RELOAD("{slot: 1}"), &err));
+	assert_true(reload(&f, RELOAD("{slot: 1}"), 60 * SECOND_NS, &err));
 	assert_string_equal(fake_trace, "stop hand,stop record,start record,start hand");
 	assert_int_equal(feed(fake_hands[1]->next, fake_batch(1, 1, &f.budget)).kind, OUTCOME_OK);
 	/* The new one does not start: the old one runs again. */
-	assert_false(reload(&f, RELOAD("{slot: 2, fail_start: true}"), &err));
+	assert_false(reload(&f, RELOAD("{slot: 2, fail_start: true}"), 60 * SECOND_NS, &err));
 	assert_non_null(strstr(err.msg, "failed to start \"hand\" receiver"));
 	assert_true(graph_running(f.graph));
 	assert_int_equal(feed(fake_hands[1]->next, fake_batch(1, 2, &f.budget)).kind, OUTCOME_OK);
@@ -398,7 +398,7 @@ static void test_reload_refused(void **state)
 	(void)state;
 	setup(&f, RELOAD("{fail_reload: true}"));
 	start(&f);
-	assert_false(reload(&f, RELOAD("{fail_reload: true}"), &err));
+	assert_false(reload(&f, RELOAD("{fail_reload: true}"), 60 * SECOND_NS, &err));
 	assert_string_equal(err.msg, "bad certificate");
 	assert_true(graph_running(f.graph));
 	assert_int_equal(feed(fake_hands[0]->next, fake_batch(1, 1, &f.budget)).kind, OUTCOME_OK);
@@ -559,7 +559,8 @@ static void test_reload_spool(void **state)
 	for (uint32_t i = 0; i < 20; i++)
 		assert_int_equal(feed(fake_hands[0]->next, fake_batch(2, i, &f.budget)).kind,
 				 OUTCOME_OK);
-	assert_true(reload(&f, yaml[1], &err)); /* the old one's stop lets go what was held */
+	/* The old one's stop lets go what was held. */
+	assert_true(reload(&f, yaml[1], 100 * MILLI_NS, &err));
 	fake_wait(&fake_far, &fake_far.kept, 20);
 	assert_int_equal(feed(fake_hands[0]->next, fake_batch(2, 99, &f.budget)).kind, OUTCOME_OK);
 	fake_wait(&fake_far, &fake_far.kept, 21);

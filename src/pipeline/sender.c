@@ -58,6 +58,7 @@ struct sender {
 	uint64_t held_requests, held_samples, held_bytes; /* what queue_size and max_mib bound */
 	uint64_t waiting; /* in queue or backoff: the thread tells */
 	bool sleeping, draining, expired, ending;
+	bool draining_seen, expired_seen; /* the thread has gone round with it */
 };
 
 static void list_init(struct list *l)
@@ -491,6 +492,13 @@ static void report_size(struct sender *s)
 				      : queue_load(s, requests, s->held_samples, s->held_bytes)));
 }
 
+/* What came while the thread was busy, and so has woken nobody. */
+static bool has_work_locked(const struct sender *s)
+{
+	return s->inbox.first || s->finished.first || s->draining_seen != s->draining ||
+	       s->expired_seen != s->expired;
+}
+
 static void *sender_loop(void *arg)
 {
 	struct sender *s = arg;
@@ -520,12 +528,15 @@ static void *sender_loop(void *arg)
 
 		pthread_mutex_lock(&s->lock);
 		s->waiting = s->queue.count + s->backoff.count;
+		s->draining_seen = draining;
+		s->expired_seen = expired;
 		report_size(s);
 		pthread_cond_broadcast(&s->idle);
-		if (s->ending && s->in_flight == 0 && !s->finished.first && !s->inbox.first)
+		if (has_work_locked(s))
+			continue;
+		if (s->ending && s->in_flight == 0)
 			break;
-		if (!s->inbox.first && !s->finished.first)
-			sleep_locked(s, next_due_ns(s));
+		sleep_locked(s, next_due_ns(s));
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
@@ -588,9 +599,9 @@ struct consumer *sender_consumer(struct sender *s)
 	return &s->consumer;
 }
 
-static bool idle_locked(const struct sender *s)
+static bool drained_locked(const struct sender *s)
 {
-	return !s->inbox.first && !s->finished.first && s->in_flight == 0 && s->waiting == 0;
+	return s->draining_seen && !has_work_locked(s) && s->in_flight == 0 && s->waiting == 0;
 }
 
 static void refuse_blocked(struct sender *s)
@@ -615,14 +626,16 @@ void sender_drain(struct sender *s, uint64_t deadline_ns)
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->draining = true;
-	s->waiting++; /* the thread has yet to see it */
 	wake_locked(s);
 	pthread_mutex_unlock(&s->lock);
 	refuse_blocked(s);
 	pthread_mutex_lock(&s->lock);
-	while (!idle_locked(s) && rc != ETIMEDOUT)
+	while (!drained_locked(s) && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&s->idle, &s->lock, &until);
 	s->expired = true;
+	wake_locked(s);
+	while (!s->expired_seen) /* no attempt may begin once the exporter is stopped */
+		pthread_cond_wait(&s->idle, &s->lock);
 	pthread_mutex_unlock(&s->lock);
 }
 

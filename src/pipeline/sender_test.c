@@ -6,12 +6,17 @@
 
 #include "pipeline/sender.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "support/pipeline_fakes.h"
+
+/* What is waited for comes; this only ends a test that would hang. */
+#define WAIT_NS (60 * SECOND_NS)
 
 struct fixture {
 	struct metrics *metrics;
@@ -102,6 +107,7 @@ static int64_t metric(struct fixture *f, const char *line)
 #define QUEUE_SIZE     "otelcol_exporter_queue_size{data_type=\"profiles\",exporter=\"far\"}"
 #define QUEUE_CAPACITY "otelcol_exporter_queue_capacity{data_type=\"profiles\",exporter=\"far\"}"
 #define IN_FLIGHT      "otelcol_exporter_in_flight_requests{data_type=\"profiles\",exporter=\"far\"}"
+#define RETRIES        "flametap_exporter_retries_total{exporter=\"far\"}"
 #define DROPPED(why)   "flametap_exporter_dropped_requests_total{exporter=\"far\",reason=\"" why "\"}"
 
 /* Gauges are set by the sender's thread, a moment later. */
@@ -168,7 +174,7 @@ static void test_memory_full(void **state)
 	fake_wait(&fake_far, &fake_far.kept, 4);
 	wait_metric(&f, QUEUE_SIZE, 0);
 	wait_metric(&f, IN_FLIGHT, 0);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	assert_int_equal(metric(&f, SENT), 12);
 	teardown(&f);
 }
@@ -206,9 +212,9 @@ static void test_memory_retries(void **state)
 	start(&f);
 	assert_int_equal(send(&f, 5, 1).kind, OUTCOME_OK);
 	fake_wait(&fake_far, &fake_far.kept, 1);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	assert_int_equal(fake_far.requests, 8);
-	assert_int_equal(metric(&f, "flametap_exporter_retries_total{exporter=\"far\"}"), 7);
+	assert_int_equal(metric(&f, RETRIES), 7);
 	assert_int_equal(metric(&f, SEND_FAILED), 0); /* a retry is no failure */
 	assert_int_equal(metric(&f, SENT), 5);
 	teardown(&f);
@@ -252,7 +258,7 @@ static void test_drops(void **state)
 			usleep(200); /* the end of the last attempt is counted by the sender's
 					thread */
 		assert_int_equal(metric(&f, SEND_FAILED), 5);
-		stop(&f, SECOND_NS);
+		stop(&f, WAIT_NS);
 		assert_int_equal(fake_far.kept, 0);
 		teardown(&f);
 	}
@@ -274,7 +280,7 @@ static void test_retry_after(void **state)
 	assert_int_equal(send(&f, 5, 1).kind, OUTCOME_OK);
 	while (metric(&f, DROPPED("retries_over")) != 1)
 		usleep(200);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	assert_int_equal(fake_far.requests, 1);
 	teardown(&f);
 }
@@ -295,7 +301,7 @@ static void test_direct(void **state)
 	assert_false(waiter_answered(&w));
 	fake_release(&fake_far, OUTCOME_OK);
 	assert_int_equal(waiter_wait(&w).kind, OUTCOME_OK);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	teardown(&f);
 }
 
@@ -312,7 +318,7 @@ static void test_wait_for_result(void **state)
 	assert_int_equal(send(&f, 2, 1).kind, OUTCOME_PERMANENT);
 	assert_int_equal(send(&f, 2, 2).kind, OUTCOME_OK);
 	assert_int_equal(fake_far.kept, 1);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	teardown(&f);
 }
 
@@ -354,8 +360,8 @@ static void test_block_on_overflow(void **state)
 	teardown(&f);
 }
 
-/* The peer is away at the stop: one attempt each, then all is dropped and counted, within the
- * grace. */
+/* The peer is away at the stop: one attempt each, then all is dropped and counted. The first two
+ * have one more if their answers had been looked at before the stop. */
 static void test_stop_drains(void **state)
 {
 	struct fixture f;
@@ -369,10 +375,134 @@ static void test_stop_drains(void **state)
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(send(&f, 1, i).kind, OUTCOME_OK);
 	fake_wait(&fake_far, &fake_far.requests, 2); /* both slots wait an hour */
-	stop(&f, 10 * SECOND_NS);
+	stop(&f, WAIT_NS);
 	assert_int_equal(metric(&f, DROPPED("shutdown")), 4);
 	assert_in_range(fake_far.requests, 4, 6);
 	assert_int_equal(send(&f, 1, 9).err.kind, ERR_UNAVAILABLE);
+	teardown(&f);
+}
+
+/* A drain on a thread of its own, while the sender's thread is kept busy. */
+struct drain {
+	struct sender *sender;
+	uint64_t deadline_ns;
+	pthread_t thread;
+};
+
+static void *drain_main(void *arg)
+{
+	struct drain *d = arg;
+
+	sender_drain(d->sender, d->deadline_ns);
+	return NULL;
+}
+
+/* Returns once the drain has been announced: what waits for room in the queue is refused then. */
+static void drain_begin(struct fixture *f, struct drain *d, uint64_t grace_ns)
+{
+	struct waiter w;
+
+	waiter_init(&w);
+	consumer_consume(sender_consumer(f->sender), fake_batch(100, 99, NULL), &w.completion);
+	assert_false(waiter_answered(&w));
+	d->sender = f->sender;
+	d->deadline_ns = clock_monotonic_ns() + grace_ns;
+	assert_int_equal(pthread_create(&d->thread, NULL, drain_main, d), 0);
+	assert_int_equal(waiter_wait(&w).err.kind, ERR_UNAVAILABLE);
+}
+
+/* An answer that takes long: it keeps the sender's thread. */
+struct long_answer {
+	struct completion completion;
+	sem_t begun, go_on;
+};
+
+static void long_answer_done(struct completion *c, const struct outcome *o)
+{
+	struct long_answer *a = CONTAINER_OF(c, struct long_answer, completion);
+
+	(void)o;
+	sem_post(&a->begun);
+	sem_wait(&a->go_on);
+}
+
+/* A stop that comes while the thread is busy is seen before it sleeps again, here for an hour. */
+static void test_stop_while_busy(void **state)
+{
+	struct long_answer answer = { .completion.done = long_answer_done };
+	struct waiter in_backoff;
+	uint64_t start_ns;
+	struct fixture f;
+	struct drain d;
+
+	(void)state;
+	setup(&f, SENDER_MEMORY);
+	f.sending.retry.initial_interval_ns = f.sending.retry.max_interval_ns = 3600 * SECOND_NS;
+	f.sending.queue = (struct queue_options){ .enabled = true,
+						  .num_consumers = 2,
+						  .queue_size = 10,
+						  .sizer = QUEUE_ITEMS,
+						  .max_bytes = 64 << 20,
+						  .wait_for_result = true,
+						  .block_on_overflow = true };
+	fake_far.answers[0] = OUTCOME_RETRY;
+	fake_far.answers[1] = OUTCOME_PERMANENT;
+	fake_far.answer_count = 2;
+	sem_init(&answer.begun, 0, 0);
+	sem_init(&answer.go_on, 0, 0);
+	start(&f);
+	waiter_init(&in_backoff);
+	consumer_consume(sender_consumer(f.sender), fake_batch(1, 1, NULL), &in_backoff.completion);
+	wait_metric(&f, RETRIES, 1);
+	consumer_consume(sender_consumer(f.sender), fake_batch(1, 2, NULL), &answer.completion);
+	sem_wait(&answer.begun);
+	start_ns = clock_monotonic_ns();
+	drain_begin(&f, &d, 2 * WAIT_NS);
+	sem_post(&answer.go_on);
+	pthread_join(d.thread, NULL);
+	assert_true(clock_monotonic_ns() - start_ns < WAIT_NS);
+	assert_int_equal(waiter_wait(&in_backoff).kind, OUTCOME_OK); /* its attempt of the drain */
+	sender_finish(f.sender);
+	sem_destroy(&answer.begun);
+	sem_destroy(&answer.go_on);
+	teardown(&f);
+}
+
+/* The grace is over while the thread is inside the exporter, where the lock of the fake keeps it:
+ * the drain waits for it, and after the drain, when the exporter is stopped, no attempt begins. */
+static void test_no_attempt_after_drain(void **state)
+{
+	struct timespec moment;
+	struct fixture f;
+	uint32_t requests;
+	struct drain d;
+
+	(void)state;
+	setup(&f, SENDER_MEMORY);
+	f.sending.queue.num_consumers = 3;
+	f.sending.queue.queue_size = 4;
+	f.sending.queue.block_on_overflow = true;
+	fake_far.hold = true;
+	start(&f);
+	pthread_mutex_lock(&fake_far.lock);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(send(&f, 1, i).kind, OUTCOME_OK);
+	wait_metric(&f, IN_FLIGHT, 1);
+	drain_begin(&f, &d, 0);
+	clock_gettime(CLOCK_REALTIME, &moment);
+	moment.tv_nsec += 50 * MILLI_NS;
+	moment.tv_sec += moment.tv_nsec / SECOND_NS;
+	moment.tv_nsec %= SECOND_NS;
+	assert_int_equal(pthread_timedjoin_np(d.thread, NULL, &moment), ETIMEDOUT);
+	pthread_mutex_unlock(&fake_far.lock);
+	pthread_join(d.thread, NULL);
+	requests = fake_far.requests;
+	assert_in_range(requests, 1, 3);
+	fake_release(&fake_far, OUTCOME_OK);
+	sender_finish(f.sender);
+	assert_int_equal(fake_far.requests, requests);
+	assert_int_equal(metric(&f, SENT), requests);
+	assert_int_equal(metric(&f, DROPPED("shutdown")), 4 - requests);
 	teardown(&f);
 }
 
@@ -392,7 +522,7 @@ static void test_spool(void **state)
 	assert_int_equal(metric(&f, QUEUE_CAPACITY), 0); /* bytes bound a spool */
 	fake_release(&fake_far, OUTCOME_OK);
 	fake_wait(&fake_far, &fake_far.kept, 50);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	assert_int_equal(fake_far.requests, 50);
 	for (uint32_t i = 0; i < 50; i++)
 		for (uint32_t k = 0; k < i; k++)
@@ -421,12 +551,12 @@ static void test_spool_no_memory(void **state)
 	start(&f);
 	usleep(20000);
 	assert_int_equal(fake_far.kept, 0);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	sender_free(f.sender);
 	f.budget.limit_bytes = 0;
 	start(&f);
 	fake_wait(&fake_far, &fake_far.kept, 10);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	assert_int_equal(fake_far.kept, 10);
 	teardown(&f);
 }
@@ -444,7 +574,7 @@ static void test_spool_locked(void **state)
 	assert_false(sender_start(second, &err));
 	assert_non_null(strstr(err.msg, "is in use by process"));
 	sender_free(second);
-	stop(&f, SECOND_NS);
+	stop(&f, WAIT_NS);
 	teardown(&f);
 }
 
@@ -487,7 +617,7 @@ static void test_threads(void **state)
 		for (uint32_t t = 0; t < 4; t++)
 			pthread_join(threads[t], NULL);
 		fake_wait(&fake_far, &fake_far.kept, 400);
-		stop(&f, 5 * SECOND_NS);
+		stop(&f, WAIT_NS);
 		assert_int_equal(fake_far.kept, 400);
 		assert_int_equal(metric(&f, SENT), 400);
 		teardown(&f);
@@ -507,6 +637,8 @@ int main(void)
 		cmocka_unit_test(test_wait_for_result),
 		cmocka_unit_test(test_block_on_overflow),
 		cmocka_unit_test(test_stop_drains),
+		cmocka_unit_test(test_stop_while_busy),
+		cmocka_unit_test(test_no_attempt_after_drain),
 		cmocka_unit_test(test_spool),
 		cmocka_unit_test(test_spool_no_memory),
 		cmocka_unit_test(test_spool_locked),

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -624,6 +625,17 @@ static void check_ledger(struct fixture *f, struct ledger *l, uint32_t *next_see
 	f->spool = NULL;
 }
 
+/* Until the child has told so much, however slow it is. */
+static void wait_reports(int fd, int count)
+{
+	int bytes = 0;
+
+	for (int i = 0; i < 60 * 2000 && bytes < count * (int)sizeof(struct report); i++) {
+		assert_int_equal(ioctl(fd, FIONREAD, &bytes), 0);
+		usleep(500);
+	}
+}
+
 static void test_kill(void **state)
 {
 	const char *whole = getenv("FLAMETAP_LONG");
@@ -647,7 +659,8 @@ static void test_kill(void **state)
 			child(&f, next_seed, fds[1]);
 		}
 		close(fds[1]);
-		usleep(5000 + (unsigned)(round * 7919 % 160000));
+		wait_reports(fds[0], 1 + round * 7919 % 1000);
+		usleep((unsigned)(round * 7919 % 3000));
 		kill(pid, SIGKILL);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		if (!WIFSIGNALED(status))

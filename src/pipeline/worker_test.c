@@ -161,21 +161,33 @@ static void test_bytes(void **state)
 	worker_free(w);
 }
 
-/* Past the deadline the rest is answered, not worked on; after the stop nothing is taken. */
-static void *open_later(void *arg)
-{
-	struct seen *s = arg;
+struct opener {
+	struct worker *worker;
+	struct seen *seen;
+};
 
-	usleep(20000);
-	gate(s, false);
+/* Opens the gate once the worker refuses because it stops; until then its queue is full. */
+static void *open_at_stop(void *arg)
+{
+	struct opener *o = arg;
+	struct waiter w;
+
+	do {
+		usleep(200);
+		waiter_init(&w);
+		worker_push(o->worker, fake_batch(1, 9, NULL), &w.completion);
+	} while (waiter_wait(&w).err.kind == ERR_BUSY);
+	gate(o->seen, false);
 	return NULL;
 }
 
+/* Past the deadline the rest is answered, not worked on; after the stop nothing is taken. */
 static void test_stop(void **state)
 {
 	struct waiter waiters[4];
 	struct seen s;
-	struct worker *w = make(&s, 0, 0);
+	struct worker *w = make(&s, 0, 3);
+	struct opener o = { w, &s };
 	pthread_t opener;
 
 	(void)state;
@@ -186,8 +198,8 @@ static void test_stop(void **state)
 		if (i == 0)
 			wait_runs(&s, &s.runs, 1);
 	}
-	pthread_create(&opener, NULL, open_later, &s);
-	worker_stop(w, clock_monotonic_ns() + MILLI_NS);
+	pthread_create(&opener, NULL, open_at_stop, &o);
+	worker_stop(w, clock_monotonic_ns());
 	pthread_join(opener, NULL);
 	assert_int_equal(waiter_wait(&waiters[0]).kind, OUTCOME_OK);
 	assert_int_equal(waiter_wait(&waiters[1]).err.kind, ERR_UNAVAILABLE);

@@ -82,7 +82,7 @@ static void setup(struct fixture *f, const char *processor)
 
 static void teardown(struct fixture *f)
 {
-	graph_stop(f->graph, clock_monotonic_ns() + 5 * SECOND_NS);
+	graph_stop(f->graph, clock_monotonic_ns() + 60 * SECOND_NS);
 	graph_free(f->graph);
 	metrics_free(f->metrics);
 	assert_int_equal(budget_used(&f->budget), 0);
@@ -213,7 +213,7 @@ static void test_batch_counts(void **state)
 	assert_int_equal(send(&f, 10, 1).kind, OUTCOME_OK);
 	fake_wait(&fake_record[0], &fake_record[0].requests, 1);
 	assert_int_equal(send(&f, 3, 2).kind, OUTCOME_OK);
-	graph_stop(f.graph, clock_monotonic_ns() + SECOND_NS); /* the rest goes with the end */
+	graph_stop(f.graph, clock_monotonic_ns() + 60 * SECOND_NS); /* the rest goes with the end */
 	assert_int_equal(metric(&f, full_sends), 1);
 	assert_int_equal(metric(&f, timeout_sends), 1);
 	assert_int_equal(metric(&f, sent_samples), 13);
@@ -237,7 +237,7 @@ static void test_batch_refused(void **state)
 	fake_record[0].answer_count = 1;
 	assert_int_equal(send(&f, 10, 1).kind, OUTCOME_OK); /* success on taking in */
 	fake_wait(&fake_record[0], &fake_record[0].requests, 1);
-	graph_stop(f.graph, clock_monotonic_ns() + SECOND_NS);
+	graph_stop(f.graph, clock_monotonic_ns() + 60 * SECOND_NS);
 	assert_int_equal(metric(&f, "flametap_batch_dropped_samples_total{processor=\"batch\","
 				    "reason=\"refused\"}"),
 			 10);
@@ -255,7 +255,7 @@ static void test_batch_no_memory(void **state)
 	assert_int_equal(send(&f, 10, 1).kind, OUTCOME_OK);
 	assert_int_equal(send(&f, 10, 2).kind, OUTCOME_OK);
 	f.budget.limit_bytes = 1; /* nothing touches the budget now */
-	graph_stop(f.graph, clock_monotonic_ns() + SECOND_NS);
+	graph_stop(f.graph, clock_monotonic_ns() + 60 * SECOND_NS);
 	assert_int_equal(metric(&f, "flametap_batch_dropped_samples_total{processor=\"batch\","
 				    "reason=\"failed\"}"),
 			 20);
@@ -284,7 +284,7 @@ static void test_file_storage(void **state)
 	fake_wait(&fake_far, &fake_far.kept, 1);
 	snprintf(path, sizeof(path), "%s/exporter_far/LOCK", storage);
 	assert_int_equal(access(path, R_OK), 0);
-	graph_stop(g, clock_monotonic_ns() + SECOND_NS);
+	graph_stop(g, clock_monotonic_ns() + 60 * SECOND_NS);
 	graph_free(g);
 	buf_release(&text);
 	metrics_free(f.metrics);
