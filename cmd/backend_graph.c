@@ -95,10 +95,10 @@ static bool put_prometheus(const struct backend_flags *f, struct yaml_out *y, st
 static bool put_sqlite(const struct backend_flags *f, struct yaml_out *y, struct err *err)
 {
 	(void)err;
-	put(y, "path", f->sqlite_path);
-	put(y, "retention", f->sqlite_retention);
-	put(y, "max_size", f->sqlite_max_size);
-	put(y, "durability", f->sqlite_durability);
+	graph_put(y, "path", f->sqlite_path);
+	graph_put(y, "retention", f->sqlite_retention);
+	graph_put(y, "max_size", f->sqlite_max_size);
+	graph_put(y, "durability", f->sqlite_durability);
 	return true;
 }
 
