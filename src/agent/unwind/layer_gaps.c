@@ -46,6 +46,8 @@ static void put_sigreturns(struct unwind_tables *t, struct row_out *o, uint64_t 
 	static const uint8_t x86[] = { 0x0f, 0x00, 0x00, 0x00 }, arm[] = { 0x68, 0x11, 0x80, 0xd2 };
 	const struct unwind_rule rule = patterns_signal_rule(t->machine);
 	const uint8_t *number = t->machine == EM_X86_64 ? x86 : arm;
+	/* From the number to the end of the call. */
+	size_t behind = t->machine == EM_X86_64 ? sizeof(x86) + 2 : sizeof(arm) + 4;
 	struct bytes code = code_at(t, from, to), form;
 
 	for (size_t at = 0; at < code.len;) {
@@ -60,7 +62,7 @@ static void put_sigreturns(struct unwind_tables *t, struct row_out *o, uint64_t 
 		if (at >= back && bytes_part(code, at - back, code.len - (at - back), &form) &&
 		    patterns_is_sigreturn(t->machine, form)) {
 			row_out_put(o, from + (at - back) - (at > back), &rule);
-			put_kind(o, from + at + 8, UNWIND_NONE);
+			put_kind(o, from + at + behind, UNWIND_NONE);
 		}
 		at += sizeof(x86);
 	}
