@@ -269,7 +269,7 @@ static const struct {
 	/* what goes wrong holds from there on, or for one row */
 	PROGRAM("\x44\x0e\x28\x44\x3f\x0e\x08", "1000:sp+8 1004:sp+40 1008:none lost:opcode"),
 	PROGRAM("\x44\x0b", "1000:sp+8 1004:none lost:depth"),
-	PROGRAM("\x44\x0f\x02\x77\x13\x44\x0c\x07\x08",
+	PROGRAM("\x44\x0f\x03\x77\x00\x13\x44\x0c\x07\x08",
 		"1000:sp+8 1004:none 1008:sp+8 lost:expression"),
 	PROGRAM("\x44\x0c\x20\x08\x44\x0c\x07\x08", "1000:sp+8 1004:none 1008:sp+8 lost:register"),
 	PROGRAM("\x44\x0e\xff\xff\xff\xff\xff\x01", "1000:sp+8 1004:none lost:offset"),
