@@ -20,9 +20,9 @@ const volatile bool send_idle;
 const volatile bool only_listed;
 const volatile __u32 ring_wake_bytes = 1 << 19;
 const volatile __u32 captures_per_second = 100;
-const volatile __u32 capture_bytes = UNWIND_CAPTURE_MAX;
-const volatile __u64 pidns_dev, pidns_ino; /* 0: the root namespace */
-const volatile __u32 steps_enabled;        /* bit n: enum unwind_step_kind n */
+const volatile __u32 capture_bytes = UNWIND_CAPTURE_MAX; /* at most that */
+const volatile __u64 pidns_dev, pidns_ino;               /* 0: the root namespace */
+const volatile __u32 steps_enabled;                      /* bit n: enum unwind_step_kind n */
 
 /* CPU -> records for user space. Size: -ring; the default holds 2 s of 1,000 Hz at 30 frames. */
 struct {
@@ -147,7 +147,8 @@ static __always_inline const struct unwind_rule *env_rule(struct unwind_cursor *
 /* The one scratch of this program: perf events of one CPU do not interrupt each other. */
 struct scratch {
 	u64 capture_window; /* second of the token bucket */
-	u64 captures_left;
+	u32 captures_left;
+	u32 copied; /* bytes, of the stack being captured */
 	struct unwind_walk walk;
 };
 _Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU value is at most 32 KiB");
@@ -257,7 +258,6 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 {
 	struct stack_record *r;
 	u64 second = now >> 30, sp = s->walk.cursor.sp;
-	u32 bytes = capture_bytes;
 
 	if (s->capture_window != second) {
 		s->capture_window = second;
@@ -273,17 +273,25 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 		return false;
 	}
 	s->captures_left--;
-	/* Reads fail as a whole: halve until the rest of the stack is smaller. */
-	for (int i = 0; i < 10; i++) {
-		if (bytes > UNWIND_CAPTURE_MAX)
-			bytes = UNWIND_CAPTURE_MAX;
-		if (bpf_probe_read_user(r->stack, bytes, (void *)sp) == 0)
-			break;
-		bytes >>= 1;
+	/* A read fails as a whole where the stack ends: piece by piece, each half of the one
+	 * before, up to the last 32 bytes. The count lives in a map, where the verifier knows no
+	 * value of it: else it would follow each of the 2^11 ways through this loop. */
+	s->copied = 0;
+#pragma unroll
+	for (u32 piece = UNWIND_CAPTURE_MAX; piece >= 32; piece >>= 1) {
+		u32 at = s->copied;
+
+		if (at + piece > capture_bytes)
+			continue;
+		/* A sum of larger pieces: nothing but what the verifier wants to see. */
+		asm volatile("" : "+r"(at));
+		at &= (UNWIND_CAPTURE_MAX - 1) & ~(2 * piece - 1);
+		if (bpf_probe_read_user(r->stack + at, piece, (void *)(sp + at)) == 0)
+			s->copied = at + piece;
 	}
 	r->kind = RECORD_STACK;
 	r->cpu = cpu;
-	r->bytes = bytes;
+	r->bytes = s->copied;
 	r->cursor = s->walk.cursor;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 	count->captured++;

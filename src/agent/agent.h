@@ -5,7 +5,7 @@
  * thread of its own, the trace thread, which calls the sink for each sample in the order of their
  * times (as far as CPUs' clocks agree). Names are not its business: symbolize/ and report/ are.
  *
- * Memory: options are copied; the seam belongs to the caller and must live until agent_stop().
+ * Memory: options are copied; the seam belongs to the caller and must live until agent_free().
  * Threads: any one at a time, besides the sink; agent_stats() and agent_open_executable() from any
  * thread at any time, the sink included.
  */
@@ -61,9 +61,10 @@ struct agent_stats {
 struct agent;
 struct agent *agent_start(const struct agent_options *options, struct seam *seam,
 			  const struct trace_sink *sink, struct err *err) MUST_CHECK;
-/* Stops sampling, hands out what is in the rings, ends the thread, frees everything. NULL is fine.
- */
+/* Stops sampling, hands out what is in the rings and ends the thread; statistics and executables
+ * can still be asked for. */
 void agent_stop(struct agent *a);
+void agent_free(struct agent *a); /* stops it first; NULL is fine */
 
 /* New filter, from any thread; processes are judged anew. */
 bool agent_set_filter(struct agent *a, const struct agent_filter *filter,

@@ -22,7 +22,8 @@ struct programs {
 /* libbpf tells why something failed by printing: the first line is kept for the error. */
 static _Thread_local char first_line[160];
 
-static int keep_first_line(enum libbpf_print_level level, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) static int keep_first_line(enum libbpf_print_level level,
+								 const char *format, va_list ap)
 {
 	if (level == LIBBPF_WARN && !first_line[0]) {
 		vsnprintf(first_line, sizeof(first_line), format, ap);

@@ -1,0 +1,578 @@
+#include "agent/agent.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "agent/process/table.h"
+#include "agent/resolve.h"
+#include "agent/sample/rings.h"
+#include "agent/sample/side_band.h"
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/cleanup.h"
+
+enum {
+	SAMPLES_PER_ROUND = 4096,
+	SIDE_RECORDS_PER_ROUND = 65536,
+	WRAPPED_BYTES_MOST = 1 << 20,
+	ID_BITS = 24, /* as in modules.c */
+};
+#define POLL_NS       (250 * MILLI_NS)
+#define POLL_FIRST_NS (50 * MILLI_NS) /* during the first seconds */
+#define FIRST_NS      (3 * SECOND_NS)
+#define SYNC_NS       (3 * MINUTE_NS)
+#define MEMORY_BYTES  (UINT64_C(128) << 20)
+
+struct sample_item {
+	uint64_t time_ns;
+	struct str record, stack;
+};
+
+struct side_item {
+	uint64_t time_ns;
+	struct side_record record;
+};
+
+struct agent {
+	struct agent_options options;
+	struct seam *seam;
+	struct trace_sink sink;
+	struct seam_maps maps;
+	const struct sample_counters *counters;
+
+	pthread_mutex_t lock; /* everything below, but for a round's lists */
+	struct unwind_store store;
+	struct mapping_sets sets;
+	struct modules modules;
+	struct process_table table;
+	struct resolver resolver;
+	struct filter *filter;
+	char **variables;
+
+	struct sample_ring ring;
+	struct side_ring sides[SEAM_CPUS_MAX];
+	uint32_t side_count;
+	int epoll_fd, wake_fd;
+	pthread_t thread;
+	bool threaded, attached;
+	_Atomic bool stopping, wanted_on;
+	bool on;
+
+	/* one round */
+	struct sample_item *samples;
+	uint32_t sample_count;
+	struct side_item *records;
+	uint32_t record_count, record_cap;
+	struct str stack_of[SEAM_CPUS_MAX]; /* by CPU: the stack record that waits for its sample */
+	struct arena wrapped;
+
+	uint64_t started_ns, synced_ns, realtime_offset_ns;
+	uint64_t traces, frames, side_lost, side_records, bad_records;
+};
+
+/* ---- the clock --------------------------------------------------------------------------------
+ */
+
+/* realtime - monotonic: of several pairs of looks the one that took least time. */
+static uint64_t measure_offset(void)
+{
+	uint64_t best = UINT64_MAX, offset = 0;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = clock_monotonic_ns(), real = clock_realtime_ns();
+		uint64_t took = clock_monotonic_ns() - before;
+
+		if (took >= best)
+			continue;
+		best = took;
+		offset = real - (before + took / 2);
+	}
+	return offset;
+}
+
+static void sync_clock(struct agent *a, uint64_t now)
+{
+	uint64_t every = a->options.clock_sync_ns ? a->options.clock_sync_ns : SYNC_NS;
+
+	if (a->synced_ns && now - a->synced_ns < every)
+		return;
+	a->synced_ns = now;
+	a->realtime_offset_ns = measure_offset();
+}
+
+/* ---- reading the rings ------------------------------------------------------------------------
+ */
+
+static void take_samples(struct agent *a)
+{
+	struct sample_record s;
+	struct stack_record stack;
+	struct str record;
+
+	a->sample_count = 0;
+	while (a->sample_count < SAMPLES_PER_ROUND && sample_ring_next(&a->ring, &record)) {
+		uint16_t kind = 0;
+
+		if (record.len >= sizeof(kind))
+			memcpy(&kind, record.ptr, sizeof(kind));
+		if (kind == RECORD_STACK && record.len >= sizeof(stack)) {
+			memcpy(&stack, record.ptr, sizeof(stack));
+			if (stack.cpu < SEAM_CPUS_MAX)
+				a->stack_of[stack.cpu] = record;
+		} else if (kind == RECORD_SAMPLE && record.len >= sizeof(s)) {
+			struct sample_item *item = &a->samples[a->sample_count++];
+
+			memcpy(&s, record.ptr, sizeof(s));
+			*item = (struct sample_item){ .time_ns = s.time_ns, .record = record };
+			if (s.flags & SAMPLE_STACK && s.cpu < SEAM_CPUS_MAX) {
+				item->stack = a->stack_of[s.cpu];
+				a->stack_of[s.cpu] = STR("");
+			}
+		} else {
+			a->bad_records++;
+		}
+	}
+}
+
+static void keep_side_record(struct agent *a, const struct side_record *r)
+{
+	if (a->record_count == a->record_cap) {
+		a->record_cap = a->record_cap ? a->record_cap * 2 : 256;
+		a->records = realloc(a->records, a->record_cap * sizeof(*a->records));
+		assert(a->records);
+	}
+	a->records[a->record_count++] = (struct side_item){ r->time_ns, *r };
+}
+
+/* True: the kernel dropped some. */
+static bool take_side_band(struct agent *a)
+{
+	struct side_record r;
+	struct str record;
+	bool lost = false, bad = false;
+
+	a->record_count = 0;
+	arena_reset(&a->wrapped);
+	for (uint32_t i = 0; i < a->side_count; i++) {
+		while (a->record_count < SIDE_RECORDS_PER_ROUND &&
+		       side_ring_next(&a->sides[i], &a->wrapped, &record, &bad)) {
+			a->side_records++;
+			if (!side_record_parse(record, &r)) {
+				a->bad_records++;
+				continue;
+			}
+			if (r.kind == SIDE_LOST) {
+				a->side_lost += r.lost;
+				lost = true;
+			} else if (r.kind != SIDE_OTHER) {
+				keep_side_record(a, &r);
+			}
+		}
+	}
+	a->bad_records += bad;
+	return lost || bad;
+}
+
+static int by_sample_time(const void *x, const void *y)
+{
+	const struct sample_item *a = x, *b = y;
+
+	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+static int by_side_time(const void *x, const void *y)
+{
+	const struct side_item *a = x, *b = y;
+
+	return (a->time_ns > b->time_ns) - (a->time_ns < b->time_ns);
+}
+
+/* ---- a round ------------------------------------------------------------------------------------
+ */
+
+static void hand_on(struct agent *a, const struct sample_item *item)
+{
+	struct trace trace;
+
+	if (!resolve_sample(&a->resolver, item->record, item->stack, &trace))
+		return;
+	trace.time_unix_nano = item->time_ns + a->realtime_offset_ns;
+	a->traces++;
+	a->frames += trace.frame_count;
+	/* The sink may ask for executables, which takes the lock. */
+	pthread_mutex_unlock(&a->lock);
+	a->sink.trace(a->sink.ctx, &trace);
+	pthread_mutex_lock(&a->lock);
+}
+
+/*
+ * Samples first, then the side band: what happened to a process before one of its samples is
+ * then surely among the records. Both stay in their rings until all is done.
+ */
+static bool run_round(struct agent *a)
+{
+	uint32_t next = 0;
+	bool lost;
+
+	take_samples(a);
+	lost = take_side_band(a);
+	if (a->sample_count)
+		qsort(a->samples, a->sample_count, sizeof(*a->samples), by_sample_time);
+	if (a->record_count)
+		qsort(a->records, a->record_count, sizeof(*a->records), by_side_time);
+	if (lost)
+		process_table_resync(&a->table);
+	for (uint32_t i = 0; i < a->sample_count; i++) {
+		while (next < a->record_count && a->records[next].time_ns <= a->samples[i].time_ns)
+			process_table_apply(&a->table, &a->records[next++].record);
+		hand_on(a, &a->samples[i]);
+	}
+	while (next < a->record_count)
+		process_table_apply(&a->table, &a->records[next++].record);
+	process_table_publish(&a->table);
+	/* A stack whose sample has not come yet would be lost with its room. */
+	for (uint32_t i = 0; i < SEAM_CPUS_MAX; i++)
+		a->stack_of[i] = STR("");
+	sample_ring_consume(&a->ring);
+	for (uint32_t i = 0; i < a->side_count; i++)
+		side_ring_consume(&a->sides[i]);
+	return a->sample_count == SAMPLES_PER_ROUND || a->record_count >= SIDE_RECORDS_PER_ROUND;
+}
+
+static bool watch(struct agent *a, int fd, struct err *err)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+
+	return epoll_ctl(a->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ||
+	       err_set_errno(err, "watching a ring");
+}
+
+/* Rings of CPUs that came online; those of CPUs that went are let go. */
+static bool take_new_cpus(struct agent *a, struct err *err)
+{
+	struct seam_side_band band;
+	struct side_ring ring;
+
+	while (a->seam->ops->side_band(a->seam, &band, err)) {
+		uint32_t i = 0;
+
+		if (!side_ring_open(&ring, band.fd, band.cpu, a->maps.side_band_bytes, err))
+			return false;
+		while (i < a->side_count && a->sides[i].cpu != band.cpu)
+			i++;
+		if (i == SEAM_CPUS_MAX) {
+			side_ring_close(&ring);
+			return err_set(err, ERR_LIMIT, "more than %d CPUs", SEAM_CPUS_MAX);
+		}
+		if (i < a->side_count)
+			side_ring_close(&a->sides[i]);
+		else
+			a->side_count++;
+		a->sides[i] = ring;
+		if (!watch(a, ring.fd, err))
+			return false;
+	}
+	return err->kind == ERR_NONE;
+}
+
+static void wait_for_work(const struct agent *a, uint64_t now)
+{
+	uint64_t poll = a->options.poll_ns ? a->options.poll_ns : POLL_NS;
+	struct epoll_event events[8];
+	uint64_t ignored;
+
+	if (now - a->started_ns < FIRST_NS && poll > POLL_FIRST_NS)
+		poll = POLL_FIRST_NS;
+	epoll_wait(a->epoll_fd, events, ARRAY_LEN(events), (int)(poll / MILLI_NS));
+	if (read(a->wake_fd, &ignored, sizeof(ignored)) < 0 && errno != EAGAIN)
+		return;
+}
+
+static void switch_sampling(struct agent *a)
+{
+	bool on = a->wanted_on && !a->stopping;
+	struct err err;
+
+	if (on != a->on && a->seam->ops->enable(a->seam, on, &err))
+		a->on = on;
+}
+
+static void *trace_thread(void *arg)
+{
+	struct agent *a = arg;
+	struct err err;
+
+	pthread_setname_np(pthread_self(), "agent");
+	while (!a->stopping) {
+		uint64_t now = clock_monotonic_ns();
+
+		wait_for_work(a, now);
+		pthread_mutex_lock(&a->lock);
+		now = clock_monotonic_ns();
+		sync_clock(a, now);
+		store_tick(&a->store, now);
+		switch_sampling(a);
+		while (run_round(a))
+			;
+		modules_sweep(&a->modules, now);
+		if (!take_new_cpus(a, &err))
+			a->bad_records++;
+		pthread_mutex_unlock(&a->lock);
+	}
+	return NULL;
+}
+
+/* ---- start and end ------------------------------------------------------------------------------
+ */
+
+static bool copy_options(struct agent *a, const struct agent_options *options, struct err *err)
+{
+	a->options = *options;
+	a->options.filter = (struct agent_filter){ 0 };
+	a->variables = calloc(options->variable_count + 1, sizeof(*a->variables));
+	assert(a->variables);
+	for (uint32_t i = 0; i < options->variable_count; i++) {
+		a->variables[i] = strdup(options->variables[i]);
+		assert(a->variables[i]);
+	}
+	a->filter = filter_new(&options->filter, err);
+	return a->filter;
+}
+
+static void set_up_tables(struct agent *a)
+{
+	a->sets = (struct mapping_sets){ .run_free = store_retire_run, .ctx = &a->store };
+	modules_init(&a->modules, &a->store, a->seam, &a->sets);
+	a->table = (struct process_table){
+		.seam = a->seam,
+		.store = &a->store,
+		.modules = &a->modules,
+		.sets = &a->sets,
+		.filter = a->filter,
+		.variables = (const char *const *)a->variables,
+		.variable_count = a->options.variable_count,
+	};
+	process_table_init(&a->table);
+	resolver_init(&a->resolver, &a->table, &a->modules, &a->store);
+	a->resolver.frames_of_ends = a->options.frames_of_ends;
+}
+
+static bool map_counters(struct agent *a, struct err *err)
+{
+	void *at = mmap(NULL, a->maps.cpu_count * sizeof(*a->counters), PROT_READ, MAP_SHARED,
+			a->maps.counters, 0);
+
+	if (at == MAP_FAILED)
+		return err_set_errno(err, "mapping the counters of %u CPUs", a->maps.cpu_count);
+	a->counters = at;
+	return true;
+}
+
+static bool attach(struct agent *a, struct err *err)
+{
+	uint64_t memory =
+		a->options.unwind_memory_bytes ? a->options.unwind_memory_bytes : MEMORY_BYTES;
+	int ring_fd;
+
+	if (!a->seam->ops->attach(a->seam, &a->options.sampling, &a->maps, err))
+		return false;
+	a->attached = true;
+	if (!store_open(&a->store, a->seam, &a->maps, memory, err))
+		return false;
+	store_tick(&a->store, clock_monotonic_ns());
+	set_up_tables(a);
+	a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (a->epoll_fd < 0 || a->wake_fd < 0)
+		return err_set_errno(err, "the agent's event descriptors");
+	ring_fd = a->maps.ring;
+	a->maps.ring = -1;
+	return sample_ring_open(&a->ring, ring_fd, a->maps.ring_bytes, err) &&
+	       map_counters(a, err) && watch(a, ring_fd, err) && watch(a, a->wake_fd, err) &&
+	       take_new_cpus(a, err);
+}
+
+struct agent *agent_start(const struct agent_options *options, struct seam *seam,
+			  const struct trace_sink *sink, struct err *err)
+{
+	struct agent *a = calloc(1, sizeof(*a));
+	int code;
+
+	assert(a);
+	a->seam = seam;
+	a->sink = *sink;
+	a->ring.fd = a->epoll_fd = a->wake_fd = -1;
+	a->wanted_on = true;
+	pthread_mutex_init(&a->lock, NULL);
+	arena_init(&a->wrapped, 4096, WRAPPED_BYTES_MOST);
+	a->samples = malloc(SAMPLES_PER_ROUND * sizeof(*a->samples));
+	assert(a->samples);
+	a->started_ns = clock_monotonic_ns();
+	sync_clock(a, a->started_ns);
+	/* The side band is on before /proc is read: whatever happens meanwhile is told. */
+	if (!copy_options(a, options, err) || !attach(a, err) ||
+	    !process_table_scan(&a->table, err))
+		goto refused;
+	code = pthread_create(&a->thread, NULL, trace_thread, a);
+	if (code) {
+		errno = code;
+		err_set_errno(err, "the agent's thread");
+		goto refused;
+	}
+	a->threaded = true;
+	if (write(a->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0)
+		return a;
+	err_set_errno(err, "waking the agent's thread");
+refused:
+	agent_free(a);
+	return NULL;
+}
+
+void agent_stop(struct agent *a)
+{
+	if (!a->threaded)
+		return;
+	a->stopping = true;
+	while (write(a->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0 && errno == EINTR)
+		;
+	pthread_join(a->thread, NULL);
+	a->threaded = false;
+	pthread_mutex_lock(&a->lock);
+	switch_sampling(a);
+	while (run_round(a))
+		;
+	pthread_mutex_unlock(&a->lock);
+}
+
+static void close_maps(struct seam_maps *m)
+{
+	int fds[] = { m->ring,  m->processes, m->mappings, m->executables,
+		      m->pages, m->rules,     m->counters };
+
+	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+void agent_free(struct agent *a)
+{
+	if (!a)
+		return;
+	agent_stop(a);
+	for (uint32_t i = 0; i < a->side_count; i++)
+		side_ring_close(&a->sides[i]);
+	if (a->ring.consumer)
+		sample_ring_close(&a->ring);
+	if (a->modules.buckets) {
+		resolver_release(&a->resolver);
+		process_table_release(&a->table);
+		modules_release(&a->modules);
+		store_close(&a->store);
+	}
+	if (a->counters)
+		munmap((void *)(uintptr_t)a->counters, a->maps.cpu_count * sizeof(*a->counters));
+	if (a->attached)
+		close_maps(&a->maps);
+	if (a->epoll_fd >= 0)
+		close(a->epoll_fd);
+	if (a->wake_fd >= 0)
+		close(a->wake_fd);
+	filter_free(a->filter);
+	for (uint32_t i = 0; a->variables && a->variables[i]; i++)
+		free(a->variables[i]);
+	free(a->variables);
+	free(a->samples);
+	free(a->records);
+	arena_release(&a->wrapped);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+/* ---- what others ask ----------------------------------------------------------------------------
+ */
+
+bool agent_set_filter(struct agent *a, const struct agent_filter *filter, struct err *err)
+{
+	struct filter *made = filter_new(filter, err), *old;
+
+	if (!made)
+		return false;
+	pthread_mutex_lock(&a->lock);
+	old = a->filter;
+	a->filter = made;
+	a->table.filter = made;
+	process_table_judge_again(&a->table);
+	pthread_mutex_unlock(&a->lock);
+	filter_free(old);
+	return true;
+}
+
+void agent_enable(struct agent *a, bool on)
+{
+	a->wanted_on = on;
+}
+
+static void add_counters(struct sample_counters *sum, const struct sample_counters *one)
+{
+	const uint64_t *from = (const uint64_t *)one;
+	uint64_t *to = (uint64_t *)sum;
+
+	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
+		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+}
+
+void agent_stats(struct agent *a, struct agent_stats *out)
+{
+	struct err err;
+
+	*out = (struct agent_stats){ 0 };
+	for (uint32_t i = 0; i < a->maps.cpu_count; i++)
+		add_counters(&out->kernel, &a->counters[i]);
+	pthread_mutex_lock(&a->lock);
+	out->traces = a->traces;
+	out->frames = a->frames;
+	memcpy(out->ended, a->resolver.ended, sizeof(out->ended));
+	out->resumed = a->resolver.resumed;
+	out->held_dropped = a->resolver.held_dropped;
+	out->side_band_records = a->side_records;
+	out->side_band_lost = a->side_lost;
+	out->resyncs = a->table.resyncs;
+	out->bad_records = a->bad_records + a->resolver.bad_records;
+	out->pages_built = a->modules.built;
+	out->pages_empty = a->modules.empty;
+	out->pages_refused = a->modules.pages_refused;
+	out->pages_evicted = a->modules.evicted;
+	out->build_ns = a->modules.build_ns;
+	out->files_opened = a->modules.opened;
+	out->files_refused = a->modules.refused;
+	out->processes = a->table.count;
+	out->executables = a->modules.count;
+	out->mappings = a->store.mapping_runs.used;
+	out->row_blocks = a->store.block_count;
+	out->rules = a->store.rules.count;
+	if (!a->seam->ops->run_time(a->seam, &out->bpf_ns, &out->bpf_runs, &err))
+		out->bpf_ns = out->bpf_runs = 0;
+	pthread_mutex_unlock(&a->lock);
+}
+
+bool agent_open_executable(struct agent *a, const struct executable *e, int *fd, struct err *err)
+{
+	const struct module *m;
+	bool ok = false;
+
+	pthread_mutex_lock(&a->lock);
+	m = modules_by_id(&a->modules, (uint32_t)(e->id & ((1u << ID_BITS) - 1)));
+	if (m && m->facts == e)
+		ok = module_open_again(m, fd, err);
+	else
+		err_set(err, ERR_NOT_FOUND, "%.*s is mapped no more", STR_ARG(e->filename));
+	pthread_mutex_unlock(&a->lock);
+	return ok;
+}

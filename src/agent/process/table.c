@@ -1,0 +1,496 @@
+#include "agent/process/table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "agent/process/facts.h"
+#include "agent/process/proc_maps.h"
+#include "agent/process/read_proc.h"
+#include "base/clock.h"
+
+enum { BUCKETS = 4096, MAPS_BYTES_MOST = 16 << 20 };
+#define REREAD_NS   (SECOND_NS / 2)
+#define KERNEL_HALF (UINT64_C(1) << 63)
+
+void process_table_init(struct process_table *t)
+{
+	t->buckets = calloc(BUCKETS, sizeof(*t->buckets));
+	assert(t->buckets);
+}
+
+static struct process **bucket_of(const struct process_table *t, uint32_t pid)
+{
+	return &t->buckets[pid & (BUCKETS - 1)];
+}
+
+struct process *process_table_find(const struct process_table *t, uint32_t pid)
+{
+	struct process *p = *bucket_of(t, pid);
+
+	while (p && p->pid != pid)
+		p = p->next;
+	return p;
+}
+
+/* What is known of an image only; pid and parent stay. */
+static void image_reset(struct process_table *t, struct process *p)
+{
+	mapping_set_unref(t->sets, p->set);
+	process_info_unref(p->info);
+	free(p->path);
+	p->set = NULL;
+	p->info = NULL;
+	p->path = NULL;
+	p->judged = false;
+	p->kernel_thread = false;
+	p->verdict = PROCESS_UNKNOWN;
+	p->read_ns = 0;
+	p->image = ++t->next_image ? t->next_image : ++t->next_image;
+}
+
+static void process_free(struct process_table *t, struct process *p)
+{
+	mapping_set_unref(t->sets, p->set);
+	process_info_unref(p->info);
+	process_info_unref(p->parent);
+	free(p->path);
+	free(p);
+}
+
+static void process_remove(struct process_table *t, uint32_t pid)
+{
+	struct process **at = bucket_of(t, pid), *p;
+
+	while (*at && (*at)->pid != pid)
+		at = &(*at)->next;
+	p = *at;
+	if (!p)
+		return;
+	*at = p->next;
+	t->count--;
+	if (p->published)
+		store_drop_process(t->store, pid);
+	process_free(t, p);
+}
+
+void process_table_release(struct process_table *t)
+{
+	if (!t->buckets)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		while (t->buckets[i]) {
+			struct process *p = t->buckets[i];
+
+			t->buckets[i] = p->next;
+			process_free(t, p);
+		}
+	}
+	free(t->buckets);
+	t->buckets = NULL;
+}
+
+/* NULL: there are too many. */
+static struct process *process_add(struct process_table *t, uint32_t pid)
+{
+	struct process **bucket = bucket_of(t, pid), *p;
+
+	if (t->count >= PROCESSES_MOST) {
+		t->refused++;
+		return NULL;
+	}
+	p = calloc(1, sizeof(*p));
+	assert(p);
+	p->pid = pid;
+	p->pid_wanted = filter_lists(t->filter, pid);
+	p->next = *bucket;
+	*bucket = p;
+	t->count++;
+	image_reset(t, p);
+	p->set = mapping_set_new(t->sets);
+	return p;
+}
+
+static void mark_dirty(struct process_table *t, struct process *p)
+{
+	p->dirty = true;
+	t->any_dirty = true;
+}
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+/* A file that may hold code we can read, as the kernel names it. */
+static bool names_file(struct str path)
+{
+	return str_is(path, "[vdso]") ||
+	       (path.len > 1 && path.ptr[0] == '/' && !str_has_prefix(path, STR("//anon")) &&
+		!str_has_prefix(path, STR("/dev/")) && !str_has_prefix(path, STR("/SYSV")));
+}
+
+static void add_mapping(struct process_table *t, struct process *p, uint64_t start, uint64_t end,
+			uint64_t file_offset, const struct module_key *key)
+{
+	struct mapping m = { .start = start, .end = end, .file_offset = file_offset };
+	struct mapping_set *old = p->set;
+	uint32_t count = old->count;
+
+	if (start >= KERNEL_HALF) /* [vsyscall] */
+		return;
+	if (names_file(key->path))
+		m.module = modules_get(t->modules, key);
+	p->set = mapping_set_add(t->sets, p->set, &m);
+	module_unref(m.module);
+	if (p->set != old || p->set->count != count || p->set->stale)
+		mark_dirty(t, p);
+}
+
+/* False: the process is gone, or shows nothing. */
+static bool read_maps(struct process_table *t, struct process *p)
+{
+	struct proc_mapping m;
+	struct str rest, line;
+	struct buf text;
+	bool any = false;
+
+	buf_init(&text, MAPS_BYTES_MOST);
+	p->read_ns = clock_monotonic_ns();
+	if (read_proc(t->seam, p->pid, SEAM_PROC_MAPS, &text)) {
+		rest = buf_view(&text);
+		while (rest.len && str_split(&rest, '\n', &line)) {
+			struct module_key key;
+
+			if (!proc_maps_parse(line, &m))
+				continue;
+			any = true;
+			if (!m.executable)
+				continue;
+			key = (struct module_key){ .device = m.device,
+						   .inode = m.inode,
+						   .path = m.path };
+			add_mapping(t, p, m.start, m.end, m.file_offset, &key);
+		}
+	}
+	buf_release(&text);
+	return any;
+}
+
+bool process_reread(struct process_table *t, struct process *p, uint64_t now_ns)
+{
+	struct mapping_set *old = p->set;
+	bool changed;
+
+	if (p->read_ns && now_ns - p->read_ns < REREAD_NS)
+		return false;
+	t->resyncs++;
+	p->set = mapping_set_new(t->sets);
+	if (!read_maps(t, p)) { /* gone: what we knew is better than nothing */
+		mapping_set_unref(t->sets, p->set);
+		p->set = old;
+		return false;
+	}
+	changed = p->set->count != old->count ||
+		  (old->count &&
+		   memcmp(p->set->list, old->list, old->count * sizeof(*old->list)) != 0);
+	if (!changed) {
+		mapping_set_unref(t->sets, p->set);
+		p->set = old;
+		return false;
+	}
+	mapping_set_unref(t->sets, old);
+	mark_dirty(t, p);
+	return true;
+}
+
+/* ---- the start, and losses --------------------------------------------------------------------
+ */
+
+static struct process *add_from_proc(struct process_table *t, uint32_t pid)
+{
+	struct process *p = process_add(t, pid);
+
+	if (p)
+		p->kernel_thread = !read_maps(t, p);
+	return p;
+}
+
+bool process_table_scan(struct process_table *t, struct err *err)
+{
+	uint32_t *pids = malloc(PROCESSES_MOST * sizeof(*pids)), count = 0;
+	bool ok;
+
+	assert(pids);
+	ok = t->seam->ops->list(t->seam, pids, PROCESSES_MOST, &count, err);
+	for (uint32_t i = 0; ok && i < count && i < PROCESSES_MOST; i++)
+		if (!process_table_find(t, pids[i]))
+			add_from_proc(t, pids[i]);
+	free(pids);
+	return ok;
+}
+
+void process_table_resync(struct process_table *t)
+{
+	struct err err;
+
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (struct process *p = t->buckets[i], *next; p; p = next) {
+			char path[4096];
+
+			next = p->next;
+			p->read_ns = 0;
+			if (p->kernel_thread)
+				continue;
+			if (!t->seam->ops->exe_path(t->seam, p->pid, path, sizeof(path), &err))
+				process_remove(t, p->pid);
+			else
+				process_reread(t, p, clock_monotonic_ns());
+		}
+	}
+	if (!process_table_scan(t, &err))
+		t->refused++;
+}
+
+/* ---- the side band ----------------------------------------------------------------------------
+ */
+
+static void set_comm(struct process *p, struct str name)
+{
+	snprintf(p->comm, sizeof(p->comm), "%.*s", STR_ARG(name));
+}
+
+static void apply_fork(struct process_table *t, const struct side_record *r)
+{
+	struct process *parent, *p;
+
+	if (r->pid == r->ppid || r->tid != r->pid)
+		return; /* a thread */
+	process_remove(t, r->pid);
+	parent = process_table_find(t, r->ppid);
+	p = process_add(t, r->pid);
+	if (!p)
+		return;
+	p->ppid = r->ppid;
+	p->start_ns = r->time_ns;
+	if (!parent || parent->kernel_thread)
+		return;
+	mapping_set_unref(t->sets, p->set);
+	p->set = mapping_set_ref(parent->set);
+	memcpy(p->comm, parent->comm, sizeof(p->comm));
+	p->path = parent->path ? strdup(parent->path) : NULL;
+	p->exec_id = parent->exec_id;
+	p->exec_id_known = parent->exec_id_known;
+	p->verdict = parent->verdict;
+	p->judged = parent->judged;
+	p->pid_wanted |= parent->pid_wanted;
+	p->read_ns = r->time_ns; /* nothing to learn from /proc that the parent's set lacks */
+	if (parent->info || parent->parent)
+		p->parent = process_info_ref(parent->info ? parent->info : parent->parent);
+	/* BPF takes over the parent's mappings with one small write. */
+	if (parent->published)
+		mark_dirty(t, p);
+}
+
+static void apply_exec(struct process_table *t, const struct side_record *r)
+{
+	struct process *p = process_table_find(t, r->pid);
+
+	if (!p)
+		p = process_add(t, r->pid);
+	if (!p)
+		return;
+	if (p->info) { /* its container is the old image's */
+		process_info_unref(p->parent);
+		p->parent = process_info_ref(p->info);
+	}
+	image_reset(t, p);
+	p->set = mapping_set_new(t->sets);
+	p->start_ns = r->time_ns;
+	p->read_ns = r->time_ns;
+	p->exec_id++;
+	set_comm(p, r->name);
+	p->dirty = false;
+	if (p->published)
+		mark_dirty(t, p);
+}
+
+static void apply_mmap(struct process_table *t, const struct side_record *r)
+{
+	struct process *p = process_table_find(t, r->pid);
+	const struct module_key key = {
+		.device = r->device,
+		.inode = r->inode,
+		.build_id = str_from(r->build_id, r->build_id_bytes),
+		.path = r->name,
+	};
+	bool was_dirty;
+
+	if (!p || !r->executable)
+		return;
+	if (!p->path && p->start_ns && !p->set->count && names_file(r->name) &&
+	    r->name.ptr[0] == '/')
+		p->path = strndup(r->name.ptr, r->name.len); /* the first file is the program */
+	was_dirty = p->dirty;
+	add_mapping(t, p, r->start, r->start + r->length, r->file_offset, &key);
+	p->dirty = was_dirty || (p->dirty && p->published);
+}
+
+void process_table_apply(struct process_table *t, const struct side_record *r)
+{
+	struct process *p;
+
+	switch (r->kind) {
+	case SIDE_FORK:
+		apply_fork(t, r);
+		break;
+	case SIDE_EXIT:
+		if (r->pid == r->tid)
+			process_remove(t, r->pid);
+		break;
+	case SIDE_EXEC:
+		apply_exec(t, r);
+		break;
+	case SIDE_COMM:
+		p = r->pid == r->tid ? process_table_find(t, r->pid) : NULL;
+		if (p)
+			set_comm(p, r->name);
+		break;
+	case SIDE_MMAP:
+		apply_mmap(t, r);
+		break;
+	case SIDE_KSYMBOL:
+	case SIDE_LOST:
+	case SIDE_OTHER:
+		break;
+	}
+}
+
+/* ---- samples ----------------------------------------------------------------------------------
+ */
+
+struct process *process_table_get(struct process_table *t, const struct sample_record *r)
+{
+	struct process *p = process_table_find(t, r->pid);
+
+	/* Another process has the pid by now, and nobody told us. */
+	if (p && p->start_boottime_ns && p->start_boottime_ns != r->start_boottime_ns) {
+		process_remove(t, r->pid);
+		p = NULL;
+	}
+	if (!p)
+		p = r->flags & SAMPLE_KTHREAD ? process_add(t, r->pid) : add_from_proc(t, r->pid);
+	if (!p)
+		return NULL;
+	p->start_boottime_ns = r->start_boottime_ns;
+	p->kernel_thread = r->flags & SAMPLE_KTHREAD;
+	if (!p->comm[0] || r->pid == r->tid)
+		set_comm(p, str_from(r->comm, strnlen(r->comm, sizeof(r->comm))));
+	if (!p->exec_id_known && !p->kernel_thread) {
+		p->exec_id = r->exec_id;
+		p->exec_id_known = true;
+		mark_dirty(t, p);
+	}
+	if (!p->published && !p->kernel_thread)
+		mark_dirty(t, p);
+	return p;
+}
+
+struct process_info *process_facts(struct process_table *t, struct process *p)
+{
+	const struct facts_wish wish = {
+		.pid = p->pid,
+		.path = p->path,
+		.comm = p->comm,
+		.start_ns = p->start_ns,
+		.start_boottime_ns = p->start_boottime_ns,
+		.parent = p->parent,
+		.kernel_thread = p->kernel_thread,
+		.variables = t->variables,
+		.variable_count = t->variable_count,
+	};
+
+	if (!p->info)
+		p->info = facts_gather(t->seam, &wish);
+	return p->info;
+}
+
+bool process_wanted(struct process_table *t, struct process *p)
+{
+	struct process_info *info;
+	struct buf arguments, cgroups;
+	bool wanted;
+
+	if (filter_is_empty(t->filter)) {
+		p->verdict = PROCESS_SAMPLE;
+		return true;
+	}
+	if (p->judged)
+		return p->verdict == PROCESS_SAMPLE;
+	info = process_facts(t, p);
+	buf_init(&arguments, 1 << 16);
+	buf_init(&cgroups, 1 << 16);
+	if (filter_needs_command_line(t->filter) &&
+	    !read_proc(t->seam, p->pid, SEAM_PROC_CMDLINE, &arguments))
+		buf_reset(&arguments);
+	if (filter_needs_cgroups(t->filter) &&
+	    !read_proc(t->seam, p->pid, SEAM_PROC_CGROUP, &cgroups))
+		buf_reset(&cgroups);
+	wanted = filter_wants(t->filter, &(struct filter_subject){
+						 .executable_name = info->executable_name,
+						 .comm = str_cstr(p->comm),
+						 .command_line = buf_view(&arguments),
+						 .cgroups = buf_view(&cgroups),
+						 .pid_wanted = p->pid_wanted,
+					 });
+	buf_release(&arguments);
+	buf_release(&cgroups);
+	p->verdict = wanted ? PROCESS_SAMPLE : PROCESS_DROP;
+	p->judged = true;
+	mark_dirty(t, p);
+	return wanted;
+}
+
+void process_table_judge_again(struct process_table *t)
+{
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (struct process *p = t->buckets[i]; p; p = p->next) {
+			p->judged = false;
+			p->verdict = PROCESS_UNKNOWN;
+			p->pid_wanted = filter_lists(t->filter, p->pid);
+			/* BPF asks again: the next sample of it brings the new verdict. */
+			if (p->published)
+				store_drop_process(t->store, p->pid);
+			p->published = false;
+		}
+	}
+}
+
+static void publish(struct process_table *t, struct process *p)
+{
+	struct unwind_process value = {
+		.image = p->image,
+		.exec_id = p->exec_id,
+		.exec_id_known = p->exec_id_known,
+		.verdict = (uint8_t)(p->verdict == PROCESS_DROP ? PROCESS_DROP : PROCESS_SAMPLE),
+	};
+	struct err err;
+
+	p->dirty = false;
+	if (p->kernel_thread)
+		return;
+	if (value.verdict == PROCESS_SAMPLE) {
+		if (!store_put_mappings(t->store, p->set))
+			return;
+		value.first_mapping = p->set->run_first;
+		value.mapping_count = p->set->run_count;
+	}
+	p->published = store_put_process(t->store, p->pid, &value, &err);
+}
+
+void process_table_publish(struct process_table *t)
+{
+	if (!t->any_dirty)
+		return;
+	t->any_dirty = false;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (struct process *p = t->buckets[i]; p; p = p->next)
+			if (p->dirty)
+				publish(t, p);
+}

@@ -1,0 +1,80 @@
+/*
+ * table.h - the processes of the machine as they were at one moment: the side band moves that
+ * moment on, record by record.
+ *
+ * A process is known by its pid until it exits; what runs in it is its image, which exec()
+ * replaces. Facts that cost file reads (process_info) are gathered when its first sample comes.
+ * What the kernel did not tell, because the ring was full or the agent started late, is read from
+ * /proc.
+ *
+ * Memory: all owned by the table; infos are counted references. Threads: one at a time.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "agent/process/filter.h"
+#include "agent/process/mappings.h"
+#include "agent/process/modules.h"
+#include "agent/process/process_info.h"
+#include "agent/sample/side_band.h"
+#include "agent/seam.h"
+#include "bpf/records.h"
+
+enum { PROCESSES_MOST = 65536 };
+
+struct process {
+	struct process *next; /* in its bucket */
+	uint32_t pid, ppid;
+	uint32_t image;             /* never 0, a new one for each exec() */
+	uint32_t exec_id;           /* task_struct.self_exec_id, once a sample has told */
+	uint64_t start_boottime_ns; /* 0: not told yet */
+	uint64_t start_ns;          /* of the image, CLOCK_MONOTONIC; 0: before we came */
+	uint64_t read_ns;           /* when /proc/PID/maps was last read */
+	struct mapping_set *set;
+	struct process_info *info;   /* NULL until the first sample */
+	struct process_info *parent; /* info of the process it was forked from, if that had one */
+	char *path;                  /* of the executable, as the side band told; NULL: not told */
+	char comm[16];
+	enum process_verdict verdict;
+	bool exec_id_known, kernel_thread;
+	bool published;  /* BPF knows it */
+	bool dirty;      /* what BPF knows is old */
+	bool judged;     /* the verdict stands until exec() */
+	bool pid_wanted; /* the filter's pids name it, or a process it descends from */
+};
+
+struct process_table {
+	struct seam *seam;
+	struct unwind_store *store;
+	struct modules *modules;
+	struct mapping_sets *sets;
+	const struct filter *filter;
+	const char *const *variables; /* of the environment, that go into infos */
+	uint32_t variable_count;
+	struct process **buckets;
+	uint32_t count, next_image;
+	bool any_dirty;
+	uint64_t resyncs, refused;
+};
+
+void process_table_init(struct process_table *t);
+void process_table_release(struct process_table *t);
+
+/* Reads all of /proc. */
+bool process_table_scan(struct process_table *t, struct err *err) MUST_CHECK;
+/* What the side band tells. Losses (SIDE_LOST) are the caller's: process_table_resync(). */
+void process_table_apply(struct process_table *t, const struct side_record *r);
+/* After lost records: all processes that are known are read anew, those that are gone forgotten. */
+void process_table_resync(struct process_table *t);
+/* The process of a sample, made from /proc or from the sample itself if it is new. */
+struct process *process_table_get(struct process_table *t, const struct sample_record *r);
+struct process *process_table_find(const struct process_table *t, uint32_t pid);
+/* Reads /proc/PID/maps, if that is due: a walk met memory that we do not know. True: it changed. */
+bool process_reread(struct process_table *t, struct process *p, uint64_t now_ns);
+/* Its facts, gathered now if that was not done. The table's reference. */
+struct process_info *process_facts(struct process_table *t, struct process *p);
+/* May this process be sampled? Judged by its facts, once per image. */
+bool process_wanted(struct process_table *t, struct process *p);
+void process_table_judge_again(struct process_table *t); /* the filter is a new one */
+/* Tells BPF whatever has changed, once per round. */
+void process_table_publish(struct process_table *t);

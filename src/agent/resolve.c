@@ -1,0 +1,241 @@
+#include "agent/resolve.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/cleanup.h"
+
+enum { MENDS_MOST = 512 }; /* files opened and pages built for one stack */
+
+void resolver_init(struct resolver *r, struct process_table *table, struct modules *modules,
+		   struct unwind_store *store)
+{
+	*r = (struct resolver){ .table = table, .modules = modules, .store = store };
+	r->twin = twin_new();
+	r->frames = malloc(RESOLVE_FRAMES_MOST * sizeof(*r->frames));
+	assert(r->frames);
+}
+
+void resolver_release(struct resolver *r)
+{
+	twin_free(r->twin);
+	free(r->frames);
+}
+
+static void put(struct resolver *r, const struct trace_frame *frame)
+{
+	if (r->frame_count < RESOLVE_FRAMES_MOST)
+		r->frames[r->frame_count++] = *frame;
+}
+
+/* ---- frames -----------------------------------------------------------------------------------
+ */
+
+static void put_native(struct resolver *r, struct module *m, uint64_t elf_vaddr,
+		       bool return_address)
+{
+	put(r, &(struct trace_frame){ .kind = m->facts->go ? FRAME_GO : FRAME_NATIVE,
+				      .return_address = return_address,
+				      .executable = m->facts,
+				      .address = elf_vaddr });
+}
+
+/* An address that BPF could not place; our mappings are those of the sample's time. */
+static void put_pc(struct resolver *r, const struct process *p, uint64_t pc, bool return_address)
+{
+	const struct mapping *m = mapping_set_find(p->set, pc - return_address);
+	uint64_t bias;
+
+	if (m && m->module && module_load(m->module, p->pid, m) && module_bias(m, &bias))
+		put_native(r, m->module->same, pc - bias, return_address);
+	else
+		put(r, &(struct trace_frame){ .kind = FRAME_UNKNOWN,
+					      .return_address = return_address,
+					      .address = pc });
+}
+
+static void put_words(struct resolver *r, const struct process *p, const uint64_t *words,
+		      uint32_t count)
+{
+	for (uint32_t i = 0; i + 1 < count;) {
+		uint64_t header = words[i];
+		uint32_t tag = header & 0xff, payload = header >> 16 & 0xff;
+		bool return_address = header >> 8 & FRAME_FLAG_RETURN_ADDRESS;
+		struct module *m = modules_by_id(r->modules, (uint32_t)(header >> 32));
+
+		if (!payload || payload > count - i - 1) {
+			r->bad_records++;
+			return;
+		}
+		if (tag == FRAME_TAG_NATIVE && m)
+			put_native(r, m, words[i + 1], return_address);
+		else if (tag == FRAME_TAG_PC)
+			put_pc(r, p, words[i + 1], return_address);
+		else /* an executable that is gone: more than its address is not known */
+			put(r, &(struct trace_frame){ .kind = FRAME_UNKNOWN,
+						      .return_address = return_address,
+						      .address = words[i + 1] });
+		i += 1 + payload;
+	}
+}
+
+/* ---- the rest of a stack ------------------------------------------------------------------------
+ */
+
+struct captured {
+	uint64_t start;
+	struct str bytes;
+	bool missed; /* asked for memory that was not copied */
+};
+
+static bool read_captured(void *ctx, uint64_t address, void *to, uint32_t bytes)
+{
+	struct captured *c = ctx;
+	uint64_t offset = address - c->start;
+
+	if (offset > c->bytes.len || bytes > c->bytes.len - offset) {
+		c->missed = true;
+		return false;
+	}
+	memcpy(to, c->bytes.ptr + offset, bytes);
+	return true;
+}
+
+/* Opens the file or builds the page that the twin missed. False: it stays missing. */
+static bool mend_table(const struct process *p, uint64_t pc)
+{
+	const struct mapping *m = mapping_set_find(p->set, pc);
+	uint64_t bias;
+
+	if (!m || !m->module)
+		return false;
+	if (m->module->state == MODULE_NEW) {
+		module_load(m->module, p->pid, m);
+		return true;
+	}
+	return module_bias(m, &bias) && module_build(m->module, pc - bias);
+}
+
+static enum unwind_end go_on(struct resolver *r, struct process *p, struct captured *memory,
+			     const struct unwind_cursor *cursor)
+{
+	const struct twin_memory access = { read_captured, memory };
+	enum unwind_end end = UNWIND_END_NO_TABLE;
+	uint64_t last_pc = 0;
+	uint32_t same = 0;
+
+	twin_start(r->twin, r->store, &access, cursor, p->set);
+	for (uint32_t i = 0; i < MENDS_MOST; i++) {
+		const struct unwind_cursor *at = twin_cursor(r->twin);
+		uint64_t pc;
+
+		end = twin_walk(r->twin);
+		pc = at->pc - at->return_address;
+		/* A file that had to be opened and a page that had to be built: twice at one place.
+		 */
+		same = pc == last_pc ? same + 1 : 0;
+		last_pc = pc;
+		if (same > 2)
+			break;
+		if (end == UNWIND_END_NO_TABLE && mend_table(p, pc))
+			continue;
+		if (end != UNWIND_END_NO_MAPPING ||
+		    !process_reread(r->table, p, clock_monotonic_ns()))
+			break;
+		twin_set(r->twin, p->set);
+	}
+	r->resumed++;
+	return end == UNWIND_END_UNREADABLE && memory->missed ? UNWIND_END_CAPTURE : end;
+}
+
+/* The stack record's parts; false: it does not fit. */
+static bool take_stack(struct str stack, struct unwind_cursor *cursor, struct captured *memory)
+{
+	struct stack_record s;
+
+	if (stack.len < sizeof(s))
+		return false;
+	memcpy(&s, stack.ptr, sizeof(s));
+	if (s.bytes > stack.len - sizeof(s) || s.cursor.frame_count > UNWIND_FRAMES_MAX)
+		return false;
+	*cursor = s.cursor;
+	*memory = (struct captured){ .start = s.cursor.sp,
+				     .bytes = str_from(stack.ptr + sizeof(s), s.bytes) };
+	return true;
+}
+
+/* ---- a sample
+ * ------------------------------------------------------------------------------------ */
+
+/* Checks a record's own counts. `words` gets its kernel and user words, in one array. */
+static bool take_record(struct str record, struct sample_record *s, const uint64_t **words)
+{
+	size_t count;
+
+	if (record.len < sizeof(*s))
+		return false;
+	memcpy(s, record.ptr, sizeof(*s));
+	count = (size_t)s->kernel_count + s->word_count;
+	if (count > (record.len - sizeof(*s)) / sizeof(uint64_t) || count > UNWIND_WORDS_MAX ||
+	    s->end >= UNWIND_END_COUNT)
+		return false;
+	*words = (const uint64_t *)(const void *)(record.ptr +
+						  sizeof(*s)); /* 8-aligned in the ring */
+	return true;
+}
+
+bool resolve_sample(struct resolver *r, struct str record, struct str stack, struct trace *trace)
+{
+	struct sample_record s;
+	struct unwind_cursor cursor;
+	struct captured memory;
+	const uint64_t *words, *more;
+	enum unwind_end end;
+	struct process *p;
+	uint32_t count;
+
+	if (!take_record(record, &s, &words)) {
+		r->bad_records++;
+		return false;
+	}
+	p = process_table_get(r->table, &s);
+	if (!p)
+		return false;
+	if (!process_wanted(r->table, p)) {
+		r->held_dropped++;
+		return false;
+	}
+	end = (enum unwind_end)s.end;
+	r->frame_count = 0;
+	for (uint32_t i = 0; i < s.kernel_count; i++)
+		put(r, &(struct trace_frame){ .kind = FRAME_KERNEL,
+					      .return_address = i > 0,
+					      .address = words[i] });
+	if (s.image && s.image != p->image && !p->exec_id_known) {
+		end = UNWIND_END_STALE; /* walked by the mappings of what ran before exec() */
+	} else {
+		put_words(r, p, words + s.kernel_count, s.word_count);
+		if (s.flags & SAMPLE_STACK && take_stack(stack, &cursor, &memory)) {
+			end = go_on(r, p, &memory, &cursor);
+			more = twin_words(r->twin, &count);
+			put_words(r, p, more, count);
+		}
+	}
+	r->ended[end]++;
+	if (end > UNWIND_END_KERNEL_ONLY && r->frames_of_ends)
+		put(r, &(struct trace_frame){ .kind = FRAME_END, .address = end });
+	*trace = (struct trace){
+		.origin = TRACE_ON_CPU,
+		.pid = s.pid,
+		.tid = s.tid,
+		.cpu = s.cpu,
+		.value = 1,
+		.process = process_facts(r->table, p),
+		.frames = r->frames,
+		.frame_count = r->frame_count,
+	};
+	memcpy(trace->comm, s.comm, sizeof(trace->comm));
+	trace->comm[sizeof(trace->comm) - 1] = 0;
+	return true;
+}

@@ -1,0 +1,68 @@
+/*
+ * store.h - the memory that user space shares with the BPF programs: mappings, executables, page
+ * directories, rows and rules (bpf/records.h, bpf/unwind_rows.h), and who has which part of it.
+ *
+ * What a program may read is written whole before the word that leads to it; what is taken away is
+ * reused after a delay. Rows lie in groups of blocks that are made through the seam as they are
+ * needed, up to a limit. Everything here may also be plain memory (store_open_local()), for the
+ * twin alone: tests, and tools without privileges.
+ *
+ * Memory: the mappings of the maps. Threads: one at a time.
+ */
+#pragma once
+#include "agent/process/mappings.h"
+#include "agent/seam.h"
+#include "agent/unwind/extents.h"
+#include "agent/unwind/rules.h"
+#include "bpf/records.h"
+#include "bpf/unwind_rows.h"
+
+enum { STORE_BLOCKS_MOST = UNWIND_GROUPS_MAX * UNWIND_GROUP_BLOCKS };
+#define STORE_GRACE_NS UINT64_C(1000000000)
+
+struct unwind_store {
+	struct seam *seam;
+	int processes_fd; /* -1: plain memory */
+	bool local;
+	struct unwind_mapping *mappings;
+	struct unwind_executable *executables;
+	struct unwind_page *pages;
+	struct unwind_rules rules;
+	uint32_t mapping_count, executable_count, page_count, rule_count;
+	struct extents mapping_runs, executable_ids, page_runs;
+	struct unwind_row *blocks[STORE_BLOCKS_MOST]; /* NULL: not made yet */
+	struct extents rows[STORE_BLOCKS_MOST];
+	uint32_t block_count, block_limit;
+	uint64_t now_ns; /* of the current round: for delays */
+	uint64_t mappings_refused, rows_refused;
+};
+
+/* Maps what `maps` names; its descriptors stay the caller's. memory_bytes limits rows. */
+bool store_open(struct unwind_store *s, struct seam *seam, const struct seam_maps *maps,
+		uint64_t memory_bytes, struct err *err) MUST_CHECK;
+bool store_open_local(struct unwind_store *s, uint64_t memory_bytes, struct err *err) MUST_CHECK;
+void store_close(struct unwind_store *s);
+/* Once per round: gives back what was taken away long enough ago. */
+void store_tick(struct unwind_store *s, uint64_t now_ns);
+
+/* An id for an executable, never 0; false: all are taken. Retired ids rest longer than records do.
+ */
+bool store_take_executable(struct unwind_store *s, uint32_t *id);
+void store_drop_executable(struct unwind_store *s, uint32_t id);
+/* Says where an executable's pages are: all absent at first. count 0: it has no table. */
+bool store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_page, uint32_t count);
+/* The page's entry, or NULL where the executable has none. */
+struct unwind_page *store_page(struct unwind_store *s, uint32_t id, uint64_t page);
+/* Copies rows in and publishes them. False: no memory is left; the page stays as it was. */
+bool store_put_rows(struct unwind_store *s, struct unwind_page *page, const struct unwind_row *rows,
+		    uint32_t count, struct err *err) MUST_CHECK;
+void store_put_empty(struct unwind_page *page);
+/* Takes all rows of an executable away; its pages are absent again. Returns how many it had. */
+uint32_t store_evict(struct unwind_store *s, uint32_t id);
+
+/* Writes a set where BPF can see it, if it is not there already. False: no room. */
+bool store_put_mappings(struct unwind_store *s, struct mapping_set *set);
+void store_retire_run(void *store, uint32_t first, uint32_t count); /* mapping_sets.run_free */
+bool store_put_process(struct unwind_store *s, uint32_t pid, const struct unwind_process *p,
+		       struct err *err) MUST_CHECK;
+void store_drop_process(struct unwind_store *s, uint32_t pid);

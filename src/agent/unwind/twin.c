@@ -1,0 +1,139 @@
+#include "agent/unwind/twin.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/process/modules.h"
+
+/* What bpf/unwind.h asks for, found through the cursor, which is the first member of all. */
+static bool env_read(struct unwind_cursor *c, void *to, uint32_t bytes, uint64_t address);
+static const struct unwind_mapping *env_mapping(struct unwind_cursor *c, uint32_t index);
+static struct unwind_executable *env_executable(struct unwind_cursor *c, uint32_t id);
+static const struct unwind_page *env_page(struct unwind_cursor *c, uint32_t index);
+static const struct unwind_row *env_block(struct unwind_cursor *c, uint32_t block);
+static const struct unwind_rule *env_rule(struct unwind_cursor *c, uint32_t index);
+#define UNWIND_INLINE static
+#include "bpf/unwind.h"
+
+struct twin {
+	struct unwind_walk walk; /* first: its first member is the cursor */
+	struct unwind_store *store;
+	struct twin_memory memory;
+	const struct mapping_set *set;
+	struct unwind_mapping from_set;
+};
+
+static struct twin *twin_of(struct unwind_cursor *c)
+{
+	return (struct twin *)(void *)c;
+}
+
+static bool env_read(struct unwind_cursor *c, void *to, uint32_t bytes, uint64_t address)
+{
+	const struct twin_memory *m = &twin_of(c)->memory;
+
+	return m->read(m->ctx, address, to, bytes);
+}
+
+static const struct unwind_mapping *env_mapping(struct unwind_cursor *c, uint32_t index)
+{
+	struct twin *t = twin_of(c);
+	const struct mapping *m;
+
+	if (!t->set)
+		return index < t->store->mapping_count ? &t->store->mappings[index] : NULL;
+	if (index >= t->set->count)
+		return NULL;
+	m = &t->set->list[index];
+	t->from_set = (struct unwind_mapping){ .start = m->start, .end = m->end };
+	module_place(m, &t->from_set);
+	return &t->from_set;
+}
+
+static struct unwind_executable *env_executable(struct unwind_cursor *c, uint32_t id)
+{
+	struct unwind_store *s = twin_of(c)->store;
+
+	return id < s->executable_count ? &s->executables[id] : NULL;
+}
+
+static const struct unwind_page *env_page(struct unwind_cursor *c, uint32_t index)
+{
+	const struct unwind_store *s = twin_of(c)->store;
+
+	return index < s->page_count ? &s->pages[index] : NULL;
+}
+
+static const struct unwind_row *env_block(struct unwind_cursor *c, uint32_t block)
+{
+	const struct unwind_store *s = twin_of(c)->store;
+
+	return block < s->block_count ? s->blocks[block] : NULL;
+}
+
+static const struct unwind_rule *env_rule(struct unwind_cursor *c, uint32_t index)
+{
+	const struct unwind_store *s = twin_of(c)->store;
+
+	return index < s->rules.count ? &s->rules.array[index] : NULL;
+}
+
+struct twin *twin_new(void)
+{
+	struct twin *t = calloc(1, sizeof(*t));
+
+	assert(t);
+	return t;
+}
+
+void twin_free(struct twin *t)
+{
+	free(t);
+}
+
+void twin_start(struct twin *t, struct unwind_store *store, const struct twin_memory *memory,
+		const struct unwind_cursor *cursor, const struct mapping_set *set)
+{
+	struct unwind_walk *w = &t->walk;
+
+	t->store = store;
+	t->memory = *memory;
+	t->set = set;
+	w->cursor = *cursor;
+	w->mapping = (struct unwind_mapping){ 0 };
+	w->first_mapping = 0;
+	w->mapping_count = set ? set->count : 0;
+	w->word_count = 0;
+	w->now = (uint32_t)(store->now_ns >> 30);
+}
+
+enum unwind_end twin_walk(struct twin *t)
+{
+	struct unwind_walk *w = &t->walk;
+
+	/* What was known when it stopped may be old. */
+	w->mapping = (struct unwind_mapping){ 0 };
+	w->end = UNWIND_END_DEPTH;
+	for (uint32_t i = 0; i <= UNWIND_FRAMES_MAX; i++)
+		if (unwind_native(w) != UNWIND_AGAIN)
+			break;
+	return (enum unwind_end)w->end;
+}
+
+void twin_set(struct twin *t, const struct mapping_set *set)
+{
+	t->set = set;
+	t->walk.mapping_count = set->count;
+}
+
+const struct unwind_cursor *twin_cursor(const struct twin *t)
+{
+	return &t->walk.cursor;
+}
+
+const uint64_t *twin_words(const struct twin *t, uint32_t *count)
+{
+	*count = t->walk.word_count;
+	return (const uint64_t *)(const void *)t->walk.words;
+}
