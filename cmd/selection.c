@@ -1,0 +1,162 @@
+#include "selection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "input.h"
+#include "model/subset.h"
+#include "query/formats/import.h"
+#include "query/profiles_source.h"
+#include "query/time_range.h"
+
+/* ---- files ---- */
+
+struct parts {
+	struct profiles **ptr;
+	uint32_t count, cap;
+};
+
+static void parts_release(struct parts *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		profiles_free(p->ptr[i]);
+	free(p->ptr);
+}
+
+static void parts_add(struct parts *p, struct profiles *one)
+{
+	if (p->count == p->cap) {
+		p->cap = p->cap ? p->cap * 2 : 16;
+		p->ptr = realloc(p->ptr, p->cap * sizeof(*p->ptr));
+		if (!p->ptr)
+			abort();
+	}
+	p->ptr[p->count++] = one;
+}
+
+static bool read_file(struct parts *parts, const char *file, struct err *err)
+{
+	struct input in;
+	struct blob *body;
+	size_t offset;
+	bool ok = true;
+
+	if (!input_open(&in, file, err))
+		return false;
+	while (ok && input_next(&in, &body, &offset, err)) {
+		struct profiles *one;
+
+		ok = import_read(body, &one, err);
+		blob_unref(body);
+		if (ok)
+			parts_add(parts, one);
+		else
+			err_prefix(err, "%s", file);
+	}
+	if (ok && err->kind != ERR_NONE)
+		ok = err_prefix(err, "%s", file);
+	input_close(&in);
+	return ok;
+}
+
+static bool read_files(struct samples *s, char *const *files, unsigned count, struct err *err)
+{
+	struct parts parts = { 0 };
+	bool ok = true;
+
+	for (unsigned i = 0; i < count && ok; i++)
+		ok = read_file(&parts, files[i], err);
+	if (ok && parts.count == 1) {
+		s->profiles = parts.ptr[0];
+		parts.count = 0;
+	} else if (ok) {
+		s->profiles =
+			profiles_merge((const struct profiles *const *)parts.ptr, parts.count, err);
+		ok = s->profiles != NULL;
+	}
+	parts_release(&parts);
+	return ok;
+}
+
+bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,
+		  struct err *err)
+{
+	*s = (struct samples){ 0 };
+	if (db && file_count)
+		return err_set(err, ERR_INVALID, "files or --db, not both");
+	if (db)
+		return err_set(err, ERR_UNSUPPORTED, "this build reads no stores yet");
+	if (!file_count)
+		return err_set(err, ERR_INVALID, "no file given, and no --db");
+	if (!read_files(s, files, file_count, err))
+		return false;
+	s->source = profiles_source_new(s->profiles);
+	return true;
+}
+
+void samples_close(struct samples *s)
+{
+	query_source_free(s->source);
+	profiles_free(s->profiles);
+	*s = (struct samples){ 0 };
+}
+
+/* ---- the request ---- */
+
+static bool hex_id(const char *text, uint8_t *out, size_t len, const char *what, struct err *err)
+{
+	bool ok = strlen(text) == len * 2;
+
+	for (size_t i = 0; ok && i < len * 2; i++) {
+		char c = text[i];
+		int d = c >= '0' && c <= '9'   ? c - '0'
+			: c >= 'a' && c <= 'f' ? c - 'a' + 10
+			: c >= 'A' && c <= 'F' ? c - 'A' + 10
+					       : -1;
+
+		ok = d >= 0;
+		out[i / 2] = (uint8_t)(out[i / 2] << 4 | (d & 15));
+	}
+	return ok || err_set(err, ERR_INVALID, "-%s \"%.40s\": %zu hex digits are due", what, text,
+			     len * 2);
+}
+
+static bool add_filters(struct query_request *r, const struct flag_list *list,
+			enum query_filter_kind kind, struct err *err)
+{
+	for (unsigned i = 0; i < list->count; i++) {
+		if (r->filter_count == QUERY_FILTERS_MOST)
+			return err_set(err, ERR_LIMIT, "more than %d stack filters",
+				       QUERY_FILTERS_MOST);
+		query_filter_parse(str_cstr(list->items[i]), kind, &r->filters[r->filter_count++]);
+	}
+	return true;
+}
+
+bool selection_request(const struct selection_flags *f, struct query_source *source,
+		       struct selection_ids *ids, struct query_request *out, struct err *err)
+{
+	struct query_request r = { .source = source,
+				   .selector = str_cstr(f->selector),
+				   .profile_type = str_cstr(f->type),
+				   .gauge_last = f->last };
+
+	if (!time_range_parse(str_cstr(f->from), str_cstr(f->to), clock_realtime_ns(), &r.range,
+			      err) ||
+	    (f->by && !query_by_parse(str_cstr(f->by), &r.by, err)) ||
+	    (f->trace && !hex_id(f->trace, ids->trace, 16, "trace", err)) ||
+	    (f->span && !hex_id(f->span, ids->span, 8, "span", err)))
+		return false;
+	if (f->trace)
+		r.trace_id = ids->trace;
+	if (f->span)
+		r.span_id = ids->span;
+	*out = r;
+	return add_filters(out, &f->focus, FILTER_FOCUS, err) &&
+	       add_filters(out, &f->ignore, FILTER_IGNORE, err) &&
+	       add_filters(out, &f->hide, FILTER_HIDE, err) &&
+	       add_filters(out, &f->show_from, FILTER_SHOW_FROM, err);
+}

@@ -1,0 +1,154 @@
+/*
+ * selection.h - what top, diff and export look at: files of any format or a store, and the flags
+ * that choose samples of it.
+ */
+#pragma once
+#include "flags.h"
+#include "query/query.h"
+
+/* A command on a terminal has more room for one question than one of many behind a server. */
+enum { SELECTION_LIMIT_BYTES = 256 << 20 };
+
+/* The texts of the flags; the table below fills them. */
+struct selection_flags {
+	const char *db, *selector, *type, *from, *to, *by, *trace, *span;
+	struct flag_list focus, ignore, hide, show_from;
+	bool last;
+};
+
+/* Rows for a command's flag table. */
+#define SELECTION_FLAGS(f)                                                                 \
+	{ "Samples",                                                                       \
+	  "db",                                                                            \
+	  FLAG_STRING,                                                                     \
+	  &(f).db,                                                                         \
+	  "STORE",                                                                         \
+	  NULL,                                                                            \
+	  "a store instead of files: an SQLite file",                                      \
+	  NULL,                                                                            \
+	  false,                                                                           \
+	  false },                                                                         \
+		{ "Samples",                                                               \
+		  "select",                                                                \
+		  FLAG_STRING,                                                             \
+		  &(f).selector,                                                           \
+		  "SELECTOR",                                                              \
+		  "all",                                                                   \
+		  "like '{service.name=\"api\", thread.name=~\"w.*\"}'",                   \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Samples",                                                               \
+		  "type",                                                                  \
+		  FLAG_STRING,                                                             \
+		  &(f).type,                                                               \
+		  "TYPE",                                                                  \
+		  "the most usual one",                                                    \
+		  "profile type: cpu, off_cpu, inuse_space, ...",                          \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Samples",                                                               \
+		  "from",                                                                  \
+		  FLAG_STRING,                                                             \
+		  &(f).from,                                                               \
+		  "TIME",                                                                  \
+		  "the beginning",                                                         \
+		  "now-15m, 2026-11-21T03:17:28Z, a unix time",                            \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Samples", "to",       FLAG_STRING, &(f).to, "TIME",                     \
+		  "the end", "as -from", NULL,        false,   false },                    \
+		{ "Samples",                                                               \
+		  "trace",                                                                 \
+		  FLAG_STRING,                                                             \
+		  &(f).trace,                                                              \
+		  "ID",                                                                    \
+		  NULL,                                                                    \
+		  "only samples of this trace (32 hex digits)",                            \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Samples",                                                               \
+		  "span",                                                                  \
+		  FLAG_STRING,                                                             \
+		  &(f).span,                                                               \
+		  "ID",                                                                    \
+		  NULL,                                                                    \
+		  "only samples of this span (16 hex digits)",                             \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Samples",                                                               \
+		  "last",                                                                  \
+		  FLAG_BOOL,                                                               \
+		  &(f).last,                                                               \
+		  NULL,                                                                    \
+		  NULL,                                                                    \
+		  "of gauges (inuse_space, ...) the last profile, no average",             \
+		  NULL,                                                                    \
+		  true,                                                                    \
+		  false },                                                                 \
+		{ "Stacks",                                                                \
+		  "by",                                                                    \
+		  FLAG_STRING,                                                             \
+		  &(f).by,                                                                 \
+		  "WHAT",                                                                  \
+		  "function",                                                              \
+		  "function, line, address, file, binary",                                 \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Stacks",                                                                \
+		  "focus",                                                                 \
+		  FLAG_LIST,                                                               \
+		  &(f).focus,                                                              \
+		  "REGEX",                                                                 \
+		  NULL,                                                                    \
+		  "only stacks with such a frame; file:, binary:, type: before the regex", \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Stacks",                                                                \
+		  "ignore",                                                                \
+		  FLAG_LIST,                                                               \
+		  &(f).ignore,                                                             \
+		  "REGEX",                                                                 \
+		  NULL,                                                                    \
+		  "no stacks with such a frame",                                           \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+		{ "Stacks",                                                                \
+		  "hide",                                                                  \
+		  FLAG_LIST,                                                               \
+		  &(f).hide,                                                               \
+		  "REGEX",                                                                 \
+		  NULL,                                                                    \
+		  "leave such frames out of the stacks",                                   \
+		  NULL,                                                                    \
+		  false,                                                                   \
+		  false },                                                                 \
+	{                                                                                  \
+		"Stacks", "show-from", FLAG_LIST, &(f).show_from, "REGEX", NULL,           \
+			"stacks begin at their first such frame", NULL, false, false       \
+	}
+
+/* Samples of files, all together, or of a store. */
+struct samples {
+	struct query_source *source;
+	struct profiles *profiles; /* of files */
+};
+/* `db` or `file_count` files, not both. Says on stderr what of a file was not good. */
+bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,
+		  struct err *err) MUST_CHECK;
+void samples_close(struct samples *s);
+
+/* The request the flags make; `ids` is where trace and span ids go. */
+struct selection_ids {
+	uint8_t trace[16], span[8];
+};
+bool selection_request(const struct selection_flags *f, struct query_source *source,
+		       struct selection_ids *ids, struct query_request *out,
+		       struct err *err) MUST_CHECK;

@@ -1,0 +1,207 @@
+/*
+ * engine.h - what the parts of the engine share: a query's inside, its memory, the walk over
+ * events, sums by stack, stacks as runs of frames, trees of them. Only src/query includes this.
+ */
+#pragma once
+#include "base/buf.h"
+#include "query/query.h"
+#include "query/selector.h"
+
+struct regex;
+
+/* ---- memory: an arena for what lives with the query, counted heap blocks for what grows ---- */
+
+/* Room for `need` entries in a heap array; ERR_LIMIT past the query's limit, then nothing changed.
+ */
+bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need, size_t entry_bytes,
+		struct err *err) MUST_CHECK;
+void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes);
+void *query_alloc(struct query *q, uint64_t count, size_t bytes,
+		  struct err *err); /* arena, zeroed */
+bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *err) MUST_CHECK;
+/* Looks at the deadline and at `cancelled`, every few thousand calls. */
+bool query_alive(struct query *q, struct err *err) MUST_CHECK;
+
+/* ---- a table from a 64-bit number to a 32-bit one ---- */
+
+struct number_slot {
+	uint64_t number;
+	uint32_t value; /* + 1; 0: free */
+};
+struct number_table {
+	struct number_slot *slots;
+	uint32_t cap, used; /* cap is a power of two */
+};
+/* The value of a number, UINT32_MAX when it is not there. */
+uint32_t number_find(const struct number_table *t, uint64_t number);
+/* As number_find(), but enters `value` where there is none; *added tells. */
+bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
+		  uint32_t *out, bool *added, struct err *err) MUST_CHECK;
+void number_release(struct query *q, struct number_table *t);
+
+/* ---- the query ---- */
+
+/* What a matcher (bit) says of one level's attributes: does it have the attribute, does it match?
+ * weak: has only what service.name is made of. */
+struct match_bits {
+	uint32_t present, match, weak, weak_match;
+};
+
+struct engine_series {
+	uint64_t id;
+	uint32_t type; /* of q->types */
+	int64_t scale; /* values times this are in the type's unit */
+	int64_t period;
+	struct match_bits bits;
+	uint64_t process; /* hash of host, container and pid; 0: not said */
+	bool seen;        /* by the last walk */
+	struct str group; /* value of the group-by key */
+	bool has_group, group_weak;
+};
+
+struct attribute_match { /* of one attribute set, or profile */
+	struct match_bits bits;
+	struct str group;
+	bool has_group, group_weak;
+};
+
+struct engine_profile {
+	uint64_t first_sample, time, duration;
+	uint32_t sample_count;
+	struct attribute_match match;
+};
+
+struct query {
+	struct query_request request;
+	struct selector *selector;
+	struct arena arena;
+	size_t heap_bytes, limit_bytes;
+	uint32_t ticks;
+
+	struct query_type *types;
+	uint32_t type_count, type_cap, type; /* type: the one answered about; type_count: none */
+	struct engine_series *series;        /* by id; of the chosen type */
+	uint64_t *series_ids;
+	uint32_t series_count, series_cap, series_ids_cap;
+	uint64_t *links;
+	uint32_t link_count, link_cap;
+	bool by_link;
+
+	struct str group_key; /* of the answer at hand; empty: none */
+	struct number_table set_numbers;
+	struct attribute_match *sets;
+	uint32_t set_count, set_cap;
+	struct engine_profile *profiles; /* by first_sample */
+	uint32_t profile_count, profile_cap;
+	bool profiles_loaded;
+
+	uint64_t events; /* of the last walk */
+	bool partial;
+	char reason[200];
+};
+
+void query_note_partial(struct query *q, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The value of an attribute as text: borrowed when it is a string, else in `scratch`. */
+struct str attribute_text(const struct query_attribute *a, struct buf *scratch);
+
+/* ---- events ---- */
+
+struct engine_event {
+	uint64_t time;
+	int64_t value; /* in the type's unit */
+	const struct query_row *row;
+	const struct engine_series *series;
+	struct str group; /* of q->group_key */
+	bool first;       /* of its row's events in the window */
+};
+typedef bool engine_event_fn(void *ctx, const struct engine_event *event, struct err *err);
+
+/* Every event of the selection in the window. With group_key not empty each has its group. */
+bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
+		   struct err *err) MUST_CHECK;
+/* As engine_events(), over another window. */
+bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
+			  engine_event_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+/* The window, or, where it is open at an end, what the source has. Empty when there is nothing. */
+bool engine_bounds(struct query *q, struct query_range *out, struct err *err) MUST_CHECK;
+/* Loads q->profiles; the profile a sample is of, or NULL. */
+bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
+const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample);
+int64_t engine_add(int64_t a, int64_t b); /* saturates */
+int64_t engine_scaled(int64_t value, int64_t scale);
+
+/* ---- gauges: averages over profiles ---- */
+
+struct gauge_weights; /* by (bucket, series): how many profiles; or by series: the last one */
+struct gauge_weights *gauge_weights_new(struct query *q, uint64_t from, uint64_t step_ns,
+					struct err *err) MUST_CHECK;
+void gauge_weights_free(struct query *q, struct gauge_weights *g); /* NULL is fine */
+/* The profiles the event's (bucket, series) has, as a divisor; 0: leave the event out. */
+uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
+		       const struct engine_event *event);
+
+/* ---- sums by stack ---- */
+
+struct stack_sum {
+	uint64_t stack;
+	int64_t value;
+};
+struct stack_sums {
+	struct stack_sum *ptr; /* by stack, ascending */
+	uint32_t count, cap;
+	int64_t total;    /* of everything */
+	int64_t unsummed; /* of stacks that there was no room for */
+};
+bool stack_sums_make(struct query *q, struct stack_sums *out, struct err *err) MUST_CHECK;
+void stack_sums_release(struct query *q, struct stack_sums *s);
+
+/* ---- stacks as runs of frames, root first ---- */
+
+struct frame_run {
+	uint32_t first, count; /* of frame_set.pool */
+	int64_t value[QUERY_SIDES];
+};
+
+struct frame_set {
+	struct query *q; /* whose memory it is */
+	struct query_frame *frames;
+	uint8_t *marks; /* per frame: bit 1 << kind of its filters; focus has FOCUS_MARKS more bits
+			 */
+	uint32_t frame_count, frame_cap, mark_cap;
+	struct number_table frame_keys;
+	struct str *texts; /* interned */
+	struct number_table text_keys;
+	uint32_t text_count, text_cap;
+	struct regex *filter_regexes[QUERY_FILTERS_MOST];
+	uint32_t *focus_marks; /* per frame: which focus filters it satisfies */
+	uint32_t focus_cap;
+	uint32_t *pool;
+	uint32_t pool_count, pool_cap;
+	struct frame_run *runs;
+	uint32_t run_count, run_cap;
+	int64_t total[QUERY_SIDES]; /* of runs and unresolved, after the filters */
+	int64_t unresolved[QUERY_SIDES];
+};
+
+bool frame_set_init(struct frame_set *s, struct query *q, struct err *err) MUST_CHECK;
+void frame_set_release(struct frame_set *s);
+/* Resolves the stacks of `sums` (of q's source), applies the filters of s->q, appends runs. */
+bool frame_set_add(struct frame_set *s, struct query *q, const struct stack_sums *sums,
+		   unsigned side, struct err *err) MUST_CHECK;
+/* The frames of one location, innermost inlined first, as numbers of s->frames. */
+bool frame_set_location(struct frame_set *s, const struct query_location *l, uint32_t *out,
+			uint32_t cap, uint32_t *count, struct err *err) MUST_CHECK;
+/* Sums, resolves and filters: the first half of most answers. */
+bool frame_set_of(struct frame_set *s, struct query *left, struct query *right,
+		  struct err *err) MUST_CHECK;
+/* Hands the frames over to an answer (they stay in the query's memory). */
+bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err) MUST_CHECK;
+
+/* ---- trees ---- */
+
+/* Runs become a tree; they are sorted in place. */
+bool tree_build(struct frame_set *s, struct frame_run *runs, uint32_t count, const uint32_t *pool,
+		const struct query_tree_options *o, struct query_tree *out,
+		struct err *err) MUST_CHECK;

@@ -1,0 +1,323 @@
+/* events.c - the walk over the events of a selection that lie in its window. */
+#include <stdlib.h>
+
+#include "query/engine.h"
+#include "query/label_match.h"
+
+struct walk {
+	struct query *q;
+	struct query_range range;
+	engine_event_fn *fn;
+	void *ctx;
+	uint32_t empty_match;
+	struct engine_series *series; /* of the row before */
+};
+
+int64_t engine_add(int64_t a, int64_t b)
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return b < 0 ? INT64_MIN : INT64_MAX;
+}
+
+int64_t engine_scaled(int64_t value, int64_t scale)
+{
+	int64_t v;
+
+	if (!__builtin_mul_overflow(value, scale, &v))
+		return v;
+	return value < 0 ? INT64_MIN : INT64_MAX; /* scales are positive */
+}
+
+/* ---- what a row's attributes say ---- */
+
+static bool take_set(void *ctx, uint64_t id, struct query_attributes attributes, struct err *err)
+{
+	struct query *q = ctx;
+	struct attribute_match *out = &q->sets[q->set_count];
+	struct label_matching m;
+	bool ok;
+
+	(void)id;
+	*out = (struct attribute_match){ 0 };
+	label_matching_init(&m, q);
+	ok = label_match_attributes(&m, attributes, err);
+	if (!label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
+				ok ? err : &(struct err){ 0 }))
+		return false;
+	return ok;
+}
+
+static bool set_of(struct query *q, uint64_t id, const struct attribute_match **out,
+		   struct err *err)
+{
+	struct query_source *s = q->request.source;
+	uint32_t at;
+	bool added;
+
+	*out = NULL;
+	if (!id)
+		return true;
+	if (!number_enter(q, &q->set_numbers, id, q->set_count, &at, &added, err))
+		return false;
+	if (added) {
+		if (!query_grow(q, &q->sets, &q->set_cap, q->set_count + 1u, sizeof(*q->sets),
+				err) ||
+		    !s->ops->attributes(s, &id, 1, take_set, q, err))
+			return false;
+		q->set_count++;
+	}
+	*out = &q->sets[at];
+	return true;
+}
+
+/* ---- profiles ---- */
+
+static bool take_profile(void *ctx, const struct query_profile *p, struct err *err)
+{
+	struct query *q = ctx;
+	struct engine_profile out = { .first_sample = p->first_sample,
+				      .sample_count = p->sample_count,
+				      .time = p->time,
+				      .duration = p->duration };
+	struct label_matching m;
+	bool ok;
+
+	label_matching_init(&m, q);
+	ok = label_match_attributes(&m, p->attributes, err);
+	if (!label_matching_end(&m, &out.match.bits, &out.match.group, &out.match.has_group,
+				&out.match.group_weak, ok ? err : &(struct err){ 0 }) ||
+	    !ok)
+		return false;
+	if (!query_grow(q, &q->profiles, &q->profile_cap, q->profile_count + 1u,
+			sizeof(*q->profiles), err))
+		return false;
+	q->profiles[q->profile_count++] = out;
+	return query_alive(q, err);
+}
+
+static struct query_scan scan_of(const struct query *q, struct query_range range)
+{
+	return (struct query_scan){
+		.range = range,
+		.series = q->series_ids,
+		.series_count = q->series_count,
+		.links = q->by_link ? q->links : NULL,
+		.link_count = q->link_count,
+		.asof = q->request.asof,
+	};
+}
+
+bool engine_load_profiles(struct query *q, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct query_scan scan = scan_of(q, q->request.range);
+
+	if (q->profiles_loaded)
+		return true;
+	q->profile_count = 0;
+	q->profiles_loaded = true;
+	return s->ops->profiles(s, &scan, take_profile, q, err);
+}
+
+const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample)
+{
+	uint32_t low = 0, high = q->profile_count;
+
+	while (low < high) { /* the first that begins behind it */
+		uint32_t mid = low + (high - low) / 2;
+
+		if (q->profiles[mid].first_sample <= sample)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == 0 ||
+	    sample - q->profiles[low - 1].first_sample >= q->profiles[low - 1].sample_count)
+		return NULL;
+	return &q->profiles[low - 1];
+}
+
+/* ---- rows ---- */
+
+static const struct engine_series *series_of(struct walk *w, uint64_t id)
+{
+	const struct query *q = w->q;
+	uint32_t low = 0, high = q->series_count;
+
+	if (w->series && w->series->id == id)
+		return w->series;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (q->series[mid].id < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == q->series_count || q->series[low].id != id)
+		return NULL;
+	return w->series = &q->series[low];
+}
+
+/* Whether a row matches, and its group: the sample's own value, else the series', the profile's. */
+static bool judge_row(struct walk *w, const struct query_row *row,
+		      const struct engine_series *series, bool *matches, struct str *group,
+		      struct err *err)
+{
+	struct query *q = w->q;
+	uint32_t all = (uint32_t)((UINT64_C(1) << q->selector->count) - 1);
+	const struct attribute_match *set;
+	const struct engine_profile *profile = NULL;
+	uint32_t present;
+	bool has_group;
+
+	*matches = true;
+	*group = (struct str){ 0 };
+	if (!all && !q->group_key.len)
+		return true;
+	if (!set_of(q, row->attributes, &set, err))
+		return false;
+	present = series->bits.present | (set ? set->bits.present : 0);
+	has_group = (set && set->has_group && !set->group_weak) ||
+		    (series->has_group && !series->group_weak);
+	if (present != all || (q->group_key.len && !has_group)) {
+		if (!engine_load_profiles(q, err))
+			return false;
+		profile = engine_profile_of(q, row->sample);
+	}
+	*matches = label_bits_match(q, set ? &set->bits : NULL, &series->bits,
+				    profile ? &profile->match.bits : NULL, w->empty_match);
+	if (set && set->has_group && !set->group_weak)
+		*group = set->group;
+	else if (series->has_group && !series->group_weak)
+		*group = series->group;
+	else if (profile && profile->match.has_group)
+		*group = profile->match.group;
+	else if (set && set->has_group)
+		*group = set->group;
+	else if (series->has_group)
+		*group = series->group;
+	return true;
+}
+
+static int64_t sum_of(const struct query_row *row)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < row->value_count; i++)
+		sum = engine_add(sum, row->values[i]);
+	return sum;
+}
+
+static int64_t value_at(const struct query_row *row, uint32_t i)
+{
+	if (row->value_count == 0)
+		return 1;
+	if (row->value_count == row->timestamp_count)
+		return row->values[i];
+	return i == 0 ? sum_of(row) : 0;
+}
+
+static bool in_window(const struct walk *w, uint64_t time)
+{
+	return time >= w->range.from && time < w->range.to;
+}
+
+static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
+{
+	struct walk *w = ctx;
+	struct engine_event e = { .row = row, .first = true, .series = series_of(w, row->series) };
+	bool matches;
+
+	if (!query_alive(w->q, err))
+		return false;
+	if (!e.series)
+		return true;
+	if (!judge_row(w, row, e.series, &matches, &e.group, err))
+		return false;
+	if (!matches)
+		return true;
+	if (row->timestamp_count == 0) {
+		if (!in_window(w, row->time))
+			return true;
+		w->q->events++;
+		w->series->seen = true;
+		e.time = row->time;
+		e.value = engine_scaled(sum_of(row), e.series->scale);
+		return w->fn(w->ctx, &e, err);
+	}
+	for (uint32_t i = 0; i < row->timestamp_count; i++) {
+		e.time = row->timestamps[i];
+		if (!in_window(w, e.time))
+			continue;
+		w->q->events++;
+		w->series->seen = true;
+		e.value = engine_scaled(value_at(row, i), e.series->scale);
+		if (!w->fn(w->ctx, &e, err))
+			return false;
+		e.first = false;
+	}
+	return true;
+}
+
+static void forget_groups(struct query *q)
+{
+	number_release(q, &q->set_numbers);
+	q->set_count = 0;
+	q->profiles_loaded = false;
+	q->profile_count = 0;
+}
+
+bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
+			  engine_event_fn *fn, void *ctx, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct walk w = { .q = q, .range = range, .fn = fn, .ctx = ctx };
+	struct query_scan scan = scan_of(q, range);
+
+	if (!str_equal(group_key, q->group_key)) {
+		forget_groups(q);
+		if (!select_series(q, group_key, err))
+			return false;
+		scan = scan_of(q, range);
+	}
+	q->events = 0;
+	for (uint32_t i = 0; i < q->series_count; i++)
+		q->series[i].seen = false;
+	if (q->series_count == 0 || (q->by_link && q->link_count == 0) || range.from >= range.to)
+		return true;
+	return label_empty_match(q, &w.empty_match, err) &&
+	       s->ops->scan(s, &scan, walk_row, &w, err);
+}
+
+bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
+		   struct err *err)
+{
+	return engine_events_within(q, q->request.range, group_key, fn, ctx, err);
+}
+
+bool engine_bounds(struct query *q, struct query_range *out, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct query_range extent;
+
+	*out = q->request.range;
+	if (out->from && out->to != UINT64_MAX)
+		return true;
+	if (!s->ops->extent(s, &extent, err)) {
+		if (err->kind != ERR_NOT_FOUND)
+			return false;
+		*out = (struct query_range){ 0 };
+		return true;
+	}
+	if (extent.from > out->from)
+		out->from = extent.from;
+	if (extent.to < out->to)
+		out->to = extent.to;
+	if (out->from > out->to)
+		out->to = out->from;
+	return true;
+}

@@ -1,0 +1,166 @@
+/* memory.c - a query's memory within its limit, and its table of numbers. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "query/engine.h"
+
+enum { TICKS = 4096, FIRST_SLOTS = 64 };
+
+static bool take(struct query *q, size_t bytes, struct err *err)
+{
+	if (bytes > q->limit_bytes ||
+	    q->heap_bytes + q->arena.reserved_bytes > q->limit_bytes - bytes)
+		return err_set(err, ERR_LIMIT,
+			       "the answer needs more than the %zu KiB that one query has",
+			       q->limit_bytes >> 10);
+	q->heap_bytes += bytes;
+	return true;
+}
+
+bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need, size_t entry_bytes,
+		struct err *err)
+{
+	void **array = array_ptr, *grown;
+	uint64_t target = *cap ? *cap : 16;
+
+	if (need <= *cap)
+		return true;
+	while (target < need)
+		target *= 2;
+	if (target > UINT32_MAX / 2)
+		return err_set(err, ERR_LIMIT, "more than %u entries in one answer",
+			       UINT32_MAX / 2);
+	/* Where twice as much does not fit, half as much more may. */
+	if (!take(q, (target - *cap) * entry_bytes, err)) {
+		target = *cap + *cap / 4;
+		if (target < need || !take(q, (target - *cap) * entry_bytes, err))
+			return false;
+	}
+	grown = realloc(*array, target * entry_bytes);
+	assert(grown);
+	*array = grown;
+	*cap = (uint32_t)target;
+	return true;
+}
+
+void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes)
+{
+	void **array = array_ptr;
+
+	free(*array);
+	*array = NULL;
+	q->heap_bytes -= (size_t)*cap * entry_bytes;
+	*cap = 0;
+}
+
+void *query_alloc(struct query *q, uint64_t count, size_t bytes, struct err *err)
+{
+	size_t want;
+	void *p = NULL;
+
+	if (!__builtin_mul_overflow(count, bytes, &want) && want < q->limit_bytes &&
+	    want + q->heap_bytes + q->arena.reserved_bytes <= q->limit_bytes + (64u << 10))
+		p = arena_zalloc(&q->arena, want);
+	if (!p)
+		err_set(err, ERR_LIMIT, "the answer needs more than the %zu KiB that one query has",
+			q->limit_bytes >> 10);
+	return p;
+}
+
+bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *err)
+{
+	char *copy = query_alloc(q, s.len + 1, 1, err);
+
+	if (!copy)
+		return false;
+	if (s.len)
+		memcpy(copy, s.ptr, s.len);
+	*out = str_from(copy, s.len);
+	return true;
+}
+
+bool query_alive(struct query *q, struct err *err)
+{
+	if (q->ticks++ % TICKS)
+		return true;
+	if (q->request.cancelled &&
+	    atomic_load_explicit(q->request.cancelled, memory_order_relaxed))
+		return err_set(err, ERR_CANCELLED, "the query was cancelled");
+	if (q->request.deadline_ns && clock_monotonic_ns() > q->request.deadline_ns)
+		return err_set(err, ERR_TIMEOUT, "the query ran into its time limit");
+	return true;
+}
+
+void query_note_partial(struct query *q, const char *format, ...)
+{
+	va_list ap;
+
+	q->partial = true;
+	va_start(ap, format);
+	vsnprintf(q->reason, sizeof(q->reason), format, ap);
+	va_end(ap);
+}
+
+/* ---- numbers ---- */
+
+static uint32_t slot_of(uint64_t number, uint32_t cap)
+{
+	return (uint32_t)(number * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (cap - 1);
+}
+
+static struct number_slot *slot_for(const struct number_table *t, uint64_t number)
+{
+	uint32_t at = slot_of(number, t->cap);
+
+	while (t->slots[at].value && t->slots[at].number != number)
+		at = (at + 1) & (t->cap - 1);
+	return &t->slots[at];
+}
+
+uint32_t number_find(const struct number_table *t, uint64_t number)
+{
+	return t->cap ? slot_for(t, number)->value - 1 : UINT32_MAX;
+}
+
+static bool numbers_double(struct query *q, struct number_table *t, struct err *err)
+{
+	struct number_table bigger = { .cap = t->cap ? t->cap * 2 : FIRST_SLOTS, .used = t->used };
+
+	if (!take(q, bigger.cap * sizeof(*bigger.slots), err))
+		return false;
+	bigger.slots = calloc(bigger.cap, sizeof(*bigger.slots));
+	assert(bigger.slots);
+	for (uint32_t i = 0; i < t->cap; i++)
+		if (t->slots[i].value)
+			*slot_for(&bigger, t->slots[i].number) = t->slots[i];
+	number_release(q, t);
+	*t = bigger;
+	return true;
+}
+
+bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
+		  uint32_t *out, bool *added, struct err *err)
+{
+	struct number_slot *slot;
+
+	if (t->used >= t->cap / 4 * 3 && !numbers_double(q, t, err))
+		return false;
+	slot = slot_for(t, number);
+	*added = !slot->value;
+	if (*added) {
+		*slot = (struct number_slot){ number, value + 1 };
+		t->used++;
+	}
+	*out = slot->value - 1;
+	return true;
+}
+
+void number_release(struct query *q, struct number_table *t)
+{
+	free(t->slots);
+	q->heap_bytes -= t->cap * sizeof(*t->slots);
+	*t = (struct number_table){ 0 };
+}

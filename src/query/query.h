@@ -1,0 +1,198 @@
+/*
+ * query.h - questions about samples and their answers: the whole interface of the engine.
+ *
+ *   query_begin() -> query_flamegraph(), query_top(), ... -> query_end()
+ *
+ * One struct query is one selection of one source: what follow-up questions about it share
+ * (matched series, the state of the source it looks at). Everything an HTTP handler is asked for
+ * maps to one request and one answer here; query/json.h writes the answers.
+ *
+ * Window: an event counts where its timestamp is, with that timestamp's value; a sample without
+ * timestamps is one event at its profile's start. Adjacent windows add up to their union.
+ * Values: counts of a period in nanoseconds are CPU time (count * period); units are never mixed:
+ * one profile type per question. Gauges (query_is_gauge()) are averages over each series' profiles
+ * with samples in the window, summed over the series; everything else is summed.
+ * Nodes: a frame is (frame type, binary, function, inlined or not); `by` changes that. Native code
+ * without a name is one frame a binary ("libc.so.6+?") that by=address opens. Inlined functions
+ * are frames of their own.
+ * asof: every answer says which state of the source it is of; send it (and absolute times) with
+ * follow-ups and their numbers add up.
+ *
+ * Memory: an answer lives until query_end(). A question that passes `limit_bytes` is answered
+ * coarser (`partial` with a reason: the lightest stacks go unresolved into "other"), then refused
+ * (ERR_LIMIT). Threads: one query is used by one thread; several queries of one source one after
+ * another.
+ */
+#pragma once
+#include <stdatomic.h>
+#include "base/arena.h"
+#include "query/source.h"
+
+enum { QUERY_LIMIT_BYTES = 16 << 20, QUERY_NODES_MOST = 1 << 20, QUERY_FILTERS_MOST = 16 };
+
+/* What a frame is told apart by, beyond its type. */
+enum query_by {
+	QUERY_BY_FUNCTION,
+	QUERY_BY_LINE,
+	QUERY_BY_ADDRESS,
+	QUERY_BY_FILE,
+	QUERY_BY_BINARY
+};
+/* "function", "line", ... */
+bool query_by_parse(struct str text, enum query_by *out, struct err *err) MUST_CHECK;
+
+/* Stack filters, by a regex within the frame's function, file, binary or type. */
+enum query_filter_kind {
+	FILTER_FOCUS,     /* only stacks that hold such a frame (all focus filters must match) */
+	FILTER_IGNORE,    /* no stacks that hold one */
+	FILTER_HIDE,      /* such frames are left out of stacks; what they cost is their caller's */
+	FILTER_SHOW_FROM, /* stacks begin at their first such frame; without one they are left out
+			   */
+};
+enum query_filter_field { FIELD_FUNCTION, FIELD_FILE, FIELD_BINARY, FIELD_TYPE };
+struct query_filter {
+	enum query_filter_kind kind;
+	enum query_filter_field field;
+	struct str pattern;
+};
+/* "regex", "function:regex", "file:regex", "binary:regex", "type:regex". */
+void query_filter_parse(struct str text, enum query_filter_kind kind, struct query_filter *out);
+
+struct query_request {
+	struct query_source *source; /* the caller's, outlives the query */
+	struct query_range range;    /* zero: all */
+	struct str selector;         /* selector.h; may name the profile type */
+	struct str profile_type;     /* "cpu", "off_cpu", "inuse_space", "alloc_space:bytes" or
+					all five parts of the id; empty: as the selector says, else the
+					most usual one that matches */
+	struct query_filter filters[QUERY_FILTERS_MOST];
+	uint32_t filter_count;
+	enum query_by by;
+	const uint8_t *trace_id, *span_id; /* 16 and 8 bytes, or NULL */
+	uint64_t asof;                     /* 0: the newest */
+	bool gauge_last;                   /* gauges: each series' last profile, no average */
+	size_t limit_bytes;                /* 0: QUERY_LIMIT_BYTES */
+	uint64_t deadline_ns;              /* clock_monotonic_ns(); 0: none. ERR_TIMEOUT */
+	const atomic_bool *cancelled;      /* may be NULL. ERR_CANCELLED */
+};
+
+/* A profile type as answers show it. */
+struct query_type {
+	struct str id;   /* "process_cpu:cpu:nanoseconds:cpu:nanoseconds" */
+	struct str name; /* "process_cpu" */
+	struct str type, unit, period_type, period_unit;
+	bool gauge;
+	uint32_t series_count;
+};
+
+struct query;
+
+struct query *query_begin(const struct query_request *request, struct err *err) MUST_CHECK;
+void query_end(struct query *q); /* NULL is fine */
+
+/* What the selection turned out to be. */
+struct query_facts {
+	struct query_range range; /* as asked */
+	uint64_t asof;
+	struct query_type type; /* the one that is answered about; id empty: nothing matches */
+	const struct query_type *types;    /* all that match */
+	uint32_t type_count, series_count; /* series of the type */
+	int64_t period;                    /* of the first series */
+	uint64_t events;                   /* in the window, as the last answer walked them */
+	uint32_t processes;                /* of those: distinct (host, container, pid) */
+	bool partial;                      /* of the last answer, with why in `reason` */
+	const char *reason;
+};
+struct query_facts query_facts(const struct query *q);
+
+/* Nanoseconds of the window in which the selection's profiles were taken: the union of
+ * [time, time + duration). 0: they do not say. */
+bool query_covered(struct query *q, uint64_t *out_ns, struct err *err) MUST_CHECK;
+
+bool query_is_gauge(struct str sample_type);
+
+/* ---- frames ---- */
+
+#define QUERY_FRAME_ROOT  UINT32_MAX       /* frame of a tree's first node */
+#define QUERY_FRAME_OTHER (UINT32_MAX - 1) /* pruned siblings together */
+
+struct query_frame {
+	uint64_t key; /* hash of what it is told apart by: means the same in every answer */
+	struct str type, binary, function, file;
+	int64_t line;     /* by=line, else where the first one seen was */
+	uint64_t address; /* by=address, else 0 */
+	bool inlined;
+	bool found; /* by the answer's search */
+};
+struct buf;
+/* "malloc", "libc.so.6+?", "libc.so.6+0x27250", "[kernel]+?", "main.c:17" (by=line). */
+void query_frame_append_name(struct buf *b, const struct query_frame *f, enum query_by by);
+
+struct query_frames {
+	const struct query_frame *ptr;
+	uint32_t count;
+};
+
+/* Values of one selection, or of the two sides of a diff. */
+enum { QUERY_LEFT, QUERY_RIGHT, QUERY_SIDES };
+
+/* ---- flame graph ---- */
+
+struct query_tree_options {
+	bool inverted;
+	uint32_t nodes_most;  /* 0: 16384 */
+	double share_least;   /* of the total: lighter nodes are pruned; 0: none for it */
+	const uint64_t *path; /* keys of frames from the root: only what is below them */
+	uint32_t path_count;
+	struct str search; /* regex within the names; empty: none */
+};
+
+/* A node in pre-order: a parent stands before its children, heavier children first. */
+struct query_node {
+	uint32_t frame, depth; /* the root has depth 0 */
+	int64_t total[QUERY_SIDES], self[QUERY_SIDES];
+};
+
+struct query_tree {
+	const struct query_node *nodes;
+	uint32_t node_count;
+	struct query_frames frames;
+	int64_t total[QUERY_SIDES];
+	int64_t matched[QUERY_SIDES]; /* search: values of stacks that hold a found frame */
+	uint32_t pruned_nodes;
+	int64_t unresolved[QUERY_SIDES]; /* partial: part of the root's `other` */
+	uint64_t stacks;                 /* distinct */
+};
+bool query_flamegraph(struct query *q, const struct query_tree_options *o, struct query_tree *out,
+		      struct err *err) MUST_CHECK;
+/* Two selections (of one source or of two) in one tree. Both must have the same type. The tree is
+ * left's memory. */
+bool query_diff(struct query *left, struct query *right, const struct query_tree_options *o,
+		struct query_tree *out, struct err *err) MUST_CHECK;
+
+/* Who calls a function and whom it calls, from its outermost occurrence in each stack. */
+struct query_sandwich {
+	struct query_tree callers,
+		callees; /* the function itself is each one's only child of the root */
+	bool found;
+};
+bool query_sandwich(struct query *q, uint64_t frame_key, const struct query_tree_options *o,
+		    struct query_sandwich *out, struct err *err) MUST_CHECK;
+
+/* ---- top table: of all stacks, pruned by nothing ---- */
+
+struct query_top_row {
+	uint32_t frame;
+	int64_t self[QUERY_SIDES],
+		total[QUERY_SIDES]; /* a stack counts once however deep it recurses */
+};
+struct query_top {
+	const struct query_top_row *rows; /* by self, then total, descending */
+	uint32_t row_count;
+	struct query_frames frames;
+	int64_t total[QUERY_SIDES], unresolved[QUERY_SIDES];
+	uint64_t stacks;
+};
+bool query_top(struct query *q, struct query_top *out, struct err *err) MUST_CHECK;
+bool query_top_diff(struct query *left, struct query *right, struct query_top *out,
+		    struct err *err) MUST_CHECK;

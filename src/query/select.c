@@ -1,0 +1,461 @@
+/* select.c - from a request to the series, links and profile type that it means. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "model/profiles.h"
+#include "query/engine.h"
+#include "query/label_match.h"
+#include "query/regex.h"
+
+/* ---- profile types ---- */
+
+bool query_is_gauge(struct str type)
+{
+	static const char *const gauges[] = { "inuse_space",   "inuse_objects", "inuse_bytes",
+					      "goroutine",     "goroutines",    "threads",
+					      "threadcreate",  "thread",        "live_heap",
+					      "heap_live_size" };
+
+	for (size_t i = 0; i < ARRAY_LEN(gauges); i++)
+		if (str_is(type, gauges[i]))
+			return true;
+	return false;
+}
+
+/* The names that Pyroscope and its clients use for the usual types. */
+static struct str type_name(struct str type, struct str period_type)
+{
+	static const struct {
+		const char *type, *name;
+	} names[] = { { "cpu", "process_cpu" },        { "inuse_space", "memory" },
+		      { "inuse_objects", "memory" },   { "alloc_space", "memory" },
+		      { "alloc_objects", "memory" },   { "goroutine", "goroutines" },
+		      { "contentions", "contention" }, { "delay", "contention" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_is(type, names[i].type))
+			return str_cstr(names[i].name);
+	return type.len ? type : period_type;
+}
+
+static int64_t time_unit_ns(struct str unit)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = { { "nanoseconds", 1 },        { "ns", 1 },
+		      { "microseconds", 1000 },    { "us", 1000 },
+		      { "milliseconds", 1000000 }, { "ms", 1000000 },
+		      { "seconds", 1000000000 },   { "s", 1000000000 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(units); i++)
+		if (str_is(unit, units[i].name))
+			return units[i].ns;
+	return 0;
+}
+
+struct shown_type {
+	struct str type, unit;
+	int64_t scale;
+};
+
+/* Counted samples of a period in time are that much time. */
+static struct shown_type show_type(const struct query_series *s)
+{
+	int64_t period_ns = time_unit_ns(s->period_unit), own_ns = time_unit_ns(s->sample_unit);
+
+	if (str_is(s->sample_unit, "count") && str_is(s->sample_type, "samples") && period_ns &&
+	    s->period > 0 && s->period <= INT64_MAX / period_ns)
+		return (struct shown_type){ s->period_type, STR("nanoseconds"),
+					    s->period * period_ns };
+	if (own_ns)
+		return (struct shown_type){ s->sample_type, STR("nanoseconds"), own_ns };
+	return (struct shown_type){ s->sample_type, s->sample_unit, 1 };
+}
+
+static bool dup_type(struct query *q, const struct query_series *s, struct shown_type shown,
+		     struct query_type *out, struct err *err)
+{
+	struct str name = type_name(shown.type, s->period_type);
+	char *id;
+	size_t room = name.len + shown.type.len + shown.unit.len + s->period_type.len +
+		      s->period_unit.len + 5;
+
+	*out = (struct query_type){ .gauge = query_is_gauge(shown.type) };
+	id = query_alloc(q, room, 1, err);
+	if (!id || !query_str_dup(q, name, &out->name, err) ||
+	    !query_str_dup(q, shown.type, &out->type, err) ||
+	    !query_str_dup(q, shown.unit, &out->unit, err) ||
+	    !query_str_dup(q, s->period_type, &out->period_type, err) ||
+	    !query_str_dup(q, s->period_unit, &out->period_unit, err))
+		return false;
+	snprintf(id, room, "%.*s:%.*s:%.*s:%.*s:%.*s", STR_ARG(name), STR_ARG(shown.type),
+		 STR_ARG(shown.unit), STR_ARG(s->period_type), STR_ARG(s->period_unit));
+	out->id = str_from(id, room - 1);
+	return true;
+}
+
+static bool type_of(struct query *q, const struct query_series *s, uint32_t *out, int64_t *scale,
+		    struct err *err)
+{
+	struct shown_type shown = show_type(s);
+	struct query_type *t = q->types;
+
+	*scale = shown.scale;
+	for (*out = 0; *out < q->type_count; (*out)++, t++)
+		if (str_equal(t->type, shown.type) && str_equal(t->unit, shown.unit) &&
+		    str_equal(t->period_type, s->period_type) &&
+		    str_equal(t->period_unit, s->period_unit))
+			break;
+	if (*out == q->type_count) {
+		if (!query_grow(q, &q->types, &q->type_cap, q->type_count + 1u, sizeof(*q->types),
+				err) ||
+		    !dup_type(q, s, shown, &q->types[*out], err))
+			return false;
+		q->type_count++;
+	}
+	q->types[*out].series_count++;
+	return true;
+}
+
+static bool type_is_called(const struct query_type *t, struct str wanted)
+{
+	ptrdiff_t colon = str_find(wanted, ':');
+
+	if (str_equal(t->id, wanted) || str_equal(t->type, wanted) || str_equal(t->name, wanted))
+		return true;
+	if (colon > 0 && str_equal(t->type, str_head(wanted, (size_t)colon)) &&
+	    str_equal(t->unit, str_skip(wanted, (size_t)colon + 1)))
+		return true;
+	/* Ids of others carry counted samples in the second part. */
+	return str_is(wanted, "samples") && str_is(t->unit, "nanoseconds") &&
+	       str_equal(t->type, t->period_type);
+}
+
+static int type_rank(const struct query_type *t)
+{
+	return str_is(t->type, "cpu") ? 0 : t->gauge ? 2 : 1;
+}
+
+static bool choose_type(struct query *q, struct err *err)
+{
+	struct str wanted =
+		q->request.profile_type.len ? q->request.profile_type : q->selector->profile_type;
+
+	q->type = q->type_count;
+	for (uint32_t i = 0; i < q->type_count; i++) {
+		const struct query_type *t = &q->types[i], *best = &q->types[q->type];
+
+		if (wanted.len && !type_is_called(t, wanted))
+			continue;
+		if (q->type == q->type_count || type_rank(t) < type_rank(best) ||
+		    (type_rank(t) == type_rank(best) && t->series_count > best->series_count))
+			q->type = i;
+	}
+	if (q->type < q->type_count || !wanted.len || !q->type_count)
+		return true;
+	return err_set(err, ERR_NOT_FOUND, "no profile type \"%.*s\" here; there is %.*s%s",
+		       (int)(wanted.len < 60 ? wanted.len : 60), wanted.ptr,
+		       STR_ARG(q->types[0].id), q->type_count > 1 ? " and others" : "");
+}
+
+/* ---- series ---- */
+
+static bool match_series(struct query *q, const struct query_series *s, struct engine_series *out,
+			 struct err *err)
+{
+	struct label_matching m;
+
+	label_matching_init(&m, q);
+	return label_match_series(&m, s, q->types[out->type].id, err) &&
+	       label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
+				  err);
+}
+
+static uint64_t attribute_hash(struct query_attributes list, const char *key)
+{
+	for (uint32_t i = 0; i < list.count; i++) {
+		const struct any_value *v = list.ptr[i].value;
+
+		if (!str_is(list.ptr[i].key, key))
+			continue;
+		if (v->kind == ANY_INT)
+			return hash64(str_from(&v->integer, sizeof(v->integer)));
+		if (v->kind == ANY_STRING)
+			return hash64(v->string);
+	}
+	return 0;
+}
+
+static uint64_t series_hash(const struct query_series *s, const char *key)
+{
+	uint64_t h = attribute_hash(s->resource, key);
+
+	return h ? h : attribute_hash(s->lifted, key);
+}
+
+/* Which process, as far as the series says. */
+static uint64_t process_hash(const struct query_series *s)
+{
+	uint64_t parts[] = { series_hash(s, "host.id"), series_hash(s, "host.name"),
+			     series_hash(s, "k8s.node.name"), series_hash(s, "container.id"),
+			     series_hash(s, "process.pid") };
+
+	return parts[4] ? hash64(str_from(parts, sizeof(parts))) : 0;
+}
+
+static int hash_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint32_t count_processes(const struct query *q)
+{
+	uint64_t *hashes = calloc(q->series_count + 1u, sizeof(*hashes));
+	uint32_t count = 0, distinct = 0;
+
+	assert(hashes);
+	for (uint32_t i = 0; i < q->series_count; i++)
+		if (q->series[i].seen && q->series[i].process)
+			hashes[count++] = q->series[i].process;
+	if (count)
+		qsort(hashes, count, sizeof(*hashes), hash_order);
+	for (uint32_t i = 0; i < count; i++)
+		distinct += i == 0 || hashes[i] != hashes[i - 1];
+	free(hashes);
+	return distinct;
+}
+
+static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+{
+	struct query *q = ctx;
+	struct engine_series series = { .id = s->id,
+					.period = s->period,
+					.process = process_hash(s) };
+
+	if (!query_alive(q, err) || !type_of(q, s, &series.type, &series.scale, err))
+		return false;
+	if (!match_series(q, s, &series, err) ||
+	    !query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
+			err))
+		return false;
+	q->series[q->series_count++] = series;
+	return true;
+}
+
+static int series_order(const void *a, const void *b)
+{
+	uint64_t x = ((const struct engine_series *)a)->id,
+		 y = ((const struct engine_series *)b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool keep_chosen(struct query *q, struct err *err)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < q->series_count; i++)
+		if (q->series[i].type == q->type)
+			q->series[kept++] = q->series[i];
+	q->series_count = kept;
+	if (kept)
+		qsort(q->series, kept, sizeof(*q->series), series_order);
+	if (!query_grow(q, &q->series_ids, &q->series_ids_cap, kept + 1u, sizeof(uint64_t), err))
+		return false;
+	for (uint32_t i = 0; i < kept; i++)
+		q->series_ids[i] = q->series[i].id;
+	return true;
+}
+
+/* Series again, with the values of a group-by key. */
+bool select_series(struct query *q, struct str group_key, struct err *err)
+{
+	q->group_key = group_key;
+	q->series_count = q->type_count = 0;
+	return q->request.source->ops->series(q->request.source, q->request.range, take_series, q,
+					      err) &&
+	       choose_type(q, err) && keep_chosen(q, err);
+}
+
+/* ---- links ---- */
+
+static bool take_link(void *ctx, const struct query_link *link, struct err *err)
+{
+	struct query *q = ctx;
+
+	if (!query_grow(q, &q->links, &q->link_cap, q->link_count + 1u, sizeof(*q->links), err))
+		return false;
+	q->links[q->link_count++] = link->id;
+	return true;
+}
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool hex_id(struct str text, uint8_t *out, size_t len, struct err *err)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (size_t i = 0; i < len * 2; i++) {
+		const char *d =
+			i < text.len && text.ptr[i] ? strchr(digits, text.ptr[i] | 0x20) : NULL;
+
+		if (!d || text.len != len * 2)
+			return err_set(err, ERR_INVALID, "an id has %zu hex digits, not \"%.*s\"",
+				       len * 2, (int)(text.len < 64 ? text.len : 64), text.ptr);
+		out[i / 2] = (uint8_t)(out[i / 2] << 4 | (d - digits));
+	}
+	return true;
+}
+
+/* {trace_id="...", span_id="..."}: through the links, so that a store need not look at all. */
+static bool ids_of_selector(struct query *q, struct err *err)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < q->selector->count; i++) {
+		struct matcher *m = &q->selector->matchers[i];
+		bool trace = str_is(m->key, "trace_id"), span = str_is(m->key, "span_id");
+		uint8_t *id;
+
+		if ((!trace && !span) || m->op != MATCH_EQUAL) {
+			q->selector->matchers[kept++] = *m;
+			continue;
+		}
+		id = query_alloc(q, 1, 16, err);
+		if (!id || !hex_id(m->value, id, trace ? 16 : 8, err))
+			return false;
+		if (trace)
+			q->request.trace_id = id;
+		else
+			q->request.span_id = id;
+	}
+	q->selector->count = kept;
+	return true;
+}
+
+static bool select_links(struct query *q, struct err *err)
+{
+	struct query_source *s = q->request.source;
+
+	q->by_link = q->request.trace_id || q->request.span_id;
+	if (!q->by_link)
+		return true;
+	if (!query_grow(q, &q->links, &q->link_cap, 1, sizeof(*q->links), err) ||
+	    !s->ops->find_links(s, q->request.trace_id, q->request.span_id, take_link, q, err))
+		return false;
+	if (q->link_count)
+		qsort(q->links, q->link_count, sizeof(*q->links), id_order);
+	return true;
+}
+
+/* ---- begin and end ---- */
+
+static bool begin(struct query *q, struct err *err)
+{
+	struct query_source *s = q->request.source;
+
+	q->selector = selector_parse(q->request.selector, err);
+	if (!q->selector)
+		return false;
+	if (q->request.range.from == 0 && q->request.range.to == 0)
+		q->request.range = QUERY_ALWAYS;
+	if (q->request.asof == 0 && !s->ops->asof(s, &q->request.asof, err))
+		return false;
+	return ids_of_selector(q, err) && select_links(q, err) &&
+	       select_series(q, (struct str){ 0 }, err);
+}
+
+struct query *query_begin(const struct query_request *request, struct err *err)
+{
+	struct query *q = calloc(1, sizeof(*q));
+
+	assert(q);
+	q->request = *request;
+	q->limit_bytes = request->limit_bytes ? request->limit_bytes : QUERY_LIMIT_BYTES;
+	arena_init(&q->arena, 16384, q->limit_bytes);
+	if (!begin(q, err)) {
+		query_end(q);
+		return NULL;
+	}
+	return q;
+}
+
+void query_end(struct query *q)
+{
+	if (!q)
+		return;
+	selector_free(q->selector);
+	query_drop(q, &q->types, &q->type_cap, sizeof(*q->types));
+	query_drop(q, &q->series, &q->series_cap, sizeof(*q->series));
+	query_drop(q, &q->series_ids, &q->series_ids_cap, sizeof(*q->series_ids));
+	query_drop(q, &q->links, &q->link_cap, sizeof(*q->links));
+	query_drop(q, &q->sets, &q->set_cap, sizeof(*q->sets));
+	query_drop(q, &q->profiles, &q->profile_cap, sizeof(*q->profiles));
+	number_release(q, &q->set_numbers);
+	arena_release(&q->arena);
+	free(q);
+}
+
+struct query_facts query_facts(const struct query *q)
+{
+	struct query_facts f = {
+		.range = q->request.range,
+		.asof = q->request.asof,
+		.types = q->types,
+		.type_count = q->type_count,
+		.series_count = q->series_count,
+		.period = q->series_count ? q->series[0].period : 0,
+		.events = q->events,
+		.processes = count_processes(q),
+		.partial = q->partial,
+		.reason = q->reason,
+	};
+
+	if (q->type < q->type_count)
+		f.type = q->types[q->type];
+	return f;
+}
+
+bool query_by_parse(struct str text, enum query_by *out, struct err *err)
+{
+	static const char *const names[] = { "function", "line", "address", "file", "binary" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		if (str_is(text, names[i])) {
+			*out = (enum query_by)i;
+			return true;
+		}
+	}
+	return err_set(err, ERR_INVALID,
+		       "by=\"%.*s\": one of function, line, address, file, binary",
+		       (int)(text.len < 40 ? text.len : 40), text.ptr ? text.ptr : "");
+}
+
+void query_filter_parse(struct str text, enum query_filter_kind kind, struct query_filter *out)
+{
+	static const struct str fields[] = {
+		[FIELD_FUNCTION] = { "function:", 9 },
+		[FIELD_FILE] = { "file:", 5 },
+		[FIELD_BINARY] = { "binary:", 7 },
+		[FIELD_TYPE] = { "type:", 5 },
+	};
+
+	*out = (struct query_filter){ kind, FIELD_FUNCTION, text };
+	for (unsigned i = 0; i < ARRAY_LEN(fields); i++) {
+		if (str_has_prefix(text, fields[i])) {
+			out->field = (enum query_filter_field)i;
+			out->pattern = str_skip(text, fields[i].len);
+		}
+	}
+}

@@ -1,0 +1,371 @@
+/* stacks.c - from stack numbers to runs of frames: resolve, expand inlines, filter. */
+#include <stdlib.h>
+
+#include "query/engine.h"
+
+enum { LINES_MOST = 4096, ATTEMPTS = 8 };
+
+/* A stack's locations as places in the list of distinct ones, leaf first, until those have names.
+ */
+struct loading {
+	struct frame_set *set;
+	struct query *from; /* whose source */
+	const struct stack_sums *sums;
+	unsigned side;
+	uint32_t *wanted; /* which sums, ascending by stack */
+	uint32_t wanted_count, at;
+	struct number_table locations;
+	uint64_t *location_ids;
+	uint32_t location_count, location_cap;
+	uint32_t *places, place_count, place_cap;
+	uint32_t *place_first, place_first_cap;   /* of each wanted stack; one more at the end */
+	uint32_t *frames, frame_count, frame_cap; /* of locations, innermost first */
+	uint32_t *frame_first, frame_first_cap;   /* by location place: first, count */
+};
+
+static void loading_release(struct loading *l)
+{
+	struct query *q = l->set->q;
+
+	number_release(q, &l->locations);
+	query_drop(q, &l->location_ids, &l->location_cap, sizeof(uint64_t));
+	query_drop(q, &l->places, &l->place_cap, sizeof(uint32_t));
+	query_drop(q, &l->place_first, &l->place_first_cap, sizeof(uint32_t));
+	query_drop(q, &l->frames, &l->frame_cap, sizeof(uint32_t));
+	query_drop(q, &l->frame_first, &l->frame_first_cap, sizeof(uint32_t));
+	l->location_count = l->place_count = l->frame_count = l->at = 0;
+}
+
+static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32_t count,
+		       struct err *err)
+{
+	struct loading *l = ctx;
+	struct query *q = l->set->q;
+
+	(void)id;
+	if (!query_alive(q, err) ||
+	    !query_grow(q, &l->places, &l->place_cap, (uint64_t)l->place_count + count,
+			sizeof(uint32_t), err))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t place;
+		bool added;
+
+		if (!number_enter(q, &l->locations, locations[i], l->location_count, &place, &added,
+				  err))
+			return false;
+		if (added) {
+			if (!query_grow(q, &l->location_ids, &l->location_cap,
+					l->location_count + 1u, sizeof(uint64_t), err))
+				return false;
+			l->location_ids[l->location_count++] = locations[i];
+		}
+		l->places[l->place_count++] = place;
+	}
+	l->place_first[++l->at] = l->place_count;
+	return true;
+}
+
+static bool load_stacks(struct loading *l, struct err *err)
+{
+	struct query_source *s = l->from->request.source;
+	struct query *q = l->set->q;
+	uint64_t *ids = NULL;
+	uint32_t cap = 0;
+	bool ok;
+
+	if (!query_grow(q, &ids, &cap, l->wanted_count + 1u, sizeof(*ids), err) ||
+	    !query_grow(q, &l->place_first, &l->place_first_cap, l->wanted_count + 1u,
+			sizeof(uint32_t), err)) {
+		query_drop(q, &ids, &cap, sizeof(*ids));
+		return false;
+	}
+	for (uint32_t i = 0; i < l->wanted_count; i++)
+		ids[i] = l->sums->ptr[l->wanted[i]].stack;
+	l->place_first[0] = 0;
+	ok = s->ops->stacks(s, ids, l->wanted_count, take_stack, l, err);
+	query_drop(q, &ids, &cap, sizeof(*ids));
+	return ok;
+}
+
+static bool take_location(void *ctx, const struct query_location *location, struct err *err)
+{
+	struct loading *l = ctx;
+	struct query *q = l->set->q;
+	uint32_t place = number_find(&l->locations, location->id), count;
+	uint32_t room = location->line_count ? location->line_count : 1;
+
+	if (place == UINT32_MAX)
+		return true;
+	if (room > LINES_MOST)
+		return err_set(err, ERR_LIMIT, "a location of %u inlined functions; at most %d",
+			       room, LINES_MOST);
+	if (!query_grow(q, &l->frames, &l->frame_cap, (uint64_t)l->frame_count + room,
+			sizeof(uint32_t), err) ||
+	    !frame_set_location(l->set, location, l->frames + l->frame_count, room, &count, err))
+		return false;
+	l->frame_first[place * 2] = l->frame_count;
+	l->frame_first[place * 2 + 1] = count;
+	l->frame_count += count;
+	return query_alive(q, err);
+}
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool load_locations(struct loading *l, struct err *err)
+{
+	struct query_source *s = l->from->request.source;
+
+	if (!query_grow(l->set->q, &l->frame_first, &l->frame_first_cap,
+			(uint64_t)l->location_count * 2 + 2, sizeof(uint32_t), err))
+		return false;
+	memset(l->frame_first, 0, l->frame_first_cap * sizeof(uint32_t));
+	if (l->location_count)
+		qsort(l->location_ids, l->location_count, sizeof(uint64_t), id_order);
+	return s->ops->locations(s, l->location_ids, l->location_count, take_location, l, err);
+}
+
+/* ---- runs ---- */
+
+/* show_from, ignore, focus and hide, in this order, on frames [0, count), root first. False: the
+ * stack is left out. */
+static bool filter(const struct frame_set *s, uint32_t *frames, uint32_t *count)
+{
+	const struct query_request *r = &s->q->request;
+	uint32_t focus_all = 0, focus = 0, kept = 0, first = 0;
+	bool show_from = false;
+
+	for (uint32_t i = 0; i < r->filter_count; i++) {
+		if (r->filters[i].kind == FILTER_FOCUS)
+			focus_all |= 1u << i;
+		show_from |= r->filters[i].kind == FILTER_SHOW_FROM;
+	}
+	if (show_from) {
+		while (first < *count && !(s->marks[frames[first]] & 1u << FILTER_SHOW_FROM))
+			first++;
+		if (first == *count)
+			return false;
+	}
+	for (uint32_t i = first; i < *count; i++) {
+		if (s->marks[frames[i]] & 1u << FILTER_IGNORE)
+			return false;
+		focus |= s->focus_marks[frames[i]];
+	}
+	if (focus != focus_all)
+		return false;
+	for (uint32_t i = first; i < *count; i++)
+		if (!(s->marks[frames[i]] & 1u << FILTER_HIDE))
+			frames[kept++] = frames[i];
+	*count = kept;
+	return true;
+}
+
+/* Frames that only tell files or binaries apart repeat for each call within one. */
+static uint32_t without_repeats(const struct frame_set *s, uint32_t *frames, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	if (s->q->request.by != QUERY_BY_FILE && s->q->request.by != QUERY_BY_BINARY)
+		return count;
+	for (uint32_t i = 0; i < count; i++)
+		if (kept == 0 || frames[kept - 1] != frames[i])
+			frames[kept++] = frames[i];
+	return kept;
+}
+
+static bool put_run(struct loading *l, uint32_t k, struct err *err)
+{
+	struct frame_set *s = l->set;
+	int64_t value = l->sums->ptr[l->wanted[k]].value;
+	uint64_t room = 0;
+	uint32_t count = 0, *out;
+
+	for (uint32_t i = l->place_first[k]; i < l->place_first[k + 1]; i++)
+		room += l->frame_first[l->places[i] * 2 + 1];
+	if (!query_grow(s->q, &s->pool, &s->pool_cap, s->pool_count + room + 1, sizeof(uint32_t),
+			err) ||
+	    !query_grow(s->q, &s->runs, &s->run_cap, s->run_count + 1u, sizeof(*s->runs), err))
+		return false;
+	out = s->pool + s->pool_count;
+	for (uint32_t i = l->place_first[k + 1]; i > l->place_first[k]; i--) {
+		const uint32_t *of = &l->frame_first[l->places[i - 1] * 2];
+
+		for (uint32_t n = of[1]; n > 0; n--)
+			out[count++] = l->frames[of[0] + n - 1];
+	}
+	if (s->q->request.filter_count && !filter(s, out, &count))
+		return true;
+	count = without_repeats(s, out, count);
+	s->runs[s->run_count] = (struct frame_run){ .first = s->pool_count, .count = count };
+	s->runs[s->run_count++].value[l->side] = value;
+	s->pool_count += count;
+	s->total[l->side] = engine_add(s->total[l->side], value);
+	return true;
+}
+
+static bool load(struct loading *l, struct err *err)
+{
+	bool ok = load_stacks(l, err) && load_locations(l, err);
+
+	for (uint32_t k = 0; ok && k < l->wanted_count; k++)
+		ok = query_alive(l->set->q, err) && put_run(l, k, err);
+	return ok;
+}
+
+/* ---- coarser, when memory is short ---- */
+
+struct weighed {
+	uint64_t weight;
+	uint32_t sum;
+};
+
+static int heavier_first(const void *a, const void *b)
+{
+	const struct weighed *x = a, *y = b;
+
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return x->sum < y->sum ? -1 : x->sum > y->sum;
+}
+
+static int sum_order(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Leaves the heaviest `keep` in l->wanted. */
+static bool keep_heaviest(struct loading *l, uint32_t keep, struct err *err)
+{
+	struct query *q = l->set->q;
+	struct weighed *w = NULL;
+	uint32_t cap = 0;
+
+	if (!query_grow(q, &w, &cap, l->wanted_count, sizeof(*w), err))
+		return false;
+	for (uint32_t i = 0; i < l->wanted_count; i++) {
+		int64_t v = l->sums->ptr[l->wanted[i]].value;
+
+		w[i] = (struct weighed){ v < 0 ? (uint64_t)0 - (uint64_t)v : (uint64_t)v,
+					 l->wanted[i] };
+	}
+	qsort(w, l->wanted_count, sizeof(*w), heavier_first);
+	for (uint32_t i = 0; i < keep; i++)
+		l->wanted[i] = w[i].sum;
+	qsort(l->wanted, keep, sizeof(uint32_t), sum_order);
+	l->wanted_count = keep;
+	query_drop(q, &w, &cap, sizeof(*w));
+	return true;
+}
+
+static int64_t minus(int64_t a, int64_t b)
+{
+	int64_t v;
+
+	if (!__builtin_sub_overflow(a, b, &v))
+		return v;
+	return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static void count_unresolved(struct loading *l)
+{
+	struct frame_set *s = l->set;
+	int64_t resolved = 0, all = l->sums->total, *out = &s->unresolved[l->side];
+
+	for (uint32_t i = 0; i < l->wanted_count; i++)
+		resolved = engine_add(resolved, l->sums->ptr[l->wanted[i]].value);
+	*out = engine_add(*out, minus(all, resolved));
+	s->total[l->side] = engine_add(s->total[l->side], minus(all, resolved));
+}
+
+static bool load_what_fits(struct loading *l, struct err *err)
+{
+	struct frame_set *s = l->set;
+	uint32_t runs = s->run_count, pool = s->pool_count;
+	int64_t total = s->total[l->side];
+
+	for (unsigned attempt = 0;; attempt++) {
+		if (load(l, err))
+			return true;
+		if (err->kind != ERR_LIMIT || attempt == ATTEMPTS || l->wanted_count < 2)
+			return false;
+		s->run_count = runs;
+		s->pool_count = pool;
+		s->total[l->side] = total;
+		loading_release(l);
+		if (!keep_heaviest(l, l->wanted_count / 2, err))
+			return false;
+		query_note_partial(
+			s->q, "the %u heaviest of %u stacks are resolved: one query has %zu KiB",
+			l->wanted_count, l->sums->count, s->q->limit_bytes >> 10);
+	}
+}
+
+bool frame_set_add(struct frame_set *s, struct query *q, const struct stack_sums *sums,
+		   unsigned side, struct err *err)
+{
+	struct loading l = { .set = s, .from = q, .sums = sums, .side = side };
+	uint32_t cap = 0;
+	bool ok = query_grow(s->q, &l.wanted, &cap, sums->count + 1u, sizeof(uint32_t), err);
+
+	for (uint32_t i = 0; ok && i < sums->count; i++)
+		l.wanted[l.wanted_count++] = i;
+	ok = ok && load_what_fits(&l, err);
+	loading_release(&l);
+	if (ok)
+		count_unresolved(&l);
+	query_drop(s->q, &l.wanted, &cap, sizeof(uint32_t));
+	return ok;
+}
+
+static bool add_side(struct frame_set *s, struct query *q, unsigned side, struct err *err)
+{
+	struct stack_sums sums;
+	bool ok;
+
+	if (!stack_sums_make(q, &sums, err))
+		return false;
+	ok = frame_set_add(s, q, &sums, side, err);
+	stack_sums_release(q, &sums);
+	return ok;
+}
+
+static bool same_type(const struct query *a, const struct query *b, struct err *err)
+{
+	const struct query_type *x, *y;
+
+	if (a->type == a->type_count || b->type == b->type_count)
+		return true; /* one side is empty */
+	x = &a->types[a->type];
+	y = &b->types[b->type];
+	if (str_equal(x->type, y->type) && str_equal(x->unit, y->unit))
+		return true;
+	return err_set(err, ERR_INVALID, "the two sides have different types: %.*s and %.*s",
+		       STR_ARG(x->id), STR_ARG(y->id));
+}
+
+bool frame_set_of(struct frame_set *s, struct query *left, struct query *right, struct err *err)
+{
+	left->partial = false;
+	if (right) {
+		right->partial = false;
+		if (!same_type(left, right, err))
+			return false;
+	}
+	if (!frame_set_init(s, left, err))
+		return false;
+	if (add_side(s, left, QUERY_LEFT, err) &&
+	    (!right || add_side(s, right, QUERY_RIGHT, err))) {
+		if (right && right->partial && !left->partial)
+			query_note_partial(left, "%s", right->reason);
+		return true;
+	}
+	frame_set_release(s);
+	return false;
+}

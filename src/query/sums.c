@@ -1,0 +1,214 @@
+/* sums.c - the first half of every answer about stacks: values added up by stack number. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "query/engine.h"
+
+/* ---- gauges ---- */
+
+struct gauge_cell { /* of a (bucket, series) */
+	uint32_t profiles, last;
+	uint64_t last_time;
+};
+
+struct gauge_weights {
+	struct query *q;
+	uint64_t from, step_ns;
+	struct number_table cells, seen; /* seen: (bucket, series, profile) */
+	struct gauge_cell *cell;
+	uint32_t cell_count, cell_cap;
+};
+
+static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t parts[] = { a, b, c };
+
+	return hash64(str_from(parts, sizeof(parts)));
+}
+
+static uint64_t cell_key(const struct gauge_weights *g, const struct engine_event *e)
+{
+	return mixed(g->step_ns ? (e->time - g->from) / g->step_ns : 0, e->series->id, 1);
+}
+
+static bool weigh(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct gauge_weights *g = ctx;
+	struct query *q = g->q;
+	const struct engine_profile *p = engine_profile_of(q, e->row->sample);
+	uint64_t key = cell_key(g, e);
+	uint32_t index = p ? (uint32_t)(p - q->profiles) : UINT32_MAX, at, ignored;
+	struct gauge_cell *cell;
+	bool added;
+
+	if (!number_enter(q, &g->cells, key, g->cell_count, &at, &added, err))
+		return false;
+	if (added) {
+		if (!query_grow(q, &g->cell, &g->cell_cap, g->cell_count + 1u, sizeof(*g->cell),
+				err))
+			return false;
+		g->cell[g->cell_count++] = (struct gauge_cell){ .last = UINT32_MAX };
+	}
+	if (!number_enter(q, &g->seen, mixed(key, index, 2), 0, &ignored, &added, err))
+		return false;
+	if (!added)
+		return true;
+	cell = &g->cell[at];
+	cell->profiles++;
+	if (p && (cell->last == UINT32_MAX || p->time >= cell->last_time)) {
+		cell->last = index;
+		cell->last_time = p->time;
+	}
+	return true;
+}
+
+struct gauge_weights *gauge_weights_new(struct query *q, uint64_t from, uint64_t step_ns,
+					struct err *err)
+{
+	struct gauge_weights *g = calloc(1, sizeof(*g));
+
+	assert(g);
+	*g = (struct gauge_weights){ .q = q, .from = from, .step_ns = step_ns };
+	/* The weights of an answer without groups: group keys change no profile's number. */
+	if (!engine_load_profiles(q, err) || !engine_events(q, q->group_key, weigh, g, err)) {
+		gauge_weights_free(q, g);
+		return NULL;
+	}
+	number_release(q, &g->seen);
+	return g;
+}
+
+void gauge_weights_free(struct query *q, struct gauge_weights *g)
+{
+	if (!g)
+		return;
+	number_release(q, &g->cells);
+	number_release(q, &g->seen);
+	query_drop(q, &g->cell, &g->cell_cap, sizeof(*g->cell));
+	free(g);
+}
+
+uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
+		       const struct engine_event *e)
+{
+	uint32_t at = number_find(&g->cells, cell_key(g, e));
+	const struct engine_profile *p;
+
+	if (at == UINT32_MAX)
+		return 0;
+	if (!q->request.gauge_last)
+		return g->cell[at].profiles;
+	p = engine_profile_of(q, e->row->sample);
+	return p && (uint32_t)(p - q->profiles) == g->cell[at].last ? 1 : 0;
+}
+
+/* ---- sums ---- */
+
+struct summing {
+	struct query *q;
+	struct stack_sums *out;
+	struct number_table stacks;
+	double *average; /* gauges: value, not yet rounded */
+	uint32_t average_cap;
+	double unsummed;
+	struct gauge_weights *weights;
+	uint64_t left_out; /* stacks' events that there was no room for */
+};
+
+static bool place_of(struct summing *s, uint64_t stack, uint32_t *at, struct err *err)
+{
+	struct query *q = s->q;
+	struct stack_sums *out = s->out;
+	bool added;
+
+	*at = number_find(&s->stacks, stack);
+	if (*at != UINT32_MAX)
+		return true;
+	if (!query_grow(q, &out->ptr, &out->cap, out->count + 1u, sizeof(*out->ptr), err) ||
+	    (s->weights && !query_grow(q, &s->average, &s->average_cap, out->count + 1u,
+				       sizeof(*s->average), err)) ||
+	    !number_enter(q, &s->stacks, stack, out->count, at, &added, err))
+		return false;
+	out->ptr[out->count] = (struct stack_sum){ stack, 0 };
+	if (s->weights)
+		s->average[out->count] = 0;
+	out->count++;
+	return true;
+}
+
+static bool add_event(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct summing *s = ctx;
+	uint32_t divisor = s->weights ? gauge_divisor(s->weights, s->q, e) : 1;
+	struct err full;
+	uint32_t at;
+
+	(void)err;
+	if (!divisor)
+		return true;
+	if (!place_of(s, e->row->stack, &at, &full)) { /* no room: it counts, but has no name */
+		s->left_out++;
+		s->out->unsummed = engine_add(s->out->unsummed, s->weights ? 0 : e->value);
+		s->unsummed += (double)e->value / divisor;
+		return true;
+	}
+	if (s->weights)
+		s->average[at] += (double)e->value / divisor;
+	else
+		s->out->ptr[at].value = engine_add(s->out->ptr[at].value, e->value);
+	return true;
+}
+
+static int stack_order(const void *a, const void *b)
+{
+	uint64_t x = ((const struct stack_sum *)a)->stack, y = ((const struct stack_sum *)b)->stack;
+
+	return x < y ? -1 : x > y;
+}
+
+static void round_averages(struct summing *s)
+{
+	for (uint32_t i = 0; i < s->out->count; i++)
+		s->out->ptr[i].value = llround(s->average[i]);
+	s->out->unsummed = llround(s->unsummed);
+}
+
+bool stack_sums_make(struct query *q, struct stack_sums *out, struct err *err)
+{
+	struct summing s = { .q = q, .out = out };
+	bool gauge = q->type < q->type_count && q->types[q->type].gauge, ok = true;
+
+	*out = (struct stack_sums){ 0 };
+	if (gauge) {
+		s.weights = gauge_weights_new(q, 0, 0, err);
+		ok = s.weights != NULL;
+	}
+	ok = ok && engine_events(q, q->group_key, add_event, &s, err);
+	if (ok && gauge)
+		round_averages(&s);
+	if (ok && s.left_out)
+		query_note_partial(q,
+				   "%u stacks fit one query's memory; the events of others: %llu",
+				   out->count, (unsigned long long)s.left_out);
+	gauge_weights_free(q, s.weights);
+	query_drop(q, &s.average, &s.average_cap, sizeof(*s.average));
+	number_release(q, &s.stacks);
+	if (!ok) {
+		stack_sums_release(q, out);
+		return false;
+	}
+	if (out->count)
+		qsort(out->ptr, out->count, sizeof(*out->ptr), stack_order);
+	out->total = out->unsummed;
+	for (uint32_t i = 0; i < out->count; i++)
+		out->total = engine_add(out->total, out->ptr[i].value);
+	return true;
+}
+
+void stack_sums_release(struct query *q, struct stack_sums *s)
+{
+	query_drop(q, &s->ptr, &s->cap, sizeof(*s->ptr));
+	s->count = 0;
+}

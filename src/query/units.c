@@ -1,0 +1,78 @@
+#include "query/units.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+
+static const struct {
+	const char *name;
+	double ns;
+} times[] = { { "h", 3600e9 }, { "min", 60e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 } };
+static const struct {
+	const char *name;
+	double bytes;
+} sizes[] = {
+	{ "TiB", 1099511627776.0 }, { "GiB", 1073741824.0 }, { "MiB", 1048576.0 }, { "KiB", 1024.0 }
+};
+
+/* Three digits where the largest has one or two before the point. */
+static int digits_for(double largest)
+{
+	return largest >= 1000 ? 1 : largest >= 10 ? 2 : 3;
+}
+
+struct unit_scale unit_scale_for(struct str unit, int64_t largest)
+{
+	double v = fabs((double)largest);
+
+	if (str_is(unit, "nanoseconds")) {
+		/* Hours and minutes only where they are many: "90 s" reads better than "1.5 min".
+		 */
+		for (size_t i = 0; i < ARRAY_LEN(times); i++)
+			if (v >= times[i].ns * (i < 2 ? 10 : 1))
+				return (struct unit_scale){ times[i].ns, times[i].name,
+							    digits_for(v / times[i].ns) };
+		return (struct unit_scale){ 1, "ns", 0 };
+	}
+	if (str_is(unit, "bytes")) {
+		for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+			if (v >= sizes[i].bytes)
+				return (struct unit_scale){ sizes[i].bytes, sizes[i].name,
+							    digits_for(v / sizes[i].bytes) };
+		return (struct unit_scale){ 1, "B", 0 };
+	}
+	return (struct unit_scale){ 1, "", 0 };
+}
+
+static void append_grouped(struct buf *b, int64_t value)
+{
+	char digits[32];
+	int n = snprintf(digits, sizeof(digits), "%lld", (long long)value);
+	int first = digits[0] == '-';
+
+	for (int i = 0; i < n; i++) {
+		if (i > first && (n - i) % 3 == 0)
+			buf_char(b, ',');
+		buf_char(b, digits[i]);
+	}
+}
+
+void unit_append(struct buf *b, const struct unit_scale *s, int64_t value)
+{
+	if (s->digits == 0)
+		append_grouped(b, value);
+	else
+		buf_printf(b, "%.*f", s->digits, (double)value / s->divisor);
+	if (s->name[0]) {
+		buf_char(b, ' ');
+		buf_str(b, str_cstr(s->name));
+	}
+}
+
+void unit_append_alone(struct buf *b, struct str unit, int64_t value)
+{
+	struct unit_scale s = unit_scale_for(unit, value);
+
+	unit_append(b, &s, value);
+}

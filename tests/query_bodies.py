@@ -1,0 +1,141 @@
+"""Bodies for the query engine, by the official messages: recursion, inlining, gauges, odd shapes of samples."""
+
+from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
+
+TIME = 1767225600_000000000
+
+
+class Maker:
+    def __init__(self):
+        self.request = profiles_service_pb2.ExportProfilesServiceRequest()
+        self.d = self.request.dictionary
+        self.strings, self.attributes, self.known = {}, {}, {}
+        self.string("")
+        for table in (self.d.mapping_table, self.d.location_table, self.d.function_table, self.d.link_table, self.d.attribute_table,
+                      self.d.stack_table):
+            table.add()
+
+    def string(self, s):
+        if s not in self.strings:
+            self.strings[s] = len(self.d.string_table)
+            self.d.string_table.append(s)
+        return self.strings[s]
+
+    def attribute(self, key, value):
+        if (key, value) not in self.attributes:
+            a = self.d.attribute_table.add(key_strindex=self.string(key))
+            if isinstance(value, int):
+                a.value.int_value = value
+            else:
+                a.value.string_value = value
+            self.attributes[key, value] = len(self.d.attribute_table) - 1
+        return self.attributes[key, value]
+
+    def once(self, key, make):
+        if key not in self.known:
+            self.known[key] = make()
+        return self.known[key]
+
+    def mapping(self, name):
+        def make():
+            self.d.mapping_table.add(filename_strindex=self.string(name), memory_limit=1 << 20)
+            return len(self.d.mapping_table) - 1
+        return self.once(("mapping", name), make) if name else 0
+
+    def function(self, name, file):
+        def make():
+            self.d.function_table.add(name_strindex=self.string(name), filename_strindex=self.string(file), start_line=1)
+            return len(self.d.function_table) - 1
+        return self.once(("function", name, file), make)
+
+    def location(self, type_, binary, functions, address):
+        """functions: innermost inlined first; none: an address without a name."""
+        def make():
+            location = self.d.location_table.add(mapping_index=self.mapping(binary), address=address)
+            if type_:
+                location.attribute_indices.append(self.attribute("profile.frame.type", type_))
+            for name in functions:
+                location.lines.add(function_index=self.function(name, name + ".c"), line=address % 97 + 1)
+            return len(self.d.location_table) - 1
+        return self.once(("location", type_, binary, functions, address), make)
+
+    def stack(self, locations):
+        def make():
+            self.d.stack_table.add(location_indices=locations)
+            return len(self.d.stack_table) - 1
+        return self.once(("stack", tuple(locations)), make) if locations else 0
+
+    def link(self, rng):
+        self.d.link_table.add(trace_id=rng.randbytes(16), span_id=rng.randbytes(8))
+        return len(self.d.link_table) - 1
+
+    def profile(self, scope, type_, unit, period_type="", period_unit="", period=0, time=TIME, duration=10**10):
+        p = scope.profiles.add(time_unix_nano=time, duration_nano=duration, period=period)
+        p.sample_type.type_strindex, p.sample_type.unit_strindex = self.string(type_), self.string(unit)
+        p.period_type.type_strindex, p.period_type.unit_strindex = self.string(period_type), self.string(period_unit)
+        return p
+
+
+TYPES = [("samples", "count", "cpu", "nanoseconds", 50_000_000), ("off_cpu", "nanoseconds", "", "", 0),
+         ("inuse_space", "bytes", "space", "bytes", 524288), ("alloc_space", "bytes", "space", "bytes", 524288)]
+
+
+def random_location(rng, m):
+    kind = rng.random()
+    if kind < 0.15:
+        return m.location("native", f"/usr/lib/lib{rng.randrange(3)}.so", (), rng.randrange(1, 1 << 16))
+    if kind < 0.3:
+        names = tuple(f"inline{rng.randrange(4)}" for _ in range(rng.randrange(1, 4)))
+        return m.location("native", "/opt/app", (*names, f"f{rng.randrange(5)}"), rng.randrange(1, 500))
+    if kind < 0.4:
+        return m.location("kernel", "vmlinux", (f"sys_{rng.randrange(3)}",), rng.randrange(1, 500))
+    return m.location(rng.choice(("native", "cpython", "")), rng.choice(("/opt/app", "app", "")), (f"f{rng.randrange(6)}",), rng.randrange(1, 300))
+
+
+def random_stack(rng, m):
+    depth = rng.choice((0, 1, 2, 5, 12, 40))
+    pool = [random_location(rng, m) for _ in range(max(1, depth // 3))]  # few, so that stacks recurse, in turns too
+    return m.stack([rng.choice(pool) for _ in range(depth)])
+
+
+def add_sample(rng, m, profile, stacks, links):
+    s = profile.samples.add(stack_index=rng.choice(stacks))
+    if rng.random() < 0.7:
+        s.attribute_indices.append(m.attribute("thread.name", f"worker {rng.randrange(4)}"))
+    if rng.random() < 0.5:
+        s.attribute_indices.append(m.attribute("thread.id", rng.randrange(100, 104)))
+    if rng.random() < 0.2:
+        s.attribute_indices.append(m.attribute("service.name", "from the sample"))
+    if rng.random() < 0.2:
+        s.link_index = rng.choice(links)
+    times = [profile.time_unix_nano + rng.randrange(10**10) for _ in range(rng.choice((0, 1, 1, 2, 5)))]
+    s.timestamps_unix_nano.extend(times)
+    shape = rng.random()
+    if not times or shape < 0.3:
+        s.values.append(rng.randrange(1, 1000))
+    elif shape < 0.7:
+        s.values.extend(rng.randrange(-5, 1000) for _ in times)
+
+
+def random_body(rng):
+    m = Maker()
+    stacks = [random_stack(rng, m) for _ in range(30)]
+    links = [m.link(rng) for _ in range(4)]
+    for r in range(4):
+        resource = m.request.resource_profiles.add()
+        for key, value in (("process.executable.name", f"prog{r % 3}"), ("process.pid", 1000 + r), ("host.name", "h\"1\\")):
+            kv = resource.resource.attributes.add(key=key)
+            if isinstance(value, int):
+                kv.value.int_value = value
+            else:
+                kv.value.string_value = value
+        if r == 1:
+            resource.resource.attributes.add(key="service.name").value.string_value = "checkout"
+        scope = resource.scope_profiles.add()
+        for n in range(5):
+            profile = m.profile(scope, *TYPES[(r + n) % len(TYPES)], time=TIME + n * 10**10)
+            if rng.random() < 0.5:
+                profile.attribute_indices.append(m.attribute("profile.note", f"n{n}"))
+            for _ in range(rng.randrange(1, 30)):
+                add_sample(rng, m, profile, stacks, links)
+    return m.request.SerializeToString()

@@ -1,0 +1,174 @@
+"""What the query engine must answer, calculated from OTLP bodies by the official messages alone."""
+
+import collections
+import re
+
+from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2
+
+GAUGES = {"inuse_space", "inuse_objects", "goroutines", "threads"}
+
+Frame = collections.namedtuple("Frame", "type binary function inlined")
+Event = collections.namedtuple("Event", "time value series profile labels stack links")
+
+
+def text(value):
+    kind = value.WhichOneof("value")
+    if kind == "string_value":
+        return value.string_value
+    if kind == "bool_value":
+        return "true" if value.bool_value else "false"
+    if kind == "int_value":
+        return str(value.int_value)
+    if kind == "string_value_strindex":
+        raise AssertionError("resolve references first")
+    return None
+
+
+class Body:
+    """One ExportProfilesServiceRequest; `events` are (time, value in the shown unit, labels, stack of Frames root first)."""
+
+    def __init__(self, data):
+        self.request = profiles_service_pb2.ExportProfilesServiceRequest.FromString(data)
+        self.d = self.request.dictionary
+        self.stacks = {}
+        self.events = list(self._events())
+
+    def _string(self, index):
+        return self.d.string_table[index]
+
+    def _value(self, value):
+        return self._string(value.string_value_strindex) if value.WhichOneof("value") == "string_value_strindex" else text(value)
+
+    def _attributes(self, indices):
+        pairs = {}
+        for i in indices:
+            a = self.d.attribute_table[i]
+            pairs.setdefault(self._string(a.key_strindex), self._value(a.value))
+        return pairs
+
+    def _key_values(self, list_):
+        return {(self._string(kv.key_strindex) if kv.key_strindex else kv.key): self._value(kv.value) for kv in list_}
+
+    def frames(self, location):
+        type_ = self._attributes(location.attribute_indices).get("profile.frame.type", "")
+        binary = self._string(self.d.mapping_table[location.mapping_index].filename_strindex).rsplit("/", 1)[-1]
+        if not location.lines:
+            return [Frame(type_, binary, "", False)]
+        found = []
+        for n, line in enumerate(location.lines):
+            f = self.d.function_table[line.function_index]
+            found.append(Frame(type_, binary, self._string(f.name_strindex) or self._string(f.system_name_strindex),
+                               n + 1 < len(location.lines)))
+        return found
+
+    def stack(self, index):
+        if index not in self.stacks:
+            leaf_first = [f for i in self.d.stack_table[index].location_indices for f in self.frames(self.d.location_table[i])]
+            self.stacks[index] = tuple(reversed(leaf_first))
+        return self.stacks[index]
+
+    def _events(self):
+        for r, resource in enumerate(self.request.resource_profiles):
+            outer = self._key_values(resource.resource.attributes)
+            for k, scope in enumerate(resource.scope_profiles):
+                of_scope = self._key_values(scope.scope.attributes)
+                for n, profile in enumerate(scope.profiles):
+                    yield from self._profile_events(profile, outer, of_scope, (r, k), n)
+
+    def _profile_events(self, profile, outer, of_scope, owner, number):
+        type_ = self._string(profile.sample_type.type_strindex)
+        unit = self._string(profile.sample_type.unit_strindex)
+        period_unit = self._string(profile.period_type.unit_strindex)
+        scale = 1
+        if unit == "count" and type_ == "samples" and period_unit == "nanoseconds" and profile.period > 0:
+            type_, unit, scale = self._string(profile.period_type.type_strindex), "nanoseconds", profile.period
+        series = (owner, type_, unit, profile.period)
+        of_profile = self._attributes(profile.attribute_indices)
+        for sample in profile.samples:
+            labels = of_profile | of_scope | outer | self._attributes(sample.attribute_indices)
+            link = self.d.link_table[sample.link_index] if sample.link_index else None
+            links = (link.trace_id.hex(), link.span_id.hex()) if link else ("", "")
+            for time, value in self._times(profile, sample):
+                yield Event(time, value * scale, series, (*owner, number), labels, self.stack(sample.stack_index), links)
+
+    @staticmethod
+    def _times(profile, sample):
+        times, values = list(sample.timestamps_unix_nano), list(sample.values)
+        if not times:
+            return [(profile.time_unix_nano, sum(values))]
+        if not values:
+            return [(t, 1) for t in times]
+        if len(values) == len(times):
+            return list(zip(times, values))
+        return [(t, sum(values) if i == 0 else 0) for i, t in enumerate(times)]
+
+
+def service_name(labels):
+    if "service.name" in labels:
+        return labels["service.name"]
+    name = labels.get("process.executable.name")
+    return f"unknown_service:{name}" if name is not None else "unknown_service"
+
+
+def label(labels, key):
+    if key in ("service.name", "service_name"):
+        return service_name(labels)
+    if key in labels:
+        return labels[key]
+    for k, v in labels.items():
+        if re.sub(r"[./ -]", "_", k) == key:
+            return v
+    return ""
+
+
+def matches(labels, matchers):
+    for key, op, value in matchers:
+        have = label(labels, key)
+        if op == "=" and have != value or op == "!=" and have == value:
+            return False
+        if op == "=~" and not re.fullmatch(value, have, re.S) or op == "!~" and re.fullmatch(value, have, re.S):
+            return False
+    return True
+
+
+def chosen(events, type_, window=(0, 1 << 64), matchers=(), trace=None, span=None):
+    return [e for e in events if e.series[1] == type_ and window[0] <= e.time < window[1] and matches(e.labels, matchers)
+            and (trace is None or e.links[0] == trace) and (span is None or e.links[1] == span)]
+
+
+def stack_values(events):
+    """stack -> value: flows summed; gauges averaged over each series' profiles, summed over the series."""
+    if not events or events[0].series[1] not in GAUGES:
+        sums = collections.Counter()
+        for e in events:
+            sums[e.stack] += e.value
+        return sums
+    profiles = collections.defaultdict(set)
+    for e in events:
+        profiles[e.series].add(e.profile)
+    sums = collections.Counter()
+    for e in events:
+        sums[e.stack] += e.value / len(profiles[e.series])
+    return sums
+
+
+def top(values):
+    """Frame -> [self, total]; a stack counts once in a frame's total."""
+    table = collections.defaultdict(lambda: [0, 0])
+    for stack, value in values.items():
+        if stack:
+            table[stack[-1]][0] += value
+        for frame in set(stack):
+            table[frame][1] += value
+    return dict(table)
+
+
+def tree(values, inverted=False):
+    """path of Frames -> [total, self]."""
+    nodes = collections.defaultdict(lambda: [0, 0])
+    for stack, value in values.items():
+        path = tuple(reversed(stack)) if inverted else stack
+        for n in range(len(path) + 1):
+            nodes[path[:n]][0] += value
+        nodes[path][1] += value
+    return dict(nodes)

@@ -1,0 +1,149 @@
+"""`flametap top` and `diff` against an independent calculation from the bodies (query_oracle), on files."""
+
+import json
+import random
+
+import pytest
+
+import fixtures
+import program
+import query_bodies
+import query_oracle
+from fixtures import NEWEST_BODIES
+
+
+def ask(path, *words, check=0, **options):
+    done = program.run("top", "--json", "-n", "0", *words, path, check=check, **options)
+    return json.loads(done.stdout)
+
+
+def frame(row):
+    unnamed = row["name"].endswith("+?")
+    return query_oracle.Frame(row["type"], row["binary"], "" if unnamed else row["name"], row.get("inlined", False))
+
+
+def rows(answer):
+    found = {}
+    for r in answer["top"]["rows"]:
+        assert frame(r) not in found
+        found[frame(r)] = [r["self"][0], r["total"][0]]
+    return found
+
+
+def nodes(answer):
+    t = answer["tree"]
+    found, path = {}, []
+    for f, depth, total, self_ in zip(t["frame"], t["depth"], t["nodeTotal"], t["nodeSelf"]):
+        assert f != -2, "nothing is pruned here"
+        del path[max(depth - 1, 0):]
+        if depth:
+            path.append(frame(t["frames"][f]))
+        assert tuple(path) not in found
+        found[tuple(path)] = [total, self_]
+    return found
+
+
+def same_values(got, want):
+    assert got.keys() == want.keys()
+    for k in want:
+        for g, w in zip(got[k], want[k]):
+            # Gauges are rounded once a stack.
+            assert g == w or (isinstance(w, float) and abs(g - w) <= 1 + len(want)), (k, got[k], want[k])
+
+
+def check(path, data, type_, words=(), **selection):
+    body = query_oracle.Body(data)
+    events = query_oracle.chosen(body.events, type_, **selection)
+    values = query_oracle.stack_values(events)
+    answer = ask(path, "--type", type_, *words)
+    assert answer["events"] == len(events)
+    same_values(rows(answer), query_oracle.top(values))
+    assert abs(answer["top"]["total"][0] - sum(values.values())) <= (len(values) if type_ in query_oracle.GAUGES else 0)
+    for inverted in (False, True):
+        tree = ask(path, "--type", type_, "--tree", *(["--inverted"] if inverted else []), *words)
+        want = query_oracle.tree(values, inverted) if values else {(): [0, 0]}
+        same_values(nodes(tree), want)
+    return len(events)
+
+
+def types_of(data):
+    return sorted({e.series[1] for e in query_oracle.Body(data).events})
+
+
+@pytest.mark.parametrize("body", NEWEST_BODIES, ids=repr)
+def test_everything_of_a_recorded_body(body):
+    for type_ in types_of(body.bytes):
+        assert check(body.path, body.bytes, type_) > 0
+
+
+def random_selection(rng, events):
+    """(words, selection) that some events match, mostly."""
+    words, selection = [], {}
+    times = sorted(e.time for e in events)
+    if rng.random() < 0.7:
+        a, b = sorted((rng.choice(times), rng.choice(times) + rng.choice((0, 1, 10**9))))
+        words += ["--from", str(a), "--to", str(b)]
+        selection["window"] = (a, b)
+    matchers = []
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        labels = rng.choice(events).labels
+        key = rng.choice(sorted(labels) + ["service.name", "no.such.label"])
+        value = query_oracle.label(labels, key) or ""
+        op = rng.choice(("=", "=", "!=", "=~", "!~"))
+        if "~" in op:
+            value = rng.choice((value[:3] + ".*", ".*" + value[-2:], ".+", "")) if not set(value) & set("()[]{}+*?|\\^$") else ".*"
+        key = key if rng.random() < 0.5 else key.replace(".", "_")
+        matchers.append((key, op, value))
+    if matchers:
+        quote = lambda s: '"' + s.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'  # noqa: E731
+        words += ["--select", "{" + ", ".join(f"{quote(k)}{op}{quote(v)}" for k, op, v in matchers) + "}"]
+        selection["matchers"] = matchers
+    return words, selection
+
+
+def test_random_selections_of_the_big_body():
+    body = fixtures.body(fixtures.BIG)
+    events = query_oracle.Body(body.bytes).events
+    rng = random.Random(7)
+    seen = [check(body.path, body.bytes, "cpu", words, **selection)
+            for words, selection in (random_selection(rng, events) for _ in range(150 if program.LONG else 15))]
+    assert sum(n > 0 for n in seen) >= len(seen) // 3
+
+
+@pytest.mark.parametrize("seed", range(40 if program.LONG else 5))
+def test_random_selections_of_made_up_bodies(tmp_path, seed):
+    rng = random.Random(seed)
+    data = query_bodies.random_body(rng)
+    path = tmp_path / "body.pb"
+    path.write_bytes(data)
+    events = query_oracle.Body(data).events
+    for type_ in types_of(data):
+        check(path, data, type_)
+        of_type = [e for e in events if e.series[1] == type_]
+        for _ in range(3):
+            words, selection = random_selection(rng, of_type)
+            check(path, data, type_, words, **selection)
+
+
+def test_adjacent_windows_add_up():
+    body = fixtures.body(fixtures.BIG)
+    times = sorted(e.time for e in query_oracle.Body(body.bytes).events)
+    whole = ask(body.path)["top"]["total"][0]
+    cuts = [0, *times[:: len(times) // 7], 1 << 63]
+    assert sum(ask(body.path, "--from", str(a), "--to", str(b))["top"]["total"][0] for a, b in zip(cuts, cuts[1:]) if a < b) == whole
+
+
+def test_spans_and_traces():
+    body = fixtures.body("v1.11.0-synthetic-offcpu-links")
+    parsed = query_oracle.Body(body.bytes)
+    found = {e.links for e in parsed.events} - {("", "")}
+    assert found
+    for trace, span in sorted(found):
+        for type_ in types_of(body.bytes):
+            events = query_oracle.chosen(parsed.events, type_, trace=trace, span=span)
+            if not events:
+                continue
+            want = query_oracle.top(query_oracle.stack_values(events))
+            assert rows(ask(body.path, "--type", type_, "--trace", trace, "--span", span)) == want
+            assert rows(ask(body.path, "--type", type_, "--select", f'{{span_id="{span}"}}')) == query_oracle.top(
+                query_oracle.stack_values(query_oracle.chosen(parsed.events, type_, span=span)))
