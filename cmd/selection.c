@@ -10,7 +10,9 @@
 #include "model/subset.h"
 #include "query/formats/import.h"
 #include "query/profiles_source.h"
+#include "query/store_source.h"
 #include "query/time_range.h"
+#include "store/reader.h"
 
 /* ---- files ---- */
 
@@ -81,6 +83,13 @@ static bool read_files(struct samples *s, char *const *files, unsigned count, st
 	return ok;
 }
 
+static bool open_store(struct samples *s, const char *db, struct err *err)
+{
+	struct store_open_options options = { .location = db };
+
+	return store_open(&options, &s->store, err) && store_source_new(s->store, &s->source, err);
+}
+
 bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,
 		  struct err *err)
 {
@@ -88,7 +97,7 @@ bool samples_open(struct samples *s, const char *db, char *const *files, unsigne
 	if (db && file_count)
 		return err_set(err, ERR_INVALID, "files or --db, not both");
 	if (db)
-		return err_set(err, ERR_UNSUPPORTED, "this build reads no stores yet");
+		return open_store(s, db, err);
 	if (!file_count)
 		return err_set(err, ERR_INVALID, "no file given, and no --db");
 	if (!read_files(s, files, file_count, err))
@@ -101,6 +110,7 @@ void samples_close(struct samples *s)
 {
 	query_source_free(s->source);
 	profiles_free(s->profiles);
+	store_close(s->store);
 	*s = (struct samples){ 0 };
 }
 

@@ -139,6 +139,7 @@ struct selection_flags {
 struct samples {
 	struct query_source *source;
 	struct profiles *profiles; /* of files */
+	struct store *store;
 };
 /* `db` or `file_count` files, not both. Says on stderr what of a file was not good. */
 bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,

@@ -361,9 +361,8 @@ static bool run(const struct words *words, struct err *err)
 	struct query *q = NULL;
 	bool ok = false;
 
-	if (!samples_open(&samples, selection.db, words->items, words->count, err))
-		return false;
-	if (selection_request(&selection, samples.source, &ids, &request, err)) {
+	if (samples_open(&samples, selection.db, words->items, words->count, err) &&
+	    selection_request(&selection, samples.source, &ids, &request, err)) {
 		request.limit_bytes = SELECTION_LIMIT_BYTES;
 		q = query_begin(&request, err);
 	}

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+import clients
 import fixtures
 import program
 import query_bodies
@@ -13,7 +14,9 @@ from fixtures import NEWEST_BODIES
 
 
 def ask(path, *words, check=0, **options):
-    done = program.run("top", "--json", "-n", "0", *words, path, check=check, **options)
+    """The answer for a file, or for a store."""
+    where = ["--db", path] if str(path).endswith(".db") else [path]
+    done = program.run("top", "--json", "-n", "0", *words, *where, check=check, **options)
     return json.loads(done.stdout)
 
 
@@ -51,9 +54,8 @@ def same_values(got, want):
             assert g == w or (isinstance(w, float) and abs(g - w) <= 1 + len(want)), (k, got[k], want[k])
 
 
-def check(path, data, type_, words=(), **selection):
-    body = query_oracle.Body(data)
-    events = query_oracle.chosen(body.events, type_, **selection)
+def check(path, parsed, type_, words=(), **selection):
+    events = query_oracle.chosen(parsed, type_, **selection)
     values = query_oracle.stack_values(events)
     answer = ask(path, "--type", type_, *words)
     assert answer["events"] == len(events)
@@ -66,14 +68,20 @@ def check(path, data, type_, words=(), **selection):
     return len(events)
 
 
-def types_of(data):
-    return sorted({e.series[1] for e in query_oracle.Body(data).events})
+def events_of(data, number=0):
+    """number: of the request, so that the series of several are told apart."""
+    return [e._replace(profile=(number, e.profile), series=(*e.series, number)) for e in query_oracle.Body(data).events]
+
+
+def types_of(events):
+    return sorted({e.series[1] for e in events})
 
 
 @pytest.mark.parametrize("body", NEWEST_BODIES, ids=repr)
 def test_everything_of_a_recorded_body(body):
-    for type_ in types_of(body.bytes):
-        assert check(body.path, body.bytes, type_) > 0
+    events = events_of(body.bytes)
+    for type_ in types_of(events):
+        assert check(body.path, events, type_) > 0
 
 
 def random_selection(rng, events):
@@ -103,9 +111,9 @@ def random_selection(rng, events):
 
 def test_random_selections_of_the_big_body():
     body = fixtures.body(fixtures.BIG)
-    events = query_oracle.Body(body.bytes).events
+    events = events_of(body.bytes)
     rng = random.Random(7)
-    seen = [check(body.path, body.bytes, "cpu", words, **selection)
+    seen = [check(body.path, events, "cpu", words, **selection)
             for words, selection in (random_selection(rng, events) for _ in range(150 if program.LONG else 15))]
     assert sum(n > 0 for n in seen) >= len(seen) // 3
 
@@ -116,13 +124,36 @@ def test_random_selections_of_made_up_bodies(tmp_path, seed):
     data = query_bodies.random_body(rng)
     path = tmp_path / "body.pb"
     path.write_bytes(data)
-    events = query_oracle.Body(data).events
-    for type_ in types_of(data):
-        check(path, data, type_)
+    check_selections(rng, path, events_of(data), 3)
+
+
+def check_selections(rng, path, events, times):
+    for type_ in types_of(events):
+        check(path, events, type_)
         of_type = [e for e in events if e.series[1] == type_]
-        for _ in range(3):
+        for _ in range(times):
             words, selection = random_selection(rng, of_type)
-            check(path, data, type_, words, **selection)
+            check(path, events, type_, words, **selection)
+
+
+def test_a_store_answers_as_the_bodies_say(tmp_path, backend):
+    """Several requests in SQLite: equal content of theirs is one row there, and the same series where resources are equal."""
+    rng = random.Random(77)
+    bodies = [query_bodies.random_body(rng) for _ in range(3)] + [fixtures.body(fixtures.BIG).bytes]
+    path = tmp_path / "flametap.db"
+    server = backend("-receiver", "sqlite", "-sqlite.path", path)
+    events = []
+    for number, data in enumerate(bodies):
+        assert clients.post(server.http, data).status == 200
+        events += [e._replace(series=resource_of(e)) for e in events_of(data, number)]
+    check_selections(rng, path, events, 10 if program.LONG else 3)
+    assert server.stop() == 0
+    check_selections(rng, path, events, 1)
+
+
+def resource_of(event):
+    """Series of a store have no place in a request: here each resource has a pid of its own."""
+    return event.series[:1] + event.series[1:4] if "process.pid" not in event.labels else (event.labels["process.pid"], *event.series[1:4])
 
 
 def test_adjacent_windows_add_up():
@@ -139,7 +170,7 @@ def test_spans_and_traces():
     found = {e.links for e in parsed.events} - {("", "")}
     assert found
     for trace, span in sorted(found):
-        for type_ in types_of(body.bytes):
+        for type_ in types_of(parsed.events):
             events = query_oracle.chosen(parsed.events, type_, trace=trace, span=span)
             if not events:
                 continue

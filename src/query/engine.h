@@ -48,7 +48,7 @@ struct match_bits {
 };
 
 struct engine_series {
-	uint64_t id;
+	uint64_t id, owner;
 	uint32_t type; /* of q->types */
 	int64_t scale; /* values times this are in the type's unit */
 	int64_t period;
@@ -134,11 +134,11 @@ int64_t engine_scaled(int64_t value, int64_t scale);
 
 /* ---- gauges: averages over profiles ---- */
 
-struct gauge_weights; /* by (bucket, series): how many profiles; or by series: the last one */
+struct gauge_weights; /* by (bucket, owner of series): how many profiles, and which was the last */
 struct gauge_weights *gauge_weights_new(struct query *q, uint64_t from, uint64_t step_ns,
 					struct err *err) MUST_CHECK;
 void gauge_weights_free(struct query *q, struct gauge_weights *g); /* NULL is fine */
-/* The profiles the event's (bucket, series) has, as a divisor; 0: leave the event out. */
+/* The profiles the event's (bucket, owner) has, as a divisor; 0: leave the event out. */
 uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
 		       const struct engine_event *event);
 

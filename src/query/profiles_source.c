@@ -193,6 +193,7 @@ static bool walk_series(struct query_source *s, struct query_range range, query_
 			&m->p->resources[m->resource_of_scope[m->series[i].scope]];
 		struct query_series q = {
 			.id = i + 1,
+			.owner = m->series[i].scope + 1,
 			.sample_type = profiles_string(m->p, profile->sample_type.type),
 			.sample_unit = profiles_string(m->p, profile->sample_type.unit),
 			.period_type = profiles_string(m->p, profile->period_type.type),
@@ -474,6 +475,14 @@ static bool find_links(struct query_source *s, const uint8_t *trace_id, const ui
 	return true;
 }
 
+/* Agents report in attributes of their own; only a store gathers them. */
+static bool no_coverage(struct query_source *s, struct query_range range, query_coverage_fn *fn,
+			void *ctx, struct err *err)
+{
+	(void)s, (void)range, (void)fn, (void)ctx, (void)err;
+	return true;
+}
+
 static bool tell_asof(struct query_source *s, uint64_t *out, struct err *err)
 {
 	(void)err;
@@ -514,6 +523,7 @@ static const struct query_source_ops ops = {
 	.attributes = walk_attributes,
 	.links = walk_links,
 	.find_links = find_links,
+	.coverage = no_coverage,
 	.asof = tell_asof,
 	.extent = tell_extent,
 	.free = free_source,

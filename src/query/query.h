@@ -10,8 +10,9 @@
  * Window: an event counts where its timestamp is, with that timestamp's value; a sample without
  * timestamps is one event at its profile's start. Adjacent windows add up to their union.
  * Values: counts of a period in nanoseconds are CPU time (count * period); units are never mixed:
- * one profile type per question. Gauges (query_is_gauge()) are averages over each series' profiles
- * with samples in the window, summed over the series; everything else is summed.
+ * one profile type per question. Gauges (query_is_gauge()) are averages over the profiles with
+ * samples in the window that one resource and scope sent, summed over those; everything else is
+ * summed.
  * Nodes: a frame is (frame type, binary, function, inlined or not); `by` changes that. Native code
  * without a name is one frame a binary ("libc.so.6+?") that by=address opens. Inlined functions
  * are frames of their own.
@@ -70,7 +71,7 @@ struct query_request {
 	enum query_by by;
 	const uint8_t *trace_id, *span_id; /* 16 and 8 bytes, or NULL */
 	uint64_t asof;                     /* 0: the newest */
-	bool gauge_last;                   /* gauges: each series' last profile, no average */
+	bool gauge_last;                   /* gauges: the last profile, no average */
 	size_t limit_bytes;                /* 0: QUERY_LIMIT_BYTES */
 	uint64_t deadline_ns;              /* clock_monotonic_ns(); 0: none. ERR_TIMEOUT */
 	const atomic_bool *cancelled;      /* may be NULL. ERR_CANCELLED */

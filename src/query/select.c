@@ -234,9 +234,9 @@ static uint32_t count_processes(const struct query *q)
 static bool take_series(void *ctx, const struct query_series *s, struct err *err)
 {
 	struct query *q = ctx;
-	struct engine_series series = { .id = s->id,
-					.period = s->period,
-					.process = process_hash(s) };
+	struct engine_series series = {
+		.id = s->id, .owner = s->owner, .period = s->period, .process = process_hash(s)
+	};
 
 	if (!query_alive(q, err) || !type_of(q, s, &series.type, &series.scale, err))
 		return false;

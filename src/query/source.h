@@ -41,6 +41,7 @@ struct query_attributes {
  */
 struct query_series {
 	uint64_t id;
+	uint64_t owner; /* equal for equal resources and scopes, whatever was lifted */
 	struct str sample_type, sample_unit, period_type, period_unit;
 	int64_t period;
 	struct str scope_name, scope_version;
@@ -99,6 +100,15 @@ struct query_link {
 	uint8_t trace_id[16], span_id[8];
 };
 
+/* What an agent said of its own work in a time: `reason` is "sampled", or why events are missing
+ * ("dropped:<why>", "cut", "unnamed"). */
+struct query_coverage {
+	struct str host, reason;
+	struct query_range range;
+	uint64_t n;
+};
+
+typedef bool query_coverage_fn(void *ctx, const struct query_coverage *c, struct err *err);
 typedef bool query_series_fn(void *ctx, const struct query_series *series, struct err *err);
 typedef bool query_row_fn(void *ctx, const struct query_row *row, struct err *err);
 typedef bool query_profile_fn(void *ctx, const struct query_profile *profile, struct err *err);
@@ -134,6 +144,9 @@ struct query_source_ops {
 	/* Links of a trace (span_id NULL: any) or of a span (trace_id NULL: any). */
 	bool (*find_links)(struct query_source *s, const uint8_t *trace_id, const uint8_t *span_id,
 			   query_link_fn *fn, void *ctx, struct err *err);
+	/* What agents reported that touches the range; nothing: they do not report. */
+	bool (*coverage)(struct query_source *s, struct query_range range, query_coverage_fn *fn,
+			 void *ctx, struct err *err);
 	/* The newest state: what a scan's `asof` takes. */
 	bool (*asof)(struct query_source *s, uint64_t *out, struct err *err);
 	/* First and last moment of any sample; false and err->kind ERR_NOT_FOUND when empty. */

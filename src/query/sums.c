@@ -8,7 +8,7 @@
 
 /* ---- gauges ---- */
 
-struct gauge_cell { /* of a (bucket, series) */
+struct gauge_cell { /* of a (bucket, owner) */
 	uint32_t profiles, last;
 	uint64_t last_time;
 };
@@ -16,7 +16,7 @@ struct gauge_cell { /* of a (bucket, series) */
 struct gauge_weights {
 	struct query *q;
 	uint64_t from, step_ns;
-	struct number_table cells, seen; /* seen: (bucket, series, profile) */
+	struct number_table cells, seen; /* seen: (bucket, owner, profile) */
 	struct gauge_cell *cell;
 	uint32_t cell_count, cell_cap;
 };
@@ -30,7 +30,8 @@ static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c)
 
 static uint64_t cell_key(const struct gauge_weights *g, const struct engine_event *e)
 {
-	return mixed(g->step_ns ? (e->time - g->from) / g->step_ns : 0, e->series->id, 1);
+	return mixed(g->step_ns ? (e->time - g->from) / g->step_ns : 0, e->series->owner,
+		     (uint64_t)e->series->period);
 }
 
 static bool weigh(void *ctx, const struct engine_event *e, struct err *err)

@@ -1,0 +1,409 @@
+#include "query/store_source.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "store/reader.h"
+
+struct store_source {
+	struct query_source base;
+	struct store_snapshot *snapshot;
+	struct query_attribute *attributes[3]; /* room for the lists that one callback gets */
+	uint32_t attribute_cap[3];
+	struct query_line *lines;
+	uint32_t line_cap;
+};
+
+/* What a walk's callback of the store's needs to call ours. */
+struct walk {
+	struct store_source *source;
+	union {
+		query_series_fn *series;
+		query_row_fn *row;
+		query_profile_fn *profile;
+		query_stack_fn *stack;
+		query_location_fn *location;
+		query_attributes_fn *attributes;
+		query_link_fn *link;
+		query_coverage_fn *coverage;
+	} fn;
+	void *ctx;
+	struct err *err;
+	bool failed;
+};
+
+static struct store_source *source_of(struct query_source *s)
+{
+	return CONTAINER_OF(s, struct store_source, base);
+}
+
+/* A callback that said no ends a walk of the store's well; ours fails then. */
+static bool ended(const struct walk *w, bool ok)
+{
+	return ok && !w->failed;
+}
+
+static bool go_on(struct walk *w, bool ok)
+{
+	w->failed = !ok;
+	return ok;
+}
+
+static struct query_attributes attributes_of(struct store_source *s, unsigned room,
+					     struct store_attributes from)
+{
+	if (from.count > s->attribute_cap[room]) {
+		free(s->attributes[room]);
+		s->attribute_cap[room] = from.count;
+		s->attributes[room] = calloc(from.count, sizeof(struct query_attribute));
+		assert(s->attributes[room]);
+	}
+	for (uint32_t i = 0; i < from.count; i++)
+		s->attributes[room][i] = (struct query_attribute){ .key = from.ptr[i].key,
+								   .unit = from.ptr[i].unit,
+								   .value = &from.ptr[i].value };
+	return (struct query_attributes){ s->attributes[room], from.count };
+}
+
+/* ---- series and rows ---- */
+
+static bool give_series(void *arg, const struct store_series *from)
+{
+	struct walk *w = arg;
+	struct query_series s = {
+		.id = from->id,
+		.owner = from->resource * UINT64_C(0x9e3779b97f4a7c15) ^ from->scope,
+		.sample_type = from->sample_type,
+		.sample_unit = from->sample_unit,
+		.period_type = from->period_type,
+		.period_unit = from->period_unit,
+		.period = from->period,
+		.scope_name = from->scope_name,
+		.scope_version = from->scope_version,
+		.lifted = attributes_of(w->source, 0, from->lifted),
+		.resource = attributes_of(w->source, 1, from->resource_attributes),
+		.scope = attributes_of(w->source, 2, from->scope_attributes),
+	};
+
+	return go_on(w, w->fn.series(w->ctx, &s, w->err));
+}
+
+static bool walk_series(struct query_source *q, struct query_range range, query_series_fn *fn,
+			void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.series = fn, .ctx = ctx, .err = err };
+
+	return ended(&w, store_each_series(w.source->snapshot, range.from, range.to, give_series,
+					   &w, err));
+}
+
+static bool give_row(void *arg, const struct store_sample *from)
+{
+	struct walk *w = arg;
+	struct query_row row = {
+		.series = from->series,
+		.sample = from->seq,
+		.stack = from->stack,
+		.attributes = from->attributes,
+		.link = from->link,
+		.time = from->t0,
+		.timestamps = from->timestamps,
+		.timestamp_count = from->timestamp_count,
+		.values = from->values,
+		.value_count = from->value_count,
+	};
+
+	/* Senders of old versions wrote a 1 beside n timestamps and meant n events. */
+	if (row.value_count == 1 && row.timestamp_count > 1 && row.values[0] == 1 &&
+	    from->value == (int64_t)row.timestamp_count)
+		row.value_count = 0;
+	return go_on(w, w->fn.row(w->ctx, &row, w->err));
+}
+
+static struct store_scan scan_of(const struct query_scan *scan)
+{
+	return (struct store_scan){
+		.from = scan->range.from,
+		.to = scan->range.to,
+		.series = scan->series,
+		.series_count = scan->series_count,
+		.asof = scan->asof == UINT64_MAX ? 0 : scan->asof,
+	};
+}
+
+static bool walk_rows(struct query_source *q, const struct query_scan *scan, query_row_fn *fn,
+		      void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.row = fn, .ctx = ctx, .err = err };
+	struct store_scan what = scan_of(scan);
+	bool ok;
+
+	if (scan->links)
+		ok = store_scan_links(w.source->snapshot, scan->links, scan->link_count, &what,
+				      give_row, &w, err);
+	else
+		ok = store_scan(w.source->snapshot, &what, give_row, &w, err);
+	return ended(&w, ok);
+}
+
+static bool give_profile(void *arg, const struct store_profile *from)
+{
+	struct walk *w = arg;
+	struct query_profile p = {
+		.first_sample = from->seq + 1,
+		.sample_count = from->sample_count,
+		.time = from->time_unix_nano,
+		.duration = from->duration_nano,
+		.attributes = attributes_of(w->source, 0, from->attributes),
+	};
+
+	if (!from->uid_made)
+		memcpy(p.id, from->uid, sizeof(p.id));
+	return go_on(w, w->fn.profile(w->ctx, &p, w->err));
+}
+
+static bool walk_profiles(struct query_source *q, const struct query_scan *scan,
+			  query_profile_fn *fn, void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.profile = fn, .ctx = ctx, .err = err };
+	struct store_scan what = scan_of(scan);
+
+	return ended(&w, store_each_profile(w.source->snapshot, &what, give_profile, &w, err));
+}
+
+/* ---- what numbers mean ---- */
+
+static bool give_stack(void *arg, store_id id, struct hash128 hash, const store_id *locations,
+		       uint32_t count)
+{
+	struct walk *w = arg;
+
+	(void)hash;
+	return go_on(w, w->fn.stack(w->ctx, id, locations, count, w->err));
+}
+
+/* The empty entry, which the store is never asked for, stands first where it is among the ids. */
+static bool walk_stacks(struct query_source *q, const uint64_t *ids, uint32_t count,
+			query_stack_fn *fn, void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.stack = fn, .ctx = ctx, .err = err };
+	uint32_t empty = count && ids[0] == 0;
+
+	if (empty && !fn(ctx, 0, NULL, 0, err))
+		return false;
+	return ended(&w, store_each_stack(w.source->snapshot, ids + empty, count - empty,
+					  give_stack, &w, err));
+}
+
+static bool give_location(void *arg, store_id id, const struct store_location *from)
+{
+	struct walk *w = arg;
+	struct store_source *s = w->source;
+	struct query_location l = {
+		.id = id,
+		.address = from->address,
+		.frame_type = from->frame_type,
+		.mapping = from->mapping_filename,
+		.build_id = from->build_id,
+		.mapping_start = from->memory_start,
+		.mapping_limit = from->memory_limit,
+		.mapping_offset = from->file_offset,
+		.line_count = from->line_count,
+	};
+
+	if (from->line_count > s->line_cap) {
+		free(s->lines);
+		s->line_cap = from->line_count;
+		s->lines = calloc(s->line_cap, sizeof(*s->lines));
+		assert(s->lines);
+	}
+	for (uint32_t i = 0; i < from->line_count; i++)
+		s->lines[i] = (struct query_line){
+			.function = from->lines[i].function,
+			.system_name = from->lines[i].system_name,
+			.file = from->lines[i].filename,
+			.line = from->lines[i].line,
+			.column = from->lines[i].column,
+			.start_line = from->lines[i].start_line,
+		};
+	l.lines = s->lines;
+	return go_on(w, w->fn.location(w->ctx, &l, w->err));
+}
+
+static bool walk_locations(struct query_source *q, const uint64_t *ids, uint32_t count,
+			   query_location_fn *fn, void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.location = fn, .ctx = ctx, .err = err };
+	uint32_t empty = count && ids[0] == 0;
+	struct query_location none = { 0 };
+
+	if (empty && !fn(ctx, &none, err))
+		return false;
+	return ended(&w, store_each_location(w.source->snapshot, ids + empty, count - empty,
+					     give_location, &w, err));
+}
+
+static bool give_attributes(void *arg, store_id id, struct store_attributes from)
+{
+	struct walk *w = arg;
+
+	return go_on(w, w->fn.attributes(w->ctx, id, attributes_of(w->source, 0, from), w->err));
+}
+
+static bool walk_attributes(struct query_source *q, const uint64_t *ids, uint32_t count,
+			    query_attributes_fn *fn, void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.attributes = fn, .ctx = ctx, .err = err };
+	uint32_t empty = count && ids[0] == 0;
+
+	if (empty && !fn(ctx, 0, (struct query_attributes){ 0 }, err))
+		return false;
+	return ended(&w, store_each_attributes(w.source->snapshot, ids + empty, count - empty,
+					       give_attributes, &w, err));
+}
+
+/* ---- links ---- */
+
+static bool give_link(void *arg, store_id id, const struct store_link *from)
+{
+	struct walk *w = arg;
+	struct query_link l = { .id = id };
+
+	memcpy(l.trace_id, from->trace_id, sizeof(l.trace_id));
+	memcpy(l.span_id, from->span_id, sizeof(l.span_id));
+	return go_on(w, w->fn.link(w->ctx, &l, w->err));
+}
+
+static bool walk_links(struct query_source *q, const uint64_t *ids, uint32_t count,
+		       query_link_fn *fn, void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.link = fn, .ctx = ctx, .err = err };
+	uint32_t empty = count && ids[0] == 0;
+	struct query_link none = { 0 };
+
+	if (empty && !fn(ctx, &none, err))
+		return false;
+	return ended(&w, store_each_link(w.source->snapshot, ids + empty, count - empty, give_link,
+					 &w, err));
+}
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool find_links(struct query_source *q, const uint8_t *trace_id, const uint8_t *span_id,
+		       query_link_fn *fn, void *ctx, struct err *err)
+{
+	struct store_source *s = source_of(q);
+	size_t count = 0, cap;
+	store_id *ids;
+	bool ok;
+
+	if (!store_find_links(s->snapshot, trace_id, span_id, NULL, 0, &count, err))
+		return false;
+	if (count > UINT32_MAX / 2)
+		return err_set(err, ERR_LIMIT, "%zu links of one trace", count);
+	cap = count;
+	ids = calloc(cap + 1, sizeof(*ids));
+	assert(ids);
+	ok = store_find_links(s->snapshot, trace_id, span_id, ids, cap, &count, err);
+	count = count < cap ? count : cap;
+	if (ok && count) {
+		qsort(ids, count, sizeof(*ids), id_order);
+		ok = walk_links(q, ids, (uint32_t)count, fn, ctx, err);
+	}
+	free(ids);
+	return ok;
+}
+
+/* ---- the whole ---- */
+
+static bool give_coverage(void *arg, const struct store_coverage *from)
+{
+	struct walk *w = arg;
+	struct query_coverage c = { .host = from->host,
+				    .reason = from->reason,
+				    .range = { from->t0, from->t1 },
+				    .n = from->n };
+
+	return go_on(w, w->fn.coverage(w->ctx, &c, w->err));
+}
+
+static bool walk_coverage(struct query_source *q, struct query_range range, query_coverage_fn *fn,
+			  void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.coverage = fn, .ctx = ctx, .err = err };
+
+	return ended(&w, store_each_coverage(w.source->snapshot, range.from, range.to,
+					     give_coverage, &w, err));
+}
+
+static bool tell_asof(struct query_source *q, uint64_t *out, struct err *err)
+{
+	struct store_facts facts;
+
+	if (!store_facts(source_of(q)->snapshot, &facts, err))
+		return false;
+	*out = facts.asof;
+	return true;
+}
+
+static bool tell_extent(struct query_source *q, struct query_range *out, struct err *err)
+{
+	/* The store knows the newest time to one bucket. */
+	static const uint64_t BUCKET_NS = UINT64_C(600000000000);
+	struct store_facts facts;
+
+	if (!store_facts(source_of(q)->snapshot, &facts, err))
+		return false;
+	if (!facts.newest)
+		return err_set(err, ERR_NOT_FOUND, "there are no samples");
+	*out = (struct query_range){ facts.oldest, facts.newest > UINT64_MAX - BUCKET_NS
+							   ? UINT64_MAX
+							   : facts.newest + BUCKET_NS };
+	return true;
+}
+
+static void free_source(struct query_source *q)
+{
+	struct store_source *s = source_of(q);
+
+	store_end(s->snapshot);
+	for (unsigned i = 0; i < ARRAY_LEN(s->attributes); i++)
+		free(s->attributes[i]);
+	free(s->lines);
+	free(s);
+}
+
+static const struct query_source_ops ops = {
+	.series = walk_series,
+	.scan = walk_rows,
+	.profiles = walk_profiles,
+	.stacks = walk_stacks,
+	.locations = walk_locations,
+	.attributes = walk_attributes,
+	.links = walk_links,
+	.find_links = find_links,
+	.coverage = walk_coverage,
+	.asof = tell_asof,
+	.extent = tell_extent,
+	.free = free_source,
+};
+
+bool store_source_new(struct store *store, struct query_source **out, struct err *err)
+{
+	struct store_source *s = calloc(1, sizeof(*s));
+
+	assert(s);
+	s->base.ops = &ops;
+	if (!store_begin(store, &s->snapshot, err)) {
+		free(s);
+		return false;
+	}
+	*out = &s->base;
+	return true;
+}

@@ -1,0 +1,13 @@
+/*
+ * store_source.h - a store (store/reader.h) as a source of samples.
+ *
+ * The source looks at one snapshot, taken when it is made: make one a question, soon end it (in
+ * SQLite it keeps the write-ahead log from being emptied). Memory: the store stays the caller's and
+ * must outlive the source.
+ */
+#pragma once
+#include "query/source.h"
+
+struct store;
+
+bool store_source_new(struct store *store, struct query_source **out, struct err *err) MUST_CHECK;
