@@ -127,6 +127,13 @@ void twin_set(struct twin *t, const struct mapping_set *set)
 	t->walk.mapping_count = set->count;
 }
 
+void twin_run(struct twin *t, uint32_t first_mapping, uint32_t count)
+{
+	t->set = NULL;
+	t->walk.first_mapping = first_mapping;
+	t->walk.mapping_count = count;
+}
+
 const struct unwind_cursor *twin_cursor(const struct twin *t)
 {
 	return &t->walk.cursor;

@@ -26,8 +26,9 @@ void twin_start(struct twin *t, struct unwind_store *store, const struct twin_me
 		const struct unwind_cursor *cursor, const struct mapping_set *set);
 /* Walks until it ends; the same may be called again after the cause was mended (a page built). */
 enum unwind_end twin_walk(struct twin *t);
-/* The mappings have changed. */
+/* The mappings are others now: another set, or (without a set) a run of store->mappings. */
 void twin_set(struct twin *t, const struct mapping_set *set);
+void twin_run(struct twin *t, uint32_t first_mapping, uint32_t count);
 const struct unwind_cursor *twin_cursor(const struct twin *t);
 /* The frames so far, as in a record. */
 const uint64_t *twin_words(const struct twin *t, uint32_t *count);

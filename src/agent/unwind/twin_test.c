@@ -1,0 +1,475 @@
+/*
+ * The unwinder, kind of rule by kind and end by end, over hand-made tables and a hand-made stack:
+ * what BPF runs is the same source (bpf/unwind.h).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "agent/process/modules.h"
+#include "agent/unwind/store.h"
+#include "agent/unwind/twin.h"
+
+enum {
+	CODE = 0x400000, /* where the executable is mapped, elf_vaddr 0 */
+	CODE_BYTES = 0x30000,
+	JIT = 0x900000, /* anonymous code */
+	JIT_BYTES = 0x1000,
+	STACK = 0x7000000, /* the readable stack */
+	WORDS = 512,
+	STEP = 0x100, /* each rule holds for this many bytes of code */
+};
+#define SP STACK
+
+struct rig {
+	struct unwind_store store;
+	struct twin *twin;
+	uint64_t words[WORDS];
+	uint32_t executable, run;
+	struct unwind_row rows[64];
+	uint32_t row_count;
+};
+
+static bool read_words(void *ctx, uint64_t address, void *to, uint32_t bytes)
+{
+	const struct rig *r = ctx;
+	uint64_t offset = address - STACK;
+
+	if (offset > sizeof(r->words) || bytes > sizeof(r->words) - offset)
+		return false;
+	memcpy(to, (const char *)r->words + offset, bytes);
+	return true;
+}
+
+static void set_up(struct rig *r)
+{
+	struct err err;
+	uint32_t run;
+
+	memset(r, 0, sizeof(*r));
+	assert_true(store_open_local(&r->store, 1 << 20, &err));
+	r->twin = twin_new();
+	assert_true(store_take_executable(&r->store, &r->executable));
+	assert_true(
+		store_set_pages(&r->store, r->executable, 0, 2)); /* the third page has no entry */
+	assert_true(extents_take(&r->store.mapping_runs, 3, &run));
+	r->run = run;
+	r->store.mappings[run] = (struct unwind_mapping){ .start = CODE,
+							  .end = CODE + CODE_BYTES,
+							  .load_bias = CODE,
+							  .executable = r->executable };
+	r->store.mappings[run + 1] = (struct unwind_mapping){ .start = JIT,
+							      .end = JIT + JIT_BYTES,
+							      .load_bias = UNWIND_BIAS_UNKNOWN };
+	r->store.mappings[run + 2] = (struct unwind_mapping){ .start = JIT + 0x10000,
+							      .end = JIT + 0x11000,
+							      .load_bias = UNWIND_BIAS_UNKNOWN,
+							      .executable = UINT32_MAX };
+}
+
+static void tear_down(struct rig *r)
+{
+	twin_free(r->twin);
+	store_close(&r->store);
+}
+
+/* The rule for the next STEP bytes of code; returns an address inside. */
+static uint64_t add_rule(struct rig *r, struct unwind_rule rule)
+{
+	uint16_t index;
+
+	assert_true(unwind_rules_intern(&r->store.rules, &rule, &index));
+	r->rows[r->row_count] = (struct unwind_row){ (uint16_t)(r->row_count * STEP), index };
+	return CODE + r->row_count++ * STEP + STEP / 2;
+}
+
+static void publish(struct rig *r)
+{
+	struct err err;
+
+	assert_true(store_put_rows(&r->store, store_page(&r->store, r->executable, 0), r->rows,
+				   r->row_count, &err));
+}
+
+static enum unwind_end walk(struct rig *r, uint64_t pc, uint64_t fp)
+{
+	struct unwind_cursor c = { .pc = pc, .sp = SP, .fp = fp, .leaf_known = 1 };
+	const struct twin_memory memory = { read_words, r };
+
+	c.leaf[UNWIND_REG_R10 - UNWIND_REG_LEAF] = SP + 64;
+	c.leaf[UNWIND_REG_RDI - UNWIND_REG_LEAF] = 2;
+	twin_start(r->twin, &r->store, &memory, &c, NULL);
+	twin_run(r->twin, r->run, 3);
+	return twin_walk(r->twin);
+}
+
+static uint32_t frames(const struct rig *r, uint64_t *out)
+{
+	uint32_t count, n = 0;
+	const uint64_t *words = twin_words(r->twin, &count);
+
+	for (uint32_t i = 0; i < count; i += 2) {
+		out[n] = words[i + 1];
+		if ((words[i] & 0xff) == FRAME_TAG_NATIVE) {
+			assert_int_equal(words[i] >> 32, r->executable);
+			out[n] += CODE;
+		}
+		n++;
+	}
+	return n;
+}
+
+static const struct unwind_rule stop_rule = { .kind = UNWIND_STOP };
+/* push rbp; mov rbp, rsp: the frame of most code */
+static const struct unwind_rule fp_frame = { .kind = UNWIND_CFA,
+					     .cfa_base = UNWIND_REG_FP,
+					     .cfa_offset = 16,
+					     .fp_from = UNWIND_FROM_CFA,
+					     .fp_offset = -16,
+					     .ra_from = UNWIND_FROM_CFA,
+					     .ra_offset = -8 };
+
+static struct unwind_rule sp_frame(int32_t bytes)
+{
+	return (struct unwind_rule){ .kind = UNWIND_CFA,
+				     .cfa_base = UNWIND_REG_SP,
+				     .cfa_offset = bytes,
+				     .fp_from = UNWIND_FROM_SAME,
+				     .ra_from = UNWIND_FROM_CFA,
+				     .ra_offset = -8 };
+}
+
+/* ---- rules: one frame of that kind, then a bottom
+ * ------------------------------------------------ */
+
+static void test_kinds(void **state)
+{
+	static const struct {
+		const char *what;
+		struct unwind_rule rule;
+		uint32_t ra_word; /* where the return address lies on the stack */
+		uint32_t fp_word; /* where FP is saved; 0: it stays */
+		uint64_t fp;      /* at the start; 0: SP + 32 */
+	} cases[] = {
+		{ "SP + n",
+		  { .kind = UNWIND_CFA,
+		    .cfa_offset = 24,
+		    .ra_from = UNWIND_FROM_CFA,
+		    .ra_offset = -8 },
+		  2,
+		  0,
+		  0 },
+		{ "FP + 16",
+		  { .kind = UNWIND_CFA,
+		    .cfa_base = UNWIND_REG_FP,
+		    .cfa_offset = 16,
+		    .fp_from = UNWIND_FROM_CFA,
+		    .fp_offset = -16,
+		    .ra_from = UNWIND_FROM_CFA,
+		    .ra_offset = -8 },
+		  5,
+		  4,
+		  0 },
+		{ "FP saved elsewhere",
+		  { .kind = UNWIND_CFA,
+		    .cfa_offset = 48,
+		    .fp_from = UNWIND_FROM_CFA,
+		    .fp_offset = -32,
+		    .ra_from = UNWIND_FROM_CFA,
+		    .ra_offset = -8 },
+		  5,
+		  2,
+		  0 },
+		{ "RA relative to SP",
+		  { .kind = UNWIND_CFA,
+		    .cfa_offset = 64,
+		    .ra_from = UNWIND_FROM_SP,
+		    .ra_offset = 8 },
+		  1,
+		  0,
+		  0 },
+		{ "RA and FP relative to FP",
+		  { .kind = UNWIND_CFA,
+		    .cfa_offset = 64,
+		    .fp_from = UNWIND_FROM_FP,
+		    .fp_offset = 0,
+		    .ra_from = UNWIND_FROM_FP,
+		    .ra_offset = 8 },
+		  5,
+		  4,
+		  0 },
+		{ "a leaf's register",
+		  { .kind = UNWIND_CFA,
+		    .cfa_base = UNWIND_REG_R10,
+		    .cfa_offset = 8,
+		    .ra_from = UNWIND_FROM_CFA,
+		    .ra_offset = -8 },
+		  8,
+		  0,
+		  0 },
+		{ "CFA in memory",
+		  { .kind = UNWIND_CFA_DEREF,
+		    .cfa_offset = 8,
+		    .index = UNWIND_REG_NONE,
+		    .post = 16 },
+		  8,
+		  0,
+		  0 },
+		{ "CFA in memory, indexed",
+		  { .kind = UNWIND_CFA_DEREF,
+		    .cfa_offset = -8,
+		    .index = UNWIND_REG_RDI,
+		    .post = 16 },
+		  8,
+		  0,
+		  0 },
+		{ "frame pointer", { .kind = UNWIND_FP }, 5, 4, 0 },
+		{ "a plausible frame pointer", { .kind = UNWIND_NONE }, 5, 4, 0 },
+		{ "PLT, before its push", { .kind = UNWIND_PLT, .cfa_offset = 11 }, 0, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint64_t pc, caller, got[8];
+		enum unwind_end end;
+		struct rig r;
+
+		set_up(&r);
+		pc = add_rule(&r, cases[i].rule) & ~15ull;
+		caller = add_rule(&r, stop_rule);
+		publish(&r);
+		r.words[1] = SP + 56; /* what the CFA in memory is, less `post` */
+		r.words[cases[i].ra_word] = caller;
+		if (cases[i].fp_word)
+			r.words[cases[i].fp_word] = 0;
+		end = walk(&r, pc, SP + 32);
+		if (end != UNWIND_END_BOTTOM)
+			fail_msg("%s: end %u", cases[i].what, end);
+		assert_int_equal(frames(&r, got), 2);
+		assert_int_equal(got[0], pc);
+		assert_int_equal(got[1], caller);
+		if (cases[i].fp_word)
+			assert_int_equal(twin_cursor(r.twin)->fp, 0);
+		tear_down(&r);
+	}
+}
+
+/* A PLT entry behind its push has one word more on the stack. */
+static void test_plt_after_push(void **state)
+{
+	uint64_t pc, caller, got[8];
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	pc = (add_rule(&r, (struct unwind_rule){ .kind = UNWIND_PLT, .cfa_offset = 11 }) & ~15ull) +
+	     11;
+	caller = add_rule(&r, stop_rule);
+	publish(&r);
+	r.words[1] = caller;
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_BOTTOM);
+	assert_int_equal(frames(&r, got), 2);
+	assert_int_equal(got[1], caller);
+	tear_down(&r);
+}
+
+/* A signal frame brings all registers back: the interrupted leaf may need r10. */
+static void test_signal(void **state)
+{
+	uint64_t handler, trampoline, leaf, caller, got[8];
+	struct unwind_rule r10 = { .kind = UNWIND_CFA,
+				   .cfa_base = UNWIND_REG_R10,
+				   .cfa_offset = 8,
+				   .ra_from = UNWIND_FROM_CFA,
+				   .ra_offset = -8 };
+	const uint32_t at = 20; /* word of the sigcontext */
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	handler = add_rule(&r, sp_frame(8));
+	trampoline = add_rule(
+		&r, (struct unwind_rule){ .kind = UNWIND_SIGNAL, .cfa_offset = (at - 1) * 8 });
+	leaf = add_rule(&r, r10);
+	caller = add_rule(&r, stop_rule);
+	publish(&r);
+	r.words[0] = trampoline;
+	r.words[at + 2] = SP + 400;  /* r10 */
+	r.words[at + 10] = 77;       /* rbp */
+	r.words[at + 15] = SP + 300; /* rsp */
+	r.words[at + 16] = leaf;     /* rip: no return address */
+	r.words[50] = caller;        /* at r10 + 8 - 8 */
+	assert_int_equal(walk(&r, handler, 0), UNWIND_END_BOTTOM);
+	assert_int_equal(frames(&r, got), 4);
+	assert_int_equal(got[2], leaf);
+	assert_int_equal(got[3], caller);
+	assert_int_equal(twin_cursor(r.twin)->fp, 77);
+	tear_down(&r);
+}
+
+/* ---- ends: each can be reached
+ * -------------------------------------------------------------------- */
+
+static enum unwind_end end_of(struct unwind_rule rule, uint64_t return_address, uint64_t fp)
+{
+	enum unwind_end end;
+	struct rig r;
+	uint64_t pc;
+
+	set_up(&r);
+	pc = add_rule(&r, rule);
+	publish(&r);
+	r.words[0] = return_address;
+	end = walk(&r, pc, fp);
+	tear_down(&r);
+	return end;
+}
+
+static void test_ends(void **state)
+{
+	const struct unwind_rule leaf = sp_frame(8), none = { .kind = UNWIND_NONE },
+				 fp = { .kind = UNWIND_FP };
+
+	(void)state;
+	assert_int_equal(end_of(stop_rule, 0, 0), UNWIND_END_BOTTOM);
+	assert_int_equal(end_of(fp, 0, 0), UNWIND_END_BOTTOM); /* Go, and entry code: FP is 0 */
+	assert_int_equal(end_of(leaf, 0, 0), UNWIND_END_ZERO_PC);
+	assert_int_equal(end_of(leaf, 0x1234, 0), UNWIND_END_NO_MAPPING);
+	assert_int_equal(end_of(leaf, CODE + 0x10010, 0),
+			 UNWIND_END_NO_TABLE); /* its page is absent */
+	assert_int_equal(end_of(leaf, JIT + 0x10010, 0), UNWIND_END_NO_TABLE); /* not opened */
+	assert_int_equal(end_of(none, 0, 0), UNWIND_END_NO_RULE);
+	assert_int_equal(end_of(none, 0, 3), UNWIND_END_NO_RULE);
+	assert_int_equal(end_of(none, 0, SP - 8), UNWIND_END_NO_RULE);
+	assert_int_equal(end_of(none, 0, SP + 33), UNWIND_END_NO_RULE);
+	assert_int_equal(end_of(none, 0, SP + (2 << 20)), UNWIND_END_NO_RULE);
+	assert_int_equal(end_of(sp_frame(WORDS * 8 + 8), 0, 0), UNWIND_END_UNREADABLE);
+	assert_int_equal(end_of(fp, 0, SP + WORDS * 8), UNWIND_END_UNREADABLE);
+	assert_int_equal(end_of(fp, 0, SP - 64), UNWIND_END_BAD_CFA);
+	assert_int_equal(end_of((struct unwind_rule){ .kind = UNWIND_KIND_COUNT }, 0, 0),
+			 UNWIND_END_BAD_RULE);
+	assert_int_equal(end_of((struct unwind_rule){ .kind = UNWIND_CFA,
+						      .cfa_offset = 8,
+						      .ra_from = UNWIND_FROM_COUNT },
+				0, 0),
+			 UNWIND_END_BAD_RULE);
+}
+
+/* FP points to itself: frames that do not rise end the walk, however sure the table is. */
+static void test_no_progress(void **state)
+{
+	struct rig r;
+	uint64_t pc;
+
+	(void)state;
+	set_up(&r);
+	pc = add_rule(&r, fp_frame);
+	publish(&r);
+	r.words[4] = SP + 32;
+	r.words[5] = pc;
+	assert_int_equal(walk(&r, pc, SP + 32), UNWIND_END_BAD_CFA);
+	tear_down(&r);
+}
+
+/* A caller's frame that hangs on a register which only the leaf has. */
+static void test_leaf_register(void **state)
+{
+	struct rig r;
+	uint64_t pc, caller;
+
+	(void)state;
+	set_up(&r);
+	pc = add_rule(&r, sp_frame(8));
+	caller = add_rule(&r, (struct unwind_rule){ .kind = UNWIND_CFA,
+						    .cfa_base = UNWIND_REG_R10,
+						    .ra_from = UNWIND_FROM_CFA });
+	publish(&r);
+	r.words[0] = caller;
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_LEAF_REGISTER);
+	tear_down(&r);
+}
+
+static void test_depth(void **state)
+{
+	uint64_t pc, got[UNWIND_FRAMES_MAX + 8];
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	pc = add_rule(&r, (struct unwind_rule){ .kind = UNWIND_SIGNAL, .cfa_offset = 0 });
+	publish(&r);
+	r.words[15] = SP; /* a signal frame that returns into itself */
+	r.words[16] = pc;
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_DEPTH);
+	assert_int_equal(frames(&r, got), UNWIND_FRAMES_MAX);
+	tear_down(&r);
+}
+
+/* Anonymous code is walked by frame pointers and shown by its address. */
+static void test_anonymous_code(void **state)
+{
+	uint64_t caller, got[8];
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	caller = add_rule(&r, stop_rule);
+	publish(&r);
+	r.words[4] = SP + 100 * 8;
+	r.words[5] = caller;
+	assert_int_equal(walk(&r, JIT + 0x10, SP + 32), UNWIND_END_BOTTOM);
+	assert_int_equal(frames(&r, got), 2);
+	assert_int_equal(got[0], JIT + 0x10);
+	assert_int_equal(got[1], caller);
+	tear_down(&r);
+}
+
+/* A page that was missing is built; the walk goes on where it stood, no frame twice. */
+static void test_goes_on(void **state)
+{
+	uint64_t pc, caller, got[8];
+	struct err err;
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	pc = add_rule(&r, sp_frame(8));
+	caller = add_rule(&r, stop_rule);
+	r.words[0] = caller;
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_NO_TABLE);
+	assert_int_equal(twin_walk(r.twin), UNWIND_END_NO_TABLE);
+	publish(&r);
+	assert_int_equal(twin_walk(r.twin), UNWIND_END_BOTTOM);
+	assert_int_equal(frames(&r, got), 2);
+	assert_int_equal(got[1], caller);
+	/* Evicted rows are asked for again, and what is full says so. */
+	assert_int_equal(store_evict(&r.store, r.executable), 2);
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_NO_TABLE);
+	for (uint32_t i = 0; i < 4; i++) {
+		struct unwind_row *many = test_calloc(UNWIND_BLOCK_ROWS, sizeof(*many));
+		bool fits = store_put_rows(&r.store, store_page(&r.store, r.executable, 1), many,
+					   UNWIND_BLOCK_ROWS, &err);
+
+		assert_int_equal(fits, i < 3); /* the fourth block still holds what was evicted */
+		test_free(many);
+	}
+	assert_int_equal(err.kind, ERR_LIMIT);
+	store_tick(&r.store, 2 * STORE_GRACE_NS);
+	publish(&r);
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_BOTTOM);
+	tear_down(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kinds),       cmocka_unit_test(test_plt_after_push),
+		cmocka_unit_test(test_signal),      cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_no_progress), cmocka_unit_test(test_leaf_register),
+		cmocka_unit_test(test_depth),       cmocka_unit_test(test_anonymous_code),
+		cmocka_unit_test(test_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
