@@ -317,7 +317,7 @@ static void *trace_thread(void *arg)
 		pthread_mutex_lock(&a->lock);
 		now = clock_monotonic_ns();
 		sync_clock(a, now);
-		store_tick(&a->store, now);
+		unwind_store_tick(&a->store, now);
 		switch_sampling(a);
 		while (run_round(a))
 			;
@@ -348,7 +348,7 @@ static bool copy_options(struct agent *a, const struct agent_options *options, s
 
 static void set_up_tables(struct agent *a)
 {
-	a->sets = (struct mapping_sets){ .run_free = store_retire_run, .ctx = &a->store };
+	a->sets = (struct mapping_sets){ .run_free = unwind_store_retire_run, .ctx = &a->store };
 	modules_init(&a->modules, &a->store, a->seam, &a->sets);
 	a->table = (struct process_table){
 		.seam = a->seam,
@@ -384,9 +384,9 @@ static bool attach(struct agent *a, struct err *err)
 	if (!a->seam->ops->attach(a->seam, &a->options.sampling, &a->maps, err))
 		return false;
 	a->attached = true;
-	if (!store_open(&a->store, a->seam, &a->maps, memory, err))
+	if (!unwind_store_open(&a->store, a->seam, &a->maps, memory, err))
 		return false;
-	store_tick(&a->store, clock_monotonic_ns());
+	unwind_store_tick(&a->store, clock_monotonic_ns());
 	set_up_tables(a);
 	a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -474,7 +474,7 @@ void agent_free(struct agent *a)
 		resolver_release(&a->resolver);
 		process_table_release(&a->table);
 		modules_release(&a->modules);
-		store_close(&a->store);
+		unwind_store_close(&a->store);
 	}
 	if (a->counters)
 		munmap((void *)(uintptr_t)a->counters, a->maps.cpu_count * sizeof(*a->counters));

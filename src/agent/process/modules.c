@@ -101,7 +101,7 @@ static void module_free(struct module *m)
 
 	if (m->id) {
 		all->by_id[m->id] = NULL;
-		store_drop_executable(all->store, m->id);
+		unwind_store_drop_executable(all->store, m->id);
 	}
 	unwind_tables_free(m->tables);
 	elf_file_free(m->file);
@@ -310,9 +310,10 @@ static void open_tables(struct module *m)
 	m->tables = unwind_tables_open(m->file, NULL, &err);
 	if (m->tables)
 		unwind_tables_pages(m->tables, &first, &count);
-	if (count > TABLE_PAGES_MOST || !store_set_pages(store, m->id, first, (uint32_t)count)) {
+	if (count > TABLE_PAGES_MOST ||
+	    !unwind_store_set_pages(store, m->id, first, (uint32_t)count)) {
 		m->owner->pages_refused += count;
-		store_set_pages(store, m->id, 0, 0);
+		unwind_store_set_pages(store, m->id, 0, 0);
 	}
 }
 
@@ -328,7 +329,7 @@ static void make_ready(struct module *m, struct elf_file *f, int fd)
 		close(fd);
 		return;
 	}
-	if (!store_take_executable(all->store, &m->id)) {
+	if (!unwind_store_take_executable(all->store, &m->id)) {
 		elf_file_free(f);
 		close(fd);
 		m->state = MODULE_REFUSED;
@@ -417,7 +418,7 @@ static void evict_oldest(struct modules *all, const struct module *but)
 		if (!oldest || store->executables[i].used < store->executables[oldest].used)
 			oldest = i;
 	}
-	if (oldest && store_evict(store, oldest))
+	if (oldest && unwind_store_evict(store, oldest))
 		all->evicted++;
 }
 
@@ -441,7 +442,7 @@ bool module_build(struct module *m, uint64_t elf_vaddr)
 	if (m->state != MODULE_READY)
 		return false;
 	m = m->same;
-	page = store_page(all->store, m->id, elf_vaddr >> UNWIND_PAGE_SHIFT);
+	page = unwind_store_page(all->store, m->id, elf_vaddr >> UNWIND_PAGE_SHIFT);
 	if (!page || !m->tables)
 		return false;
 	if (page->state != UNWIND_PAGE_ABSENT)
@@ -452,7 +453,7 @@ bool module_build(struct module *m, uint64_t elf_vaddr)
 					  &count);
 	all->build_ns += thread_cpu_ns() - since;
 	if (result == UNWIND_BUILD_ROWS) {
-		if (!store_put_rows(all->store, page, all->scratch, count, &err)) {
+		if (!unwind_store_put_rows(all->store, page, all->scratch, count, &err)) {
 			all->pages_refused++;
 			evict_oldest(all, m);
 			return false;
@@ -460,7 +461,7 @@ bool module_build(struct module *m, uint64_t elf_vaddr)
 		all->built++;
 		return true;
 	}
-	store_put_empty(page);
+	unwind_store_put_empty(page);
 	all->empty++;
 	return true;
 }

@@ -69,7 +69,7 @@ static void process_remove(struct process_table *t, uint32_t pid)
 	*at = p->next;
 	t->count--;
 	if (p->published)
-		store_drop_process(t->store, pid);
+		unwind_store_drop_process(t->store, pid);
 	process_free(t, p);
 }
 
@@ -456,7 +456,7 @@ void process_table_judge_again(struct process_table *t)
 			p->pid_wanted = filter_lists(t->filter, p->pid);
 			/* BPF asks again: the next sample of it brings the new verdict. */
 			if (p->published)
-				store_drop_process(t->store, p->pid);
+				unwind_store_drop_process(t->store, p->pid);
 			p->published = false;
 		}
 	}
@@ -476,12 +476,12 @@ static void publish(struct process_table *t, struct process *p)
 	if (p->kernel_thread)
 		return;
 	if (value.verdict == PROCESS_SAMPLE) {
-		if (!store_put_mappings(t->store, p->set))
+		if (!unwind_store_put_mappings(t->store, p->set))
 			return;
 		value.first_mapping = p->set->run_first;
 		value.mapping_count = p->set->run_count;
 	}
-	p->published = store_put_process(t->store, p->pid, &value, &err);
+	p->published = unwind_store_put_process(t->store, p->pid, &value, &err);
 }
 
 void process_table_publish(struct process_table *t)

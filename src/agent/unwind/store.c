@@ -71,18 +71,18 @@ static bool open_arrays(struct unwind_store *s, const struct seam_maps *maps, ui
 	extents_init(&s->page_runs, 0, s->page_count);
 	if (s->mappings && s->executables && s->pages && rules)
 		return true;
-	store_close(s);
+	unwind_store_close(s);
 	return false;
 }
 
-bool store_open(struct unwind_store *s, struct seam *seam, const struct seam_maps *maps,
-		uint64_t memory_bytes, struct err *err)
+bool unwind_store_open(struct unwind_store *s, struct seam *seam, const struct seam_maps *maps,
+		       uint64_t memory_bytes, struct err *err)
 {
 	*s = (struct unwind_store){ .seam = seam, .processes_fd = maps->processes };
 	return open_arrays(s, maps, memory_bytes, err);
 }
 
-bool store_open_local(struct unwind_store *s, uint64_t memory_bytes, struct err *err)
+bool unwind_store_open_local(struct unwind_store *s, uint64_t memory_bytes, struct err *err)
 {
 	const struct seam_maps maps = {
 		.mappings = -1,
@@ -99,7 +99,7 @@ bool store_open_local(struct unwind_store *s, uint64_t memory_bytes, struct err 
 	return open_arrays(s, &maps, memory_bytes, err);
 }
 
-void store_close(struct unwind_store *s)
+void unwind_store_close(struct unwind_store *s)
 {
 	for (uint32_t i = 0; i < s->block_count; i++) {
 		extents_release(&s->rows[i]);
@@ -117,7 +117,7 @@ void store_close(struct unwind_store *s)
 	*s = (struct unwind_store){ .processes_fd = -1 };
 }
 
-void store_tick(struct unwind_store *s, uint64_t now_ns)
+void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 {
 	s->now_ns = now_ns;
 	extents_reclaim(&s->mapping_runs, now_ns, STORE_GRACE_NS);
@@ -127,7 +127,7 @@ void store_tick(struct unwind_store *s, uint64_t now_ns)
 		extents_reclaim(&s->rows[i], now_ns, STORE_GRACE_NS);
 }
 
-bool store_take_executable(struct unwind_store *s, uint32_t *id)
+bool unwind_store_take_executable(struct unwind_store *s, uint32_t *id)
 {
 	if (!extents_take(&s->executable_ids, 1, id))
 		return false;
@@ -135,18 +135,19 @@ bool store_take_executable(struct unwind_store *s, uint32_t *id)
 	return true;
 }
 
-void store_drop_executable(struct unwind_store *s, uint32_t id)
+void unwind_store_drop_executable(struct unwind_store *s, uint32_t id)
 {
 	struct unwind_executable *e = &s->executables[id];
 
-	store_evict(s, id);
+	unwind_store_evict(s, id);
 	__atomic_store_n(&e->flags, 0, __ATOMIC_RELEASE);
 	extents_retire(&s->page_runs, e->page_base, e->page_count, s->now_ns);
 	e->page_count = 0;
 	extents_retire(&s->executable_ids, id, 1, s->now_ns);
 }
 
-bool store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_page, uint32_t count)
+bool unwind_store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_page,
+			    uint32_t count)
 {
 	struct unwind_executable *e = &s->executables[id];
 	uint32_t base = 0;
@@ -162,7 +163,7 @@ bool store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_page, u
 	return true;
 }
 
-struct unwind_page *store_page(struct unwind_store *s, uint32_t id, uint64_t page)
+struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page)
 {
 	const struct unwind_executable *e = &s->executables[id];
 
@@ -201,8 +202,8 @@ static bool add_group(struct unwind_store *s, struct err *err)
 	return true;
 }
 
-bool store_put_rows(struct unwind_store *s, struct unwind_page *page, const struct unwind_row *rows,
-		    uint32_t count, struct err *err)
+bool unwind_store_put_rows(struct unwind_store *s, struct unwind_page *page,
+			   const struct unwind_row *rows, uint32_t count, struct err *err)
 {
 	uint32_t block = 0, first;
 
@@ -225,12 +226,12 @@ bool store_put_rows(struct unwind_store *s, struct unwind_page *page, const stru
 	return true;
 }
 
-void store_put_empty(struct unwind_page *page)
+void unwind_store_put_empty(struct unwind_page *page)
 {
 	publish(page, (struct unwind_page){ .state = UNWIND_PAGE_EMPTY });
 }
 
-uint32_t store_evict(struct unwind_store *s, uint32_t id)
+uint32_t unwind_store_evict(struct unwind_store *s, uint32_t id)
 {
 	const struct unwind_executable *e = &s->executables[id];
 	uint32_t rows = 0;
@@ -248,7 +249,7 @@ uint32_t store_evict(struct unwind_store *s, uint32_t id)
 	return rows;
 }
 
-bool store_put_mappings(struct unwind_store *s, struct mapping_set *set)
+bool unwind_store_put_mappings(struct unwind_store *s, struct mapping_set *set)
 {
 	uint32_t first = 0;
 
@@ -274,22 +275,22 @@ bool store_put_mappings(struct unwind_store *s, struct mapping_set *set)
 	return true;
 }
 
-void store_retire_run(void *store, uint32_t first, uint32_t count)
+void unwind_store_retire_run(void *store, uint32_t first, uint32_t count)
 {
 	struct unwind_store *s = store;
 
 	extents_retire(&s->mapping_runs, first, count, s->now_ns);
 }
 
-bool store_put_process(struct unwind_store *s, uint32_t pid, const struct unwind_process *p,
-		       struct err *err)
+bool unwind_store_put_process(struct unwind_store *s, uint32_t pid, const struct unwind_process *p,
+			      struct err *err)
 {
 	if (s->processes_fd >= 0 && bpf_map_update_elem(s->processes_fd, &pid, p, BPF_ANY))
 		return err_set_errno(err, "telling BPF of process %u", pid);
 	return true;
 }
 
-void store_drop_process(struct unwind_store *s, uint32_t pid)
+void unwind_store_drop_process(struct unwind_store *s, uint32_t pid)
 {
 	if (s->processes_fd >= 0)
 		bpf_map_delete_elem(s->processes_fd, &pid);

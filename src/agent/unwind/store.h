@@ -4,8 +4,8 @@
  *
  * What a program may read is written whole before the word that leads to it; what is taken away is
  * reused after a delay. Rows lie in groups of blocks that are made through the seam as they are
- * needed, up to a limit. Everything here may also be plain memory (store_open_local()), for the
- * twin alone: tests, and tools without privileges.
+ * needed, up to a limit. Everything here may also be plain memory (unwind_store_open_local()), for
+ * the twin alone: tests, and tools without privileges.
  *
  * Memory: the mappings of the maps. Threads: one at a time.
  */
@@ -38,31 +38,35 @@ struct unwind_store {
 };
 
 /* Maps what `maps` names; its descriptors stay the caller's. memory_bytes limits rows. */
-bool store_open(struct unwind_store *s, struct seam *seam, const struct seam_maps *maps,
-		uint64_t memory_bytes, struct err *err) MUST_CHECK;
-bool store_open_local(struct unwind_store *s, uint64_t memory_bytes, struct err *err) MUST_CHECK;
-void store_close(struct unwind_store *s);
+bool unwind_store_open(struct unwind_store *s, struct seam *seam, const struct seam_maps *maps,
+		       uint64_t memory_bytes, struct err *err) MUST_CHECK;
+bool unwind_store_open_local(struct unwind_store *s, uint64_t memory_bytes,
+			     struct err *err) MUST_CHECK;
+void unwind_store_close(struct unwind_store *s);
 /* Once per round: gives back what was taken away long enough ago. */
-void store_tick(struct unwind_store *s, uint64_t now_ns);
+void unwind_store_tick(struct unwind_store *s, uint64_t now_ns);
 
 /* An id for an executable, never 0; false: all are taken. Retired ids rest longer than records do.
  */
-bool store_take_executable(struct unwind_store *s, uint32_t *id);
-void store_drop_executable(struct unwind_store *s, uint32_t id);
+bool unwind_store_take_executable(struct unwind_store *s, uint32_t *id);
+void unwind_store_drop_executable(struct unwind_store *s, uint32_t id);
 /* Says where an executable's pages are: all absent at first. count 0: it has no table. */
-bool store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_page, uint32_t count);
+bool unwind_store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_page,
+			    uint32_t count);
 /* The page's entry, or NULL where the executable has none. */
-struct unwind_page *store_page(struct unwind_store *s, uint32_t id, uint64_t page);
+struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page);
 /* Copies rows in and publishes them. False: no memory is left; the page stays as it was. */
-bool store_put_rows(struct unwind_store *s, struct unwind_page *page, const struct unwind_row *rows,
-		    uint32_t count, struct err *err) MUST_CHECK;
-void store_put_empty(struct unwind_page *page);
+bool unwind_store_put_rows(struct unwind_store *s, struct unwind_page *page,
+			   const struct unwind_row *rows, uint32_t count,
+			   struct err *err) MUST_CHECK;
+void unwind_store_put_empty(struct unwind_page *page);
 /* Takes all rows of an executable away; its pages are absent again. Returns how many it had. */
-uint32_t store_evict(struct unwind_store *s, uint32_t id);
+uint32_t unwind_store_evict(struct unwind_store *s, uint32_t id);
 
 /* Writes a set where BPF can see it, if it is not there already. False: no room. */
-bool store_put_mappings(struct unwind_store *s, struct mapping_set *set);
-void store_retire_run(void *store, uint32_t first, uint32_t count); /* mapping_sets.run_free */
-bool store_put_process(struct unwind_store *s, uint32_t pid, const struct unwind_process *p,
-		       struct err *err) MUST_CHECK;
-void store_drop_process(struct unwind_store *s, uint32_t pid);
+bool unwind_store_put_mappings(struct unwind_store *s, struct mapping_set *set);
+void unwind_store_retire_run(void *store, uint32_t first,
+			     uint32_t count); /* mapping_sets.run_free */
+bool unwind_store_put_process(struct unwind_store *s, uint32_t pid, const struct unwind_process *p,
+			      struct err *err) MUST_CHECK;
+void unwind_store_drop_process(struct unwind_store *s, uint32_t pid);

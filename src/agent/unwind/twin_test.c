@@ -48,11 +48,11 @@ static void set_up(struct rig *r)
 	uint32_t run;
 
 	memset(r, 0, sizeof(*r));
-	assert_true(store_open_local(&r->store, 1 << 20, &err));
+	assert_true(unwind_store_open_local(&r->store, 1 << 20, &err));
 	r->twin = twin_new();
-	assert_true(store_take_executable(&r->store, &r->executable));
-	assert_true(
-		store_set_pages(&r->store, r->executable, 0, 2)); /* the third page has no entry */
+	assert_true(unwind_store_take_executable(&r->store, &r->executable));
+	assert_true(unwind_store_set_pages(&r->store, r->executable, 0,
+					   2)); /* the third page has no entry */
 	assert_true(extents_take(&r->store.mapping_runs, 3, &run));
 	r->run = run;
 	r->store.mappings[run] = (struct unwind_mapping){ .start = CODE,
@@ -71,7 +71,7 @@ static void set_up(struct rig *r)
 static void tear_down(struct rig *r)
 {
 	twin_free(r->twin);
-	store_close(&r->store);
+	unwind_store_close(&r->store);
 }
 
 /* The rule for the next STEP bytes of code; returns an address inside. */
@@ -88,8 +88,8 @@ static void publish(struct rig *r)
 {
 	struct err err;
 
-	assert_true(store_put_rows(&r->store, store_page(&r->store, r->executable, 0), r->rows,
-				   r->row_count, &err));
+	assert_true(unwind_store_put_rows(&r->store, unwind_store_page(&r->store, r->executable, 0),
+					  r->rows, r->row_count, &err));
 }
 
 static enum unwind_end walk(struct rig *r, uint64_t pc, uint64_t fp)
@@ -444,18 +444,19 @@ static void test_goes_on(void **state)
 	assert_int_equal(frames(&r, got), 2);
 	assert_int_equal(got[1], caller);
 	/* Evicted rows are asked for again, and what is full says so. */
-	assert_int_equal(store_evict(&r.store, r.executable), 2);
+	assert_int_equal(unwind_store_evict(&r.store, r.executable), 2);
 	assert_int_equal(walk(&r, pc, 0), UNWIND_END_NO_TABLE);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct unwind_row *many = test_calloc(UNWIND_BLOCK_ROWS, sizeof(*many));
-		bool fits = store_put_rows(&r.store, store_page(&r.store, r.executable, 1), many,
-					   UNWIND_BLOCK_ROWS, &err);
+		bool fits = unwind_store_put_rows(&r.store,
+						  unwind_store_page(&r.store, r.executable, 1),
+						  many, UNWIND_BLOCK_ROWS, &err);
 
 		assert_int_equal(fits, i < 3); /* the fourth block still holds what was evicted */
 		test_free(many);
 	}
 	assert_int_equal(err.kind, ERR_LIMIT);
-	store_tick(&r.store, 2 * STORE_GRACE_NS);
+	unwind_store_tick(&r.store, 2 * STORE_GRACE_NS);
 	publish(&r);
 	assert_int_equal(walk(&r, pc, 0), UNWIND_END_BOTTOM);
 	tear_down(&r);
