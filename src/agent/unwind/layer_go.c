@@ -131,7 +131,7 @@ static struct unwind_rule depth_rule(uint16_t machine, int32_t depth, bool fp_sa
 	rule.cfa_offset = depth + 8;
 	rule.ra_from = UNWIND_FROM_CFA;
 	rule.ra_offset = -8;
-	if (depth && fp_saved) {
+	if (depth > 0 && fp_saved) {
 		rule.fp_from = UNWIND_FROM_CFA;
 		rule.fp_offset = -16;
 	}
@@ -173,7 +173,9 @@ static void fill_by_depth(struct go_fill *g, bool other_stack)
 			fp_saved = saves_fp(g, w.begin);
 			fp_kept = keeps_fp(g, w.begin);
 		}
-		if (w.value < 0 || w.value > INT32_MAX - 8) {
+		/* -8: rawVforkSyscall takes the RA off the stack and keeps it; it is still there.
+		 */
+		if (w.value < (g->t->machine == EM_X86_64 ? -8 : 0) || w.value > INT32_MAX - 8) {
 			put_kind(g, w.begin, UNWIND_NONE);
 			continue;
 		}

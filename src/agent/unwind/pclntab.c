@@ -278,7 +278,8 @@ bool pclntab_next(struct pclntab_walk *w)
 	if (w->r.failed || (!change && w->started))
 		return false;
 	w->started = true;
-	w->value += (int32_t)(change & 1 ? ~(change >> 1) : change >> 1);
+	change = change & 1 ? ~(change >> 1) : change >> 1;
+	w->value = (int32_t)((uint32_t)w->value + (uint32_t)change); /* wraps in a bad table */
 	distance = read_uleb128(&w->r) * w->quantum;
 	if (w->r.failed || !distance)
 		return false;
