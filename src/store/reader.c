@@ -10,8 +10,7 @@
 enum { CACHE_KIB = 4 << 10, BUSY_MS = 5000 };
 static const size_t limit_usual = (size_t)8 << 20;
 
-#define SAMPLE_COLUMNS \
-	"bucket, series_id, dt, seq, stack_id, attrset_id, link_id, n, value, span, vals, times"
+#define SAMPLE_COLUMNS "bucket, series_id, dt, seq, stack_id, attrset_id, link_id, value, more"
 
 static const char *const sql[QUERY_COUNT] = {
 	[GET_STRING] = "SELECT v FROM string WHERE id=?1",
@@ -30,17 +29,21 @@ static const char *const sql[QUERY_COUNT] = {
 		"SELECT attrset_id, schema_url_id, dropped, notes FROM resource WHERE id=?1",
 	[GET_SCOPE] = "SELECT name_id, version_id, attrset_id, schema_url_id, dropped, notes FROM "
 		      "scope WHERE id=?1",
-	[GET_SERIES] = "SELECT hash, tenant_id, resource_id, scope_id, sample_type_id, "
+	[GET_SERIES] = "SELECT tenant_id, resource_id, scope_id, sample_type_id, "
 		       "sample_unit_id, period_type_id, period_unit_id, period, lifted_id, "
 		       "service_id FROM series WHERE id=?1",
-	[GET_REQUEST] =
-		"SELECT seq, arrived, hash, version, unknown_fields, moved, profiles, layout "
-		"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
+	[GET_REQUEST] = "SELECT seq, arrived, hash, version, unknown_fields, moved, layout "
+			"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
 	[GET_PROFILE] =
-		"SELECT seq, series, samples, time, duration, uid, attrset_id, dropped, t0, "
-		"span, payload_format, payload FROM profile WHERE seq=?1",
+		"SELECT p.seq, p.series, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
+		"r.duration), p.uid, p.attrset_id, p.dropped, p.t0, p.span, p.payload_format, "
+		"p.payload "
+		"FROM profile p, request r WHERE p.seq=?1 AND r.seq=(SELECT max(seq) FROM request "
+		"WHERE "
+		"seq<?1)",
 	[GET_PROFILE_BELOW] =
-		"SELECT p.seq, p.samples, p.time, p.duration, p.uid, p.dropped, "
+		"SELECT p.seq, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
+		"r.duration), p.uid, p.dropped, "
 		"p.attrset_id, r.seq, r.arrived, r.hash, r.version, p.series FROM "
 		"profile p, request r WHERE p.seq=(SELECT max(seq) FROM profile WHERE "
 		"seq<=?1) AND r.seq=(SELECT max(seq) FROM request WHERE seq<=?1)",

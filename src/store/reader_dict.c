@@ -189,6 +189,37 @@ static bool fill_scope(struct store_snapshot *snap, struct store_series *x, stru
 	       reader_text(snap, schema_url, &x->scope_schema_url, err);
 }
 
+static void hash_attributes(struct buf *b, struct store_attributes a)
+{
+	codec_put(b, a.count);
+	for (uint32_t i = 0; i < a.count; i++) {
+		codec_put_str(b, a.ptr[i].key);
+		codec_put_any(b, &a.ptr[i].value);
+	}
+}
+
+static struct hash128 hash_series(const struct store_series *x)
+{
+	const struct str texts[] = {
+		x->tenant,        x->sample_type,      x->sample_unit,
+		x->period_type,   x->period_unit,      x->scope_name,
+		x->scope_version, x->scope_schema_url, x->resource_schema_url
+	};
+	struct hash128 h;
+	struct buf b;
+
+	buf_init(&b, 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		codec_put_str(&b, texts[i]);
+	codec_put_signed(&b, x->period);
+	hash_attributes(&b, x->resource_attributes);
+	hash_attributes(&b, x->scope_attributes);
+	hash_attributes(&b, x->lifted);
+	h = hash128(buf_view(&b));
+	buf_release(&b);
+	return h;
+}
+
 static bool read_series(struct store_snapshot *snap, uint64_t id, struct store_series *x,
 			struct err *err)
 {
@@ -198,25 +229,26 @@ static bool read_series(struct store_snapshot *snap, uint64_t id, struct store_s
 	*x = (struct store_series){ .id = id };
 	if (!reader_row(snap, GET_SERIES, id, &s, err))
 		return false;
-	if (db_bytes(s, 0).len == sizeof(x->hash))
-		memcpy(&x->hash, db_bytes(s, 0).ptr, sizeof(x->hash));
-	r.tenant = db_u64(s, 1);
-	x->resource = db_u64(s, 2);
-	x->scope = db_u64(s, 3);
+	r.tenant = db_u64(s, 0);
+	x->resource = db_u64(s, 1);
+	x->scope = db_u64(s, 2);
 	for (int i = 0; i < 4; i++)
-		r.types[i] = db_u64(s, 4 + i);
-	x->period = sqlite3_column_int64(s, 8);
-	r.lifted = db_u64(s, 9);
-	r.service = db_u64(s, 10);
+		r.types[i] = db_u64(s, 3 + i);
+	x->period = sqlite3_column_int64(s, 7);
+	r.lifted = db_u64(s, 8);
+	r.service = db_u64(s, 9);
 	sqlite3_reset(s);
-	return reader_text(snap, r.tenant, &x->tenant, err) &&
-	       reader_text(snap, r.types[0], &x->sample_type, err) &&
-	       reader_text(snap, r.types[1], &x->sample_unit, err) &&
-	       reader_text(snap, r.types[2], &x->period_type, err) &&
-	       reader_text(snap, r.types[3], &x->period_unit, err) &&
-	       reader_attributes(snap, r.lifted, &x->lifted, err) &&
-	       reader_text(snap, r.service, &x->service_name, err) && fill_resource(snap, x, err) &&
-	       fill_scope(snap, x, err);
+	if (!(reader_text(snap, r.tenant, &x->tenant, err) &&
+	      reader_text(snap, r.types[0], &x->sample_type, err) &&
+	      reader_text(snap, r.types[1], &x->sample_unit, err) &&
+	      reader_text(snap, r.types[2], &x->period_type, err) &&
+	      reader_text(snap, r.types[3], &x->period_unit, err) &&
+	      reader_attributes(snap, r.lifted, &x->lifted, err) &&
+	      reader_text(snap, r.service, &x->service_name, err) && fill_resource(snap, x, err) &&
+	      fill_scope(snap, x, err)))
+		return false;
+	x->hash = hash_series(x);
+	return true;
 }
 
 static bool series_ids(struct store_snapshot *snap, uint64_t from, uint64_t to, sqlite3_stmt **out,

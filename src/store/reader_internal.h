@@ -42,11 +42,8 @@ enum sample_column {
 	COL_STACK,
 	COL_ATTRSET,
 	COL_LINK,
-	COL_N,
 	COL_VALUE,
-	COL_SPAN,
-	COL_VALS,
-	COL_TIMES,
+	COL_MORE,
 };
 
 struct store {

@@ -551,8 +551,10 @@ static bool read_profile_row(struct rebuild *r, uint64_t seq, struct profile_row
 		.payload_format = copy(r, db_bytes(s, 10)),
 		.payload = copy(r, db_bytes(s, 11)),
 	};
-	p->first = p->time + db_u64(s, 8);
-	p->last = p->first + db_u64(s, 9);
+	p->first = p->time + db_u64(s, 8) * 1000;
+	p->last = p->first + db_u64(s, 9) * 1000 + 999;
+	if (p->last < p->first)
+		p->last = UINT64_MAX;
 	if (sqlite3_column_type(s, 1) == SQLITE_INTEGER)
 		codec_put(&number, db_u64(s, 1));
 	else
@@ -573,8 +575,8 @@ static void put_types(struct rebuild *r, const struct profile_row *p, struct pro
 	if (!s)
 		return;
 	for (int i = 0; i < 4; i++)
-		types[i] = db_u64(s, 4 + i);
-	to->period = sqlite3_column_int64(s, 8);
+		types[i] = db_u64(s, 3 + i);
+	to->period = sqlite3_column_int64(s, 7);
 	sqlite3_reset(s);
 	to->sample_type = (struct value_type){ string_of(r, types[0]), string_of(r, types[1]) };
 	to->period_type = (struct value_type){ string_of(r, types[2]), string_of(r, types[3]) };
@@ -688,10 +690,10 @@ bool store_next_request(struct store_snapshot *snap, uint64_t after, uint64_t as
 				  .version = (uint8_t)sqlite3_column_int(s, 3),
 				  .unknown_fields = (uint32_t)db_u64(s, 4),
 				  .moved = (uint8_t)db_u64(s, 5) };
-	layout = malloc(db_bytes(s, 7).len + 1);
+	layout = malloc(db_bytes(s, 6).len + 1);
 	assert(layout);
-	memcpy(layout, db_bytes(s, 7).ptr, db_bytes(s, 7).len);
-	q.layout = str_from(layout, db_bytes(s, 7).len);
+	memcpy(layout, db_bytes(s, 6).ptr, db_bytes(s, 6).len);
+	q.layout = str_from(layout, db_bytes(s, 6).len);
 	sqlite3_reset(s);
 	*seq = q.seq;
 	*out = rebuild_request(snap, &q, asof, err);

@@ -68,61 +68,35 @@ static void want_times(struct store_snapshot *snap, size_t count)
 	assert(snap->times);
 }
 
-static bool read_values(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *x)
+/* The column `more`; writer_put.c says what is in it. */
+static bool read_more(struct store_snapshot *snap, struct str bytes, struct store_sample *x)
 {
-	bool valued = sqlite3_column_type(s, COL_VALUE) != SQLITE_NULL;
-	int type = sqlite3_column_type(s, COL_VALS);
-	struct codec c;
+	struct codec c = codec_of(bytes);
+	uint64_t before = x->t0, count;
 
-	x->value = valued ? sqlite3_column_int64(s, COL_VALUE) : (int64_t)x->events;
-	if (type == SQLITE_NULL && !valued)
-		return true;
-	want_values(snap, 1);
-	if (type == SQLITE_NULL || type == SQLITE_INTEGER) {
-		snap->values[0] =
-			type == SQLITE_NULL ? x->value : sqlite3_column_int64(s, COL_VALS);
-		x->value_count = 1;
-	} else {
-		c = codec_of(db_bytes(s, COL_VALS));
-		want_values(snap, (size_t)(c.end - c.at));
-		while (codec_more(&c))
-			snap->values[x->value_count++] = codec_get_signed(&c);
-		if (c.failed)
-			return false;
+	x->t1 = x->t0 + codec_get(&c);
+	count = codec_get(&c);
+	if (count > bytes.len)
+		return false;
+	want_values(snap, count + 1);
+	want_times(snap, bytes.len);
+	x->value_count = (uint32_t)count;
+	for (uint64_t i = 0; i < count; i++)
+		snap->values[i] = codec_get_signed(&c);
+	while (codec_more(&c)) {
+		before += (uint64_t)codec_get_signed(&c);
+		snap->times[x->timestamp_count++] = before;
 	}
-	x->values = snap->values;
-	return true;
-}
-
-static bool read_times(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *x)
-{
-	int type = sqlite3_column_type(s, COL_TIMES);
-	uint64_t before = x->t0;
-	struct codec c;
-
-	if (type == SQLITE_INTEGER)
-		return true;
-	want_times(snap, 1);
-	if (type == SQLITE_NULL) {
-		snap->times[0] = x->t0;
-		x->timestamp_count = 1;
-	} else {
-		c = codec_of(db_bytes(s, COL_TIMES));
-		want_times(snap, (size_t)(c.end - c.at));
-		while (codec_more(&c)) {
-			before += (uint64_t)codec_get_signed(&c);
-			snap->times[x->timestamp_count++] = before;
-		}
-		if (c.failed)
-			return false;
-	}
-	x->timestamps = snap->times;
-	return true;
+	if (x->timestamp_count)
+		x->events = x->timestamp_count;
+	return !c.failed;
 }
 
 bool reader_sample(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
 		   struct err *err)
 {
+	bool valued = sqlite3_column_type(s, COL_VALUE) != SQLITE_NULL;
+	int more = sqlite3_column_type(s, COL_MORE);
 	struct store_sample x = {
 		.series = db_u64(s, COL_SERIES),
 		.seq = db_u64(s, COL_SEQ),
@@ -130,15 +104,25 @@ bool reader_sample(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sa
 		.stack = db_u64(s, COL_STACK),
 		.attributes = db_u64(s, COL_ATTRSET),
 		.link = db_u64(s, COL_LINK),
-		.events = db_u64(s, COL_N),
+		.events = 1,
+		.value = valued ? sqlite3_column_int64(s, COL_VALUE) : 1,
 	};
 
-	x.t1 = x.t0 + db_u64(s, COL_SPAN);
-	if (!x.events)
-		x.events = 1;
-	if (!read_values(snap, s, &x) || !read_times(snap, s, &x))
-		return err_set(err, ERR_INVALID, "the sample %llu is damaged",
-			       (unsigned long long)x.seq);
+	x.t1 = x.t0;
+	want_values(snap, 1);
+	want_times(snap, 1);
+	if (more == SQLITE_BLOB) {
+		if (!read_more(snap, db_bytes(s, COL_MORE), &x))
+			return err_set(err, ERR_INVALID, "the sample %llu is damaged",
+				       (unsigned long long)x.seq);
+	} else {
+		x.timestamp_count = more == SQLITE_NULL;
+		x.value_count = valued;
+		snap->times[0] = x.t0;
+		snap->values[0] = x.value;
+	}
+	x.values = snap->values;
+	x.timestamps = snap->times;
 	*out = x;
 	return true;
 }
@@ -452,7 +436,7 @@ static bool line_of_window(struct store_snapshot *snap, const struct store_scan 
 static bool profile_touches(const struct store_scan *what, sqlite3_stmt *s)
 {
 	uint64_t time = db_u64(s, 2), end = time + db_u64(s, 3);
-	uint64_t first = time + db_u64(s, 12), last = first + db_u64(s, 13);
+	uint64_t first = time + db_u64(s, 12) * 1000, last = first + db_u64(s, 13) * 1000 + 999;
 
 	first = first < time ? first : time;
 	last = last > end ? last : end;
@@ -464,7 +448,8 @@ bool store_each_profile(struct store_snapshot *snap, const struct store_scan *wh
 			struct err *err)
 {
 	static const char text[] =
-		"SELECT p.seq, p.samples, p.time, p.duration, p.uid, p.dropped, p.attrset_id, "
+		"SELECT p.seq, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
+		"r.duration), p.uid, p.dropped, p.attrset_id, "
 		"r.seq, "
 		"r.arrived, r.hash, r.version, p.series, p.t0, p.span FROM profile p, request r "
 		"WHERE "

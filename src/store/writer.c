@@ -23,23 +23,21 @@ enum {
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
 	[ADD_STRING] = "INSERT INTO string(id, v) VALUES(?1, ?2)",
-	[ADD_ATTRIBUTE] = "INSERT INTO attribute VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-	[ADD_ATTRSET] = "INSERT INTO attrset VALUES(?1, ?2, ?3)",
+	[ADD_ATTRIBUTE] = "INSERT INTO attribute VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+	[ADD_ATTRSET] = "INSERT INTO attrset VALUES(?1, ?2)",
 	[ADD_FUNCTION] = "INSERT INTO function VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[ADD_MAPPING] = "INSERT INTO mapping VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
 	[ADD_LOCATION] = "INSERT INTO location VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 	[ADD_STACK] = "INSERT INTO stack VALUES(?1, ?2, ?3, ?4, ?5)",
-	[ADD_LINK] = "INSERT INTO link VALUES(?1, ?2, ?3, ?4, ?5)",
-	[ADD_RESOURCE] = "INSERT INTO resource VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-	[ADD_SCOPE] = "INSERT INTO scope VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-	[ADD_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-		       "?12)",
-	[ADD_REQUEST] = "INSERT INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+	[ADD_LINK] = "INSERT INTO link VALUES(?1, ?2, ?3, ?4)",
+	[ADD_RESOURCE] = "INSERT INTO resource VALUES(?1, ?2, ?3, ?4, ?5)",
+	[ADD_SCOPE] = "INSERT INTO scope VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[ADD_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+	[ADD_REQUEST] = "INSERT INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[ADD_PROFILE] = "INSERT INTO profile VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
 			"?12)",
 	[ADD_NOTE] = "INSERT INTO note VALUES(?1, ?2)",
-	[ADD_SAMPLE] = "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-		       "?12)",
+	[ADD_SAMPLE] = "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
 	[ADD_BUCKET_SERIES] = "INSERT OR IGNORE INTO bucket_series VALUES(?1, ?2)",
 	[ADD_LOOKUP] = "INSERT OR IGNORE INTO lookup VALUES(?1, ?2, ?3)",
 	[PUT_LOOKUP_STATE] = "INSERT OR REPLACE INTO lookup_state VALUES(?1, ?2)",

@@ -5,6 +5,11 @@
  * known.h) until there are many, and are then put in sorted: pages are written once for many.
  * After a crash the waiting ones are read again from the rows themselves: those with ids past
  * lookup_state.
+ *
+ * Only code and texts are in it (is_indexed()): they come again for months. What a process brings,
+ * its attributes, resource and series, is known while the cache knows it; when a process comes back
+ * after that or after a restart, it gets rows once more, which costs less than an index of all that
+ * ever lived, and changes no answer.
  */
 #include <stdio.h>
 
@@ -16,6 +21,12 @@ static const char *const table_names[KIND_COUNT] = {
 	[KIND_STACK] = "stack",       [KIND_LINK] = "link",           [KIND_RESOURCE] = "resource",
 	[KIND_SCOPE] = "scope",       [KIND_SERIES] = "series",
 };
+
+static bool is_indexed(enum store_kind kind)
+{
+	return kind == KIND_STRING || kind == KIND_FUNCTION || kind == KIND_MAPPING ||
+	       kind == KIND_LOCATION || kind == KIND_STACK;
+}
 
 /* A string's hash is that of its text; the others keep theirs. */
 static struct hash128 row_hash(enum store_kind kind, sqlite3_stmt *s, int column)
@@ -69,7 +80,7 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 	uint32_t id = known_find(&w->known, kind, hash), found = 0;
 	bool row = true;
 
-	if (id || !w->lookup_used || w->failed)
+	if (id || !w->lookup_used || w->failed || !is_indexed(kind))
 		return id;
 	db_bind_u64(s, 1, hash.hi);
 	sqlite3_bind_int(s, 2, kind);
@@ -120,7 +131,10 @@ uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct ha
 		return 0;
 	w->now.last_id[kind]++;
 	w->now.facts.rows_added++;
-	known_add(&w->known, kind, hash, w->now.last_id[kind]);
+	if (is_indexed(kind))
+		known_add(&w->known, kind, hash, w->now.last_id[kind]);
+	else
+		known_cache(&w->known, kind, hash, w->now.last_id[kind]);
 	return w->now.last_id[kind];
 }
 
@@ -139,6 +153,8 @@ static bool load_kind(struct store_writer *w, enum store_kind kind, struct err *
 	if (!ok || !db_number(w->db, sql, 0, &last, err))
 		return false;
 	w->now.last_id[kind] = (uint32_t)(last > folded ? last : folded);
+	if (!is_indexed(kind))
+		return true;
 	snprintf(sql, sizeof(sql), "SELECT id, %s FROM %s WHERE id>%lld ORDER BY id",
 		 kind == KIND_STRING ? "v" : "hash", table_names[kind], (long long)folded);
 	ok = db_prepare(w->db, sql, &s, err);

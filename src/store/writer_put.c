@@ -13,7 +13,7 @@
 
 struct row {
 	uint64_t bucket, dt;
-	uint32_t series, ordinal; /* the sample's place in the profile it is of */
+	uint32_t series;
 	uint64_t seq;
 	uint32_t sample; /* index in the message */
 	uint32_t profile;
@@ -36,6 +36,7 @@ struct putting {
 	struct hash128 resource_hash, scope_hash;
 	uint32_t series;                /* of samples from which nothing is lifted */
 	uint32_t profile;               /* index in the message */
+	const struct profile *first;    /* its time and duration are the usual ones */
 	uint8_t *liftable;              /* by attribute: 0 unknown, 1 no, 2 yes */
 	struct attribute_index *lifted; /* scratch */
 	uint32_t lifted_cap;
@@ -96,15 +97,14 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 	if (!id)
 		return 0;
 	sqlite3_bind_int64(s, 1, id);
-	sqlite3_bind_blob(s, 2, &hash, sizeof(hash), SQLITE_STATIC);
-	db_bind_id(s, 3, x->tenant_id);
-	db_bind_id(s, 4, x->resource_id);
-	db_bind_id(s, 5, x->scope_id);
+	db_bind_id(s, 2, x->tenant_id);
+	db_bind_id(s, 3, x->resource_id);
+	db_bind_id(s, 4, x->scope_id);
 	for (int i = 0; i < 4; i++)
-		db_bind_id(s, 6 + i, ids[i]);
-	db_bind_id(s, 10, (uint64_t)f->period);
-	db_bind_id(s, 11, ids[4]);
-	db_bind_id(s, 12, ids[5]);
+		db_bind_id(s, 5 + i, ids[i]);
+	db_bind_id(s, 9, (uint64_t)f->period);
+	db_bind_id(s, 10, ids[4]);
+	db_bind_id(s, 11, ids[5]);
 	writer_run(w, ADD_SERIES, "adding a series");
 	return id;
 }
@@ -249,69 +249,53 @@ static void note_bucket_series(struct store_writer *w, const struct row *r)
 
 /* ---- samples ---- */
 
-static void put_times(struct buf *b, const uint64_t *times, uint32_t count, uint64_t t0)
+/*
+ * value  as sample_total(); NULL = 1 and no values were sent
+ * more   NULL = one timestamp, t0; and no values when value is NULL, else that one
+ *        0 = no timestamp, values as above
+ *        else varint span; varint number of values, each zigzag; and to the end the
+ *        timestamps as zigzag differences, the first to t0
+ */
+static void put_more(struct store_writer *w, const struct sample *x, const struct row *r)
 {
-	uint64_t before = t0;
+	const int64_t *values = w->p->values + x->values.first;
+	const uint64_t *times = w->p->timestamps + x->timestamps.first;
+	uint64_t before = r->bucket * STORE_BUCKET_NS + r->dt;
 
-	for (uint32_t i = 0; i < count; i++) {
-		codec_put_signed(b, (int64_t)(times[i] - before));
+	buf_reset(&w->bytes);
+	codec_put(&w->bytes, r->span);
+	codec_put(&w->bytes, x->values.count);
+	for (uint32_t i = 0; i < x->values.count; i++)
+		codec_put_signed(&w->bytes, values[i]);
+	for (uint32_t i = 0; i < x->timestamps.count; i++) {
+		codec_put_signed(&w->bytes, (int64_t)(times[i] - before));
 		before = times[i];
 	}
 }
 
-/*
- * n      NULL = one event
- * value  NULL = n
- * vals   NULL = no values when value is NULL, else the one value; integer = that one value; else
- *        zigzag...
- * times  NULL = t0 alone; 0 = none; else zigzag differences, the first to t0
- */
 static void bind_values(struct store_writer *w, sqlite3_stmt *s, const struct sample *x,
-			struct sample_total total)
+			const struct row *r)
 {
-	const int64_t *values = w->p->values + x->values.first;
-	bool implied = total.value == (int64_t)total.events;
+	int64_t total = sample_total(w->p, &w->p->profiles[r->profile], x).value;
+	bool silent = x->values.count == 0 && total == 1;
+	bool implied = silent || (x->values.count == 1 && w->p->values[x->values.first] == total);
 
-	buf_reset(&w->bytes);
-	sqlite3_bind_null(s, 11);
-	if (x->values.count == 1 && values[0] == total.value) {
-		implied = false;
-	} else if (x->values.count == 1) {
-		sqlite3_bind_int64(s, 11, values[0]);
-	} else if (x->values.count) {
-		for (uint32_t i = 0; i < x->values.count; i++)
-			codec_put_signed(&w->bytes, values[i]);
-		db_bind_blob(s, 11, buf_view(&w->bytes));
-	} else if (!implied) {
-		sqlite3_bind_zeroblob(s, 11, 0);
-	}
-	if (implied)
-		sqlite3_bind_null(s, 9);
+	if (silent)
+		sqlite3_bind_null(s, 8);
 	else
-		sqlite3_bind_int64(s, 9, total.value);
-}
-
-static void bind_times(struct store_writer *w, sqlite3_stmt *s, const struct sample *x,
-		       const struct row *r)
-{
-	const uint64_t *times = w->p->timestamps + x->timestamps.first;
-
-	buf_reset(&w->notes);
-	if (x->timestamps.count == 0) {
-		sqlite3_bind_int(s, 12, 0);
-	} else if (x->timestamps.count == 1) {
-		sqlite3_bind_null(s, 12);
+		sqlite3_bind_int64(s, 8, total);
+	if (implied && x->timestamps.count == 1) {
+		sqlite3_bind_null(s, 9);
+	} else if (implied && x->timestamps.count == 0) {
+		sqlite3_bind_int(s, 9, 0);
 	} else {
-		put_times(&w->notes, times, x->timestamps.count,
-			  r->bucket * STORE_BUCKET_NS + r->dt);
-		db_bind_blob(s, 12, buf_view(&w->notes));
+		put_more(w, x, r);
+		db_bind_blob(s, 9, buf_view(&w->bytes));
 	}
 }
 
 static void add_sample(struct store_writer *w, const struct row *r)
 {
-	const struct sample *x = &w->p->samples[r->sample];
-	struct sample_total total = sample_total(w->p, &w->p->profiles[r->profile], x);
 	sqlite3_stmt *s = statement(w, ADD_SAMPLE);
 
 	db_bind_u64(s, 1, r->bucket);
@@ -321,10 +305,7 @@ static void add_sample(struct store_writer *w, const struct row *r)
 	db_bind_id(s, 5, r->stack);
 	db_bind_id(s, 6, r->attrset);
 	db_bind_id(s, 7, r->link);
-	db_bind_id(s, 8, total.events == 1 ? 0 : total.events);
-	bind_values(w, s, x, total);
-	db_bind_id(s, 10, r->span);
-	bind_times(w, s, x, r);
+	bind_values(w, s, &w->p->samples[r->sample], r);
 	writer_run(w, ADD_SAMPLE, "adding a sample");
 }
 
@@ -463,6 +444,19 @@ static void bind_payload(sqlite3_stmt *s, int column, struct str text)
 		sqlite3_bind_null(s, column);
 }
 
+static void bind_unless(sqlite3_stmt *s, int column, uint64_t v, uint64_t usual)
+{
+	if (v == usual)
+		sqlite3_bind_null(s, column);
+	else
+		db_bind_u64(s, column, v);
+}
+
+static int64_t floor_us(int64_t ns)
+{
+	return ns / 1000 - (ns % 1000 < 0);
+}
+
 static void put_profile(struct putting *x, uint32_t index)
 {
 	const struct profile *f = &x->p->profiles[index];
@@ -471,8 +465,11 @@ static void put_profile(struct putting *x, uint32_t index)
 	uint64_t seq = w->now.next_seq, first, last;
 	const struct row *rows = x->rows + x->row_count;
 	uint32_t attributes;
+	int64_t first_us;
 
 	x->profile = index;
+	if (!x->first)
+		x->first = f;
 	w->now.next_seq += 1 + (uint64_t)f->samples.count;
 	x->series = series_of(x, NULL, 0);
 	collect_samples(x, seq, &first, &last);
@@ -482,16 +479,18 @@ static void put_profile(struct putting *x, uint32_t index)
 	db_bind_u64(s, 1, seq);
 	bind_series(x, s, 2, rows, f->samples.count);
 	sqlite3_bind_int64(s, 3, f->samples.count);
-	db_bind_u64(s, 4, f->time_unix_nano);
-	db_bind_u64(s, 5, f->duration_nano);
+	bind_unless(s, 4, f->time_unix_nano, x->first->time_unix_nano);
+	bind_unless(s, 5, f->duration_nano, x->first->duration_nano);
 	db_bind_blob(s, 6,
 		     id_is_zero(f->profile_id, sizeof(f->profile_id))
 			     ? (struct str){ 0 }
 			     : str_from(f->profile_id, sizeof(f->profile_id)));
 	db_bind_id(s, 7, attributes);
 	db_bind_id(s, 8, f->dropped_attributes_count);
-	db_bind_u64(s, 9, first - f->time_unix_nano);
-	db_bind_u64(s, 10, last - first);
+	/* In whole microseconds, outwards: where to look for the samples. */
+	first_us = floor_us((int64_t)(first - f->time_unix_nano));
+	sqlite3_bind_int64(s, 9, first_us);
+	sqlite3_bind_int64(s, 10, floor_us((int64_t)(last - f->time_unix_nano)) - first_us);
 	bind_payload(s, 11, f->original_payload_format);
 	db_bind_blob(s, 12, f->original_payload);
 	writer_run(w, ADD_PROFILE, "adding a profile");
@@ -550,7 +549,9 @@ static void add_request(struct putting *x, const struct store_request *r, uint64
 	db_bind_id(s, 5, x->p->unknown_field_count);
 	db_bind_id(s, 6, x->p->moved_entries);
 	db_bind_u64(s, 7, profiles);
-	db_bind_blob(s, 8, buf_view(&x->layout));
+	db_bind_u64(s, 8, x->first ? x->first->time_unix_nano : 0);
+	db_bind_u64(s, 9, x->first ? x->first->duration_nano : 0);
+	db_bind_blob(s, 10, buf_view(&x->layout));
 	writer_run(w, ADD_REQUEST, "adding a request");
 	put_note(w, seq, MESSAGE_REQUEST, 0, MESSAGE_DICTIONARY);
 }

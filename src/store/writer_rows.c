@@ -117,15 +117,14 @@ static uint32_t add_attribute(struct store_writer *w, const struct attribute_row
 	if (!id)
 		return 0;
 	sqlite3_bind_int64(s, 1, id);
-	bind_hash(s, 2, &r->hash);
-	db_bind_id(s, 3, r->key_id);
-	sqlite3_bind_int64(s, 4, r->kind);
-	bind_any(w, s, 5, r->value);
-	db_bind_id(s, 6, r->unit_id);
+	db_bind_id(s, 2, r->key_id);
+	sqlite3_bind_int64(s, 3, r->kind);
+	bind_any(w, s, 4, r->value);
+	db_bind_id(s, 5, r->unit_id);
 	buf_reset(&w->notes);
 	if (w->n.noted[MESSAGE_ATTRIBUTE] && r->index)
 		notes_put(&w->notes, w->p, MESSAGE_ATTRIBUTE, r->index, 0);
-	db_bind_blob(s, 7, buf_view(&w->notes));
+	db_bind_blob(s, 6, buf_view(&w->notes));
 	writer_run(w, ADD_ATTRIBUTE, "adding an attribute");
 	return id;
 }
@@ -183,8 +182,7 @@ static uint32_t add_attrset(struct store_writer *w, struct hash128 hash)
 	if (!id)
 		return 0;
 	sqlite3_bind_int64(s, 1, id);
-	bind_hash(s, 2, &hash);
-	db_bind_blob(s, 3, buf_view(&w->bytes));
+	db_bind_blob(s, 2, buf_view(&w->bytes));
 	writer_run(w, ADD_ATTRSET, "adding an attribute set");
 	return id;
 }
@@ -423,10 +421,9 @@ uint32_t writer_link(struct store_writer *w, uint32_t index)
 	if (!m->id)
 		return 0;
 	sqlite3_bind_int64(s, 1, m->id);
-	bind_hash(s, 2, &m->hash);
-	sqlite3_bind_blob(s, 3, l->trace_id, sizeof(l->trace_id), SQLITE_STATIC);
-	sqlite3_bind_blob(s, 4, l->span_id, sizeof(l->span_id), SQLITE_STATIC);
-	bind_notes(w, s, 5, MESSAGE_LINK, index);
+	sqlite3_bind_blob(s, 2, l->trace_id, sizeof(l->trace_id), SQLITE_STATIC);
+	sqlite3_bind_blob(s, 3, l->span_id, sizeof(l->span_id), SQLITE_STATIC);
+	bind_notes(w, s, 4, MESSAGE_LINK, index);
 	writer_run(w, ADD_LINK, "adding a link");
 	return m->id;
 }
@@ -479,11 +476,10 @@ uint32_t writer_resource(struct store_writer *w, uint32_t index, struct hash128 
 	if (!id)
 		return 0;
 	sqlite3_bind_int64(s, 1, id);
-	bind_hash(s, 2, hash);
-	db_bind_id(s, 3, attrset);
-	db_bind_id(s, 4, schema_url);
-	db_bind_id(s, 5, r->dropped_attributes_count);
-	db_bind_blob(s, 6, buf_view(&w->notes));
+	db_bind_id(s, 2, attrset);
+	db_bind_id(s, 3, schema_url);
+	db_bind_id(s, 4, r->dropped_attributes_count);
+	db_bind_blob(s, 5, buf_view(&w->notes));
 	writer_run(w, ADD_RESOURCE, "adding a resource");
 	return id;
 }
@@ -511,13 +507,12 @@ uint32_t writer_scope(struct store_writer *w, uint32_t index, struct hash128 *ha
 	if (!id)
 		return 0;
 	sqlite3_bind_int64(s, 1, id);
-	bind_hash(s, 2, hash);
-	db_bind_id(s, 3, name);
-	db_bind_id(s, 4, version);
-	db_bind_id(s, 5, attrset);
-	db_bind_id(s, 6, schema_url);
-	db_bind_id(s, 7, c->dropped_attributes_count);
-	db_bind_blob(s, 8, buf_view(&w->notes));
+	db_bind_id(s, 2, name);
+	db_bind_id(s, 3, version);
+	db_bind_id(s, 4, attrset);
+	db_bind_id(s, 5, schema_url);
+	db_bind_id(s, 6, c->dropped_attributes_count);
+	db_bind_blob(s, 7, buf_view(&w->notes));
 	writer_run(w, ADD_SCOPE, "adding a scope");
 	return id;
 }
