@@ -1,4 +1,4 @@
-#include "flags.h"
+#include "flags_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,27 @@ enum { FLAGS_MAX = 128 };
 static const void *given[FLAGS_MAX];
 static unsigned given_count;
 
-bool flags_given(const void *target)
+bool flags_given_before(const void *target, unsigned mark)
 {
-	for (unsigned i = 0; i < given_count; i++)
+	for (unsigned i = 0; i < given_count && i < mark; i++)
 		if (given[i] == target)
 			return true;
 	return false;
+}
+
+bool flags_given(const void *target)
+{
+	return flags_given_before(target, given_count);
+}
+
+unsigned flags_mark(void)
+{
+	return given_count;
+}
+
+void flags_forget(unsigned mark)
+{
+	given_count = mark;
 }
 
 static const struct flag *find_flag(const struct command *c, struct str name)
@@ -133,6 +148,12 @@ static void remember_given(const struct flag *f)
 		given[given_count++] = f->target;
 }
 
+bool flags_set(const struct flag *f, const char *value, struct err *err)
+{
+	remember_given(f);
+	return set_flag(f, value, err);
+}
+
 /* Reads the flag at argv[*i]; moves *i past a value in a word of its own. */
 static bool parse_flag(const struct command *c, int argc, char **argv, int *i, struct err *err)
 {
@@ -156,8 +177,7 @@ static bool parse_flag(const struct command *c, int argc, char **argv, int *i, s
 			"machine; "
 			"prefer ${env:NAME} in a configuration\n",
 			f->name);
-	remember_given(f);
-	return set_flag(f, value, err);
+	return flags_set(f, value, err);
 }
 
 static bool is_word(const char *arg)

@@ -62,3 +62,17 @@ void flags_print_help(const struct command *c, bool all);
 /* True when the flag was given on the command line (call after flags_parse, with the flag's
  * target). */
 bool flags_given(const void *target);
+/*
+ * For flags that were not given: from the environment (prefix and name in capitals, '-' as '_': an
+ * empty variable is none), and from a file of lines "name value", "name=value" or "name", with '#'
+ * in front of comments. Names that are no flags are ignored in both; a file that is not there is
+ * no error. Call them in the order of precedence; what one sets, the next leaves alone. Values
+ * point into *text, the file's, which is the caller's to free (NULL when there is no file).
+ */
+bool flags_read_environment(const struct command *c, const char *prefix,
+			    struct err *err) MUST_CHECK;
+bool flags_read_file(const struct command *c, const char *path, char **text,
+		     struct err *err) MUST_CHECK;
+/* What was remembered as given is forgotten from `mark` on: for reading a file again. */
+unsigned flags_mark(void);
+void flags_forget(unsigned mark);

@@ -24,6 +24,7 @@ static const char ABOUT[] = "About this program";
 static const struct command_entry commands[] = {
 	{ "backend", INTAKE, "receive OTLP profiles and show them: stdout, files, metrics, onward",
 	  backend_run },
+	{ "agent", INTAKE, "profile every process of this machine and send it on", agent_run },
 	{ "collector", INTAKE, "run the pipelines of a Collector configuration", collector_run },
 	{ "decode", LOOK, "print OTLP profiles files with every stack resolved", decode_run },
 	{ "check", LOOK, "find what is wrong with OTLP profiles files", check_run },
@@ -35,7 +36,7 @@ static const struct command_entry commands[] = {
 	{ "doctor", ABOUT, "can this machine be profiled, and if not, why", doctor_run },
 };
 
-/* Programs that this one stands in for. `insert` is put before the given words. */
+/* Programs that this one stands in for. */
 static const struct {
 	const char *link;
 	int (*run)(int argc, char **argv);
@@ -43,9 +44,9 @@ static const struct {
 	{ "opentelemetry-lazybackend", backend_run },
 	{ "opentelemetry-profiles-lazybackend", backend_run },
 	{ "otelcol-ebpf-profiler", collector_run },
+	{ "ebpf-profiler", agent_run },
+	{ "otel-profiling-agent", agent_run },
 };
-
-static const char *const agent_links[] = { "ebpf-profiler", "otel-profiling-agent" };
 
 int command_usage_error(const char *command, const struct err *err)
 {
@@ -150,15 +151,6 @@ static int run_link(const char *name, int argc, char **argv, bool *found)
 	for (size_t i = 0; i < ARRAY_LEN(links); i++)
 		if (strcmp(name, links[i].link) == 0)
 			return links[i].run(argc - 1, argv + 1);
-	for (size_t i = 0; i < ARRAY_LEN(agent_links); i++)
-		if (strcmp(name, agent_links[i]) == 0) {
-			fprintf(stderr,
-				"%s: this build of flametap has no eBPF agent; its backend, "
-				"collector and decoder "
-				"work: 'flametap --help'\n",
-				name);
-			return EXIT_FAILED;
-		}
 	*found = false;
 	return EXIT_USAGE;
 }

@@ -1,15 +1,21 @@
 #include "service.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/doctor/privileges.h"
+#include "agent/profiling.h"
+#include "agent/supervise/supervise.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -103,6 +109,7 @@ static bool start(struct service *s, struct config *config, struct problems *pro
 
 	budget_init(&s->budget, config->engine.max_inflight_bytes);
 	process_metrics_register(s->metrics);
+	supervise_metrics(s->metrics);
 	s->loops = net_loops_new(&loops, err);
 	if (!s->loops) {
 		config_free(config);
@@ -127,6 +134,11 @@ static void reload(struct service *s)
 	struct config *config;
 	struct err err;
 
+	if (s->options->refresh && !s->options->refresh(s->options->refresh_arg, &err)) {
+		LOG(LOG_ERROR, "The new configuration is bad; the old one goes on",
+		    LOG_S("error", err.msg));
+		return;
+	}
 	problems_init(&problems);
 	config = load(s->options, &problems);
 	problems_log_warnings(&problems);
@@ -179,11 +191,14 @@ static void wait_for_end(struct service *s)
 	}
 }
 
-/* While the graph drains, a second Ctrl-C ends the process as it always does. */
+/* While the graph drains, a second Ctrl-C ends the process as it always does. In a worker that is
+ * the supervisor's business: systemd, for one, sends its signal to each process of the unit. */
 static void let_signals_kill(void)
 {
 	sigset_t set;
 
+	if (supervised())
+		return;
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	sigemptyset(&set);
@@ -252,6 +267,111 @@ static int validate(struct config *config, struct problems *problems)
 	return graph ? EXIT_OK : EXIT_FAILED;
 }
 
+static int run_loaded(const struct service_options *options, struct config *config,
+		      struct problems *problems)
+{
+	struct service s = { .options = options,
+			     .metrics = metrics_new(),
+			     .signal_fd = -1,
+			     .fail_fd = -1,
+			     .fail_lock = PTHREAD_MUTEX_INITIALIZER };
+	int status = run(&s, config, problems);
+
+	service_release(&s);
+	return status;
+}
+
+/* ---- with a sampler ---- */
+
+static bool has_agent(const struct config *c)
+{
+	for (uint32_t i = 0; i < c->component_count; i++)
+		if (c->components[i].used && c->components[i].ops == &profiling_receiver)
+			return true;
+	return false;
+}
+
+/* In the worker's process, each time it is started. */
+static int run_worker(void *ctx)
+{
+	const struct service_options *options = ctx;
+	struct problems problems;
+	struct config *config;
+	int status = EXIT_FAILED;
+
+	problems_init(&problems);
+	config = load(options, &problems);
+	if (config)
+		status = run_loaded(options, config, &problems);
+	else
+		print_problems(&problems);
+	problems_release(&problems);
+	return status;
+}
+
+/* What is missing is said once, before it is missed. */
+static void log_missing_capabilities(void)
+{
+	uint64_t effective, permitted;
+
+	if (!capabilities_read(&effective, &permitted))
+		return;
+	for (int i = 0; i < SAMPLER_CAPABILITIES; i++) {
+		const struct sampler_capability *c = &sampler_capabilities[i];
+
+		if (!capability_is_in(c, effective))
+			LOG(c->required ? LOG_ERROR : LOG_WARN, "A capability is missing",
+			    LOG_S("capability", c->name), LOG_S("costs", c->costs));
+	}
+}
+
+/* Makes what is missing of a path, the new parts for a user. */
+static bool directory_make_for(const char *path, uid_t uid, gid_t gid, struct err *err)
+{
+	char part[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (len >= sizeof(part))
+		return err_set(err, ERR_LIMIT, "the path of the spool has %zu bytes", len);
+	for (size_t i = 1; i <= len; i++) {
+		if (path[i] != '/' && path[i] != 0)
+			continue;
+		memcpy(part, path, i);
+		part[i] = 0;
+		if (mkdir(part, 0700) == 0 && chown(part, uid, gid) != 0)
+			return err_set_errno(err, "%s", part);
+	}
+	return true;
+}
+
+/* The spool's directory must belong to whom the worker will be. */
+static bool prepare_spool(const struct config *config, const struct confine_user *user,
+			  struct err *err)
+{
+	const char *directory = config->engine.spool.directory;
+
+	if (!user->set || !directory)
+		return true;
+	return directory_make_for(directory, user->uid, user->gid, err);
+}
+
+static int run_supervised(const struct service_options *options, const struct config *config)
+{
+	struct supervise_options supervise = { .worker = run_worker,
+					       .ctx = (void *)(uintptr_t)options };
+	const char *user = config->engine.worker_user;
+	struct err err;
+
+	set_up_log(config);
+	if ((user && *user && !confine_user_parse(user, &supervise.user, &err)) ||
+	    !prepare_spool(config, &supervise.user, &err)) {
+		fprintf(stderr, "Error: service::flametap::worker_user: %s\n", err.msg);
+		return EXIT_FAILED;
+	}
+	log_missing_capabilities();
+	return supervise_run(&supervise);
+}
+
 int service_run(const struct service_options *options)
 {
 	struct problems problems;
@@ -267,15 +387,11 @@ int service_run(const struct service_options *options)
 		config_free(config);
 	} else if (options->validate_only) {
 		status = validate(config, &problems);
+	} else if (has_agent(config)) {
+		status = run_supervised(options, config);
+		config_free(config);
 	} else {
-		struct service s = { .options = options,
-				     .metrics = metrics_new(),
-				     .signal_fd = -1,
-				     .fail_fd = -1,
-				     .fail_lock = PTHREAD_MUTEX_INITIALIZER };
-
-		status = run(&s, config, &problems);
-		service_release(&s);
+		status = run_loaded(options, config, &problems);
 	}
 	problems_release(&problems);
 	return status;

@@ -2,7 +2,8 @@
  * service.h - runs a graph until a signal ends it: what every command that listens has in common.
  *
  * SIGTERM and SIGINT stop it in order (a second one at once), SIGHUP reads the configuration and
- * certificates again, all or nothing.
+ * certificates again, all or nothing. A graph with the receiver `profiling` runs in a worker
+ * without privileges, beside a sampler (agent/supervise/).
  */
 #pragma once
 #include <stdbool.h>
@@ -14,6 +15,9 @@ struct service_options {
 	uint32_t source_count;
 	bool print_config;  /* print the graph's YAML and return */
 	bool validate_only; /* load, build, start nothing */
+	/* Makes the sources' text anew before SIGHUP reads them. May be NULL. */
+	bool (*refresh)(void *arg, struct err *err);
+	void *refresh_arg;
 };
 
 int service_run(const struct service_options *options);

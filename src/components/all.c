@@ -1,5 +1,6 @@
 /* all.c - every component of the program. No constructors, no linker sections: what is not here is
  * not in. */
+#include "agent/profiling.h"
 #include "components/exporters/exporters.h"
 #include "components/extensions/extensions.h"
 #include "components/processors/processors.h"
@@ -10,6 +11,7 @@
 const struct component_ops *const components_all[] = {
 	/* receivers */
 	&otlp_receiver,
+	&profiling_receiver,
 
 	/* processors */
 	&memory_limiter_processor,

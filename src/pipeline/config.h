@@ -73,6 +73,7 @@ struct engine_options {
 	bool durable, strict;
 	uint64_t dedup_window_ns;
 	uint64_t shutdown_timeout_ns;
+	const char *worker_user; /* whom the part without privileges runs as; NULL: as started */
 	struct spool_settings {
 		const char *directory; /* NULL: no spools */
 		uint64_t max_bytes;    /* max_mib: of all spools */

@@ -82,6 +82,8 @@ const struct config_field engine_fields[] = {
 	  .default_text = "10m", .help = "how long a repeated request is known again" },
 	{ .name = "shutdown_timeout", .kind = CONFIG_DURATION, OFF(struct engine_options, shutdown_timeout_ns),
 	  .default_text = "10s", .help = "how long a stop waits for what is under way" },
+	{ .name = "worker_user", .kind = CONFIG_STRING, OFF(struct engine_options, worker_user),
+	  .help = "with the receiver profiling: user of all but the sampler" },
 	{ .name = "spool", .kind = CONFIG_SECTION, OFF(struct engine_options, spool), .fields = spool_fields,
 	  .help = "durable queues in front of remote exporters" },
 	{ 0 },

@@ -39,3 +39,6 @@ void doctor_write_json(const struct doctor_report *r, struct buf *out);
 /* "no CAP_BPF (run as root, ...)": of the first that is missing, in one sentence; false when
  * nothing is. */
 bool doctor_refusal(const struct doctor_report *r, char *out, size_t room);
+/* Looks, and puts what is missing in front of why something did not start. */
+struct err;
+void doctor_explain(struct err *err);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "agent/doctor/doctor.h"
+#include "base/err.h"
 
 static const char *const states[] = { "ok", "limits", "missing" };
 
@@ -82,4 +83,14 @@ bool doctor_refusal(const struct doctor_report *r, char *out, size_t room)
 		return true;
 	}
 	return false;
+}
+
+void doctor_explain(struct err *err)
+{
+	struct doctor_report report;
+	char why[sizeof(err->msg)];
+
+	doctor_look(&report);
+	if (doctor_refusal(&report, why, sizeof(why)))
+		err_prefix(err, "%s", why);
 }

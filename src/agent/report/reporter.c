@@ -28,7 +28,7 @@ struct reporter {
 	struct frame_cache *cache;
 	struct deliveries *deliveries;
 	struct metric_family *dropped_family, *cut_family;
-	struct metric *samples, *unnamed, *reports, *idle;
+	struct metric *samples, *unnamed, *reports, *idle, *young;
 	pthread_t thread;
 	unsigned seed; /* of the jitter */
 
@@ -48,10 +48,19 @@ struct reporter {
 
 /* ---- the trace thread ---- */
 
+static bool is_too_young(const struct reporter *r, const struct trace *t)
+{
+	return t->time_unix_nano < t->process->start_unix_nano + r->o.min_process_age_ns;
+}
+
 void reporter_add(struct reporter *r, const struct trace *trace)
 {
 	if (trace->pid == 0 && !r->o.send_idle_frames) {
 		metric_add(r->idle, 1);
+		return;
+	}
+	if (r->o.min_process_age_ns && is_too_young(r, trace)) {
+		metric_add(r->young, 1);
 		return;
 	}
 	pthread_mutex_lock(&r->lock);
@@ -290,6 +299,17 @@ static struct metric *series(struct reporter *r, const char *name, const char *h
 			  values);
 }
 
+static struct metric *skipped_series(struct reporter *r, const char *reason)
+{
+	static const char *const labels[] = { "receiver", "reason", NULL };
+	const struct str values[] = { str_cstr(r->o.id), str_cstr(reason) };
+
+	return metric_get(metrics_family(r->o.metrics, METRIC_COUNTER,
+					 "flametap_agent_skipped_samples_total",
+					 "Samples left out as was asked for", labels, 0),
+			  values);
+}
+
 static void register_metrics(struct reporter *r)
 {
 	static const char *const labels[] = { "receiver", "reason", NULL };
@@ -298,8 +318,8 @@ static void register_metrics(struct reporter *r)
 	r->unnamed = series(r, "flametap_agent_unnamed_frames_total",
 			    "Frames of samples that no name was found for");
 	r->reports = series(r, "flametap_agent_reports_total", "Reports made");
-	r->idle = series(r, "flametap_agent_idle_samples_total",
-			 "Samples of idle CPUs, which are not sent");
+	r->idle = skipped_series(r, "idle");
+	r->young = skipped_series(r, "young");
 	r->dropped_family =
 		metrics_family(r->o.metrics, METRIC_COUNTER, "flametap_agent_dropped_samples_total",
 			       "Samples taken but not sent", labels, 0);

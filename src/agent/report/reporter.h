@@ -22,8 +22,9 @@ struct reporter_options {
 	uint32_t frame_cache_size; /* 0: the usual */
 	size_t window_bytes;       /* 0: 32 MiB */
 	bool send_error_frames, send_idle_frames;
-	const struct namer *namer; /* NULL: nothing has a name */
-	uint64_t naming_budget_ns; /* of CPU per report */
+	uint64_t min_process_age_ns; /* samples of younger processes are left out */
+	const struct namer *namer;   /* NULL: nothing has a name */
+	uint64_t naming_budget_ns;   /* of CPU per report */
 	/* What was lost before it came here: counts since the start, by reason. May be NULL. */
 	uint32_t (*losses)(void *ctx, struct report_count *out, uint32_t most);
 	/* For how long was sampled since the start: probabilistic profiling. NULL: all the time. */

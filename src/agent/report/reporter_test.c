@@ -226,6 +226,26 @@ static void test_idle_is_not_sent(void **state)
 	}
 }
 
+static void test_young_processes(void **state)
+{
+	struct setup s;
+	struct reporter *r;
+	struct trace t;
+
+	(void)state;
+	setup_init(&s);
+	s.o.min_process_age_ns = 1000;
+	r = reporter_new(&s.o);
+	t = test_trace(s.process, 1000, NULL, 0); /* it started at 1 */
+	reporter_add(r, &t);
+	t.time_unix_nano = 1001;
+	reporter_add(r, &t);
+	reporter_stop(r, in_a_minute());
+	assert_int_equal(s.sink.samples[0], 1);
+	reporter_free(r);
+	setup_release(&s);
+}
+
 /* Losses are told as what was lost since the report before. */
 static void test_losses(void **state)
 {
@@ -363,6 +383,7 @@ int main(void)
 		cmocka_unit_test(test_flush_and_stop),
 		cmocka_unit_test(test_interval),
 		cmocka_unit_test(test_idle_is_not_sent),
+		cmocka_unit_test(test_young_processes),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_sampled_time),
 		cmocka_unit_test(test_full_window),

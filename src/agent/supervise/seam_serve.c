@@ -7,6 +7,7 @@
 
 struct call {
 	struct seam *local;
+	void (*explain)(struct err *err);
 	struct seam_request in;
 	struct seam_reply out;
 	int fds[SEAM_FDS_MOST];
@@ -44,8 +45,11 @@ static bool serve_attach(struct call *c, struct err *err)
 		return err_set(err, ERR_INVALID, "%u CPUs in %zu bytes", options.cpu_count,
 			       c->in.tail - sizeof(options));
 	options.cpus = (const uint32_t *)(c->tail_in + sizeof(options));
-	if (!c->local->ops->attach(c->local, &options, &maps, err))
+	if (!c->local->ops->attach(c->local, &options, &maps, err)) {
+		if (c->explain)
+			c->explain(err);
 		return false;
+	}
 	const int fds[] = { maps.ring,  maps.processes, maps.mappings, maps.executables,
 			    maps.pages, maps.rules,     maps.counters };
 
@@ -234,9 +238,10 @@ static bool serve_all(int fd, struct call *c, struct err *err)
 	}
 }
 
-bool seam_serve(int fd, struct seam *local, struct err *err)
+bool seam_serve(int fd, struct seam *local, void (*explain)(struct err *err), struct err *err)
 {
 	struct call c = { .local = local,
+			  .explain = explain,
 			  .tail_in = malloc(SEAM_TAIL_MOST),
 			  .tail_out = malloc(SEAM_TAIL_MOST) };
 	bool ok = c.tail_in && c.tail_out;

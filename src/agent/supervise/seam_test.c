@@ -187,7 +187,7 @@ static void *serve(void *arg)
 {
 	struct ends *e = arg;
 
-	e->served = seam_serve(e->sampler_fd, &e->fake.seam, &e->err);
+	e->served = seam_serve(e->sampler_fd, &e->fake.seam, NULL, &e->err);
 	close(e->sampler_fd);
 	return NULL;
 }

@@ -54,9 +54,11 @@ struct seam_reply {
 	char msg[sizeof(((struct err *)0)->msg)];
 };
 
-/* The sampler: answers until the other end is closed. `local` does the work. False when the
- * connection ended otherwise than by being closed. */
-bool seam_serve(int fd, struct seam *local, struct err *err) MUST_CHECK;
+/* The sampler: answers until the other end is closed. `local` does the work; `explain` (may be
+ * NULL) adds to why attaching failed. False when the connection ended otherwise than by being
+ * closed. */
+bool seam_serve(int fd, struct seam *local, void (*explain)(struct err *err),
+		struct err *err) MUST_CHECK;
 /* The worker: a seam whose calls go through `fd`, which it takes over. Any thread may call it. */
 struct seam *seam_remote_new(int fd);
 /* Readable (and hung up) when the sampler is gone; owned by the seam. -1: not a remote one. */

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/doctor/doctor.h"
 #include "agent/supervise/seam_wire.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -128,7 +129,7 @@ __attribute__((noreturn)) static void be_sampler(struct supervisor *s, int seam_
 	if (!confine_sampler(&err))
 		die("The sampler cannot be confined", &err);
 	local = seam_local_new();
-	if (!seam_serve(seam_fd, local, &err))
+	if (!seam_serve(seam_fd, local, doctor_explain, &err))
 		die("The sampler ends", &err);
 	seam_free(local);
 	_exit(0);

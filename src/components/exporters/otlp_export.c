@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "model/subset.h"
 #include "wire/otlp_json.h"
 
@@ -155,11 +156,36 @@ static void op_end_retry(struct export_op *op, const struct verdict *v)
 	op_end(op, &o);
 }
 
+static uint64_t batch_event_count(const struct batch *b)
+{
+	uint64_t events = 0;
+
+	for (uint32_t i = 0; i < b->profiles->sample_count; i++) {
+		uint32_t times = b->profiles->samples[i].timestamps.count;
+
+		events += times ? times : 1;
+	}
+	return events;
+}
+
+/* The words are the ones that the eBPF profiler's users look for. */
+static void op_log_sent(const struct export_op *op)
+{
+	char line[300];
+
+	snprintf(line, sizeof(line), "Sent profile batch to %s (%llu samples)", op->x->peer,
+		 (unsigned long long)batch_event_count(op->batch));
+	LOG(LOG_INFO, line);
+}
+
 /* All parts have their verdict. */
 static void op_end_summed(struct export_op *op)
 {
 	const struct leftover *left = &op->left;
 	struct outcome o = outcome_ok();
+
+	if (op->x->log_sent && left->any_accepted && op->batch->profiles->sample_count)
+		op_log_sent(op);
 
 	metric_add(op->x->lost_samples, (int64_t)left->lost_samples);
 	metric_add(op->x->rejected_profiles, (int64_t)left->rejected_profiles);

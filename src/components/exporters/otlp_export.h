@@ -20,6 +20,8 @@ struct otlp_export {
 	/* The owner's, before otlp_export_start(). */
 	enum wire_version version;
 	bool json;
+	bool log_sent;    /* a line for each request that was taken */
+	const char *peer; /* in that line */
 	/* One request; `body` is only borrowed. */
 	void (*send)(struct otlp_export *x, struct blob *body, struct client_call *call);
 	void (*judge)(struct otlp_export *x, const struct client_result *r, struct verdict *out);

@@ -94,6 +94,8 @@ static const struct config_field otlp_grpc_fields[] = {
 	EXPORTER_FIELD("user_agent", CONFIG_STRING, offsetof(struct otlp_grpc, user_agent), NULL, "default: flametap and its version"),
 	EXPORTER_FIELD("wire_version", CONFIG_STRING, offsetof(struct otlp_grpc, wire_version), "1.10",
 		       "the OTLP version that the peer understands: 1.10 (also 1.11), 1.9, 1.8 or 1.7"),
+	EXPORTER_FIELD("log_sent", CONFIG_BOOL, offsetof(struct otlp_grpc, export.log_sent), "false",
+		       "a line in the log for each request that the peer took"),
 	SENDING_FIELDS(struct otlp_grpc, sending, "5s"),
 	{ 0 },
 };
@@ -189,6 +191,7 @@ static bool otlp_grpc_start(void *state, const struct component_host *host, stru
 	struct otlp_grpc *o = state;
 
 	o->export.send = otlp_grpc_send;
+	o->export.peer = o->endpoint;
 	o->export.judge = otlp_grpc_judge;
 	if (!start_tls(o, err) || !start_client(o, host->loops, err)) {
 		tls_context_free(o->tls_context);

@@ -85,6 +85,8 @@ static const struct config_field otlp_http_fields[] = {
 	EXPORTER_FIELD("write_buffer_size", CONFIG_SIZE, offsetof(struct otlp_http, write_buffer_size), NULL, "read for compatibility"),
 	EXPORTER_FIELD("wire_version", CONFIG_STRING, offsetof(struct otlp_http, wire_version), "1.10",
 		       "the OTLP version that the peer understands: 1.10 (also 1.11), 1.9, 1.8 or 1.7"),
+	EXPORTER_FIELD("log_sent", CONFIG_BOOL, offsetof(struct otlp_http, export.log_sent), "false",
+		       "a line in the log for each request that the peer took"),
 	SENDING_FIELDS(struct otlp_http, sending, "30s"),
 	{ 0 },
 };
@@ -203,6 +205,7 @@ static bool otlp_http_start(void *state, const struct component_host *host, stru
 	o->export.send = otlp_http_send;
 	o->export.judge = otlp_http_judge;
 	o->url = profiles_url(o);
+	o->export.peer = o->url;
 	if (!check_certificates(o, err) || !start_client(o, err))
 		return false; /* release() frees the URL */
 	otlp_export_start(&o->export, host);

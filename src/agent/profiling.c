@@ -1,0 +1,479 @@
+/*
+ * profiling.c - the receiver `profiling`: puts the agent's parts together and runs them.
+ *
+ *   agent (samples, unwound) -> reporter (counted, named, one message an interval) -> the pipeline
+ */
+#include "agent/profiling.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "agent/chance.h"
+#include "agent/doctor/doctor.h"
+#include "agent/naming.h"
+#include "agent/profiling_options.h"
+#include "agent/report/reporter.h"
+#include "agent/supervise/seam_wire.h"
+#include "agent/supervise/supervise.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+
+enum { HOST_ATTRIBUTES = 3 };
+static const uint64_t NAMING_BUDGET_NS = 200 * MILLI_NS;
+static const uint64_t RETRY_FIRST_NS = SECOND_NS / 2, RETRY_MOST_NS = 30 * SECOND_NS;
+
+struct agent_losses {
+	uint64_t ring_full, other_pid_namespace, bad_record;
+};
+
+struct profiling {
+	struct profiling_options o; /* first: profiling_fields */
+
+	const struct component_host *host;
+	struct arena arena;
+	struct key_value *attributes;
+	uint32_t attribute_count;
+	struct utsname system;
+	struct naming *naming;
+	struct reporter *reporter;
+
+	pthread_mutex_t lock; /* guards what follows */
+	struct seam *seam;
+	struct agent *agent;             /* NULL: none runs now */
+	struct chance *chance;           /* NULL: none runs yet */
+	bool sampling;                   /* as chance has it */
+	struct agent_losses lost_before; /* by agents that were replaced */
+
+	pthread_t keeper;
+	bool keeper_runs, started;
+	int stop_fd; /* readable: the keeper ends */
+};
+
+static bool profiling_check(void *state, struct err *err)
+{
+	return profiling_options_check(&((struct profiling *)state)->o, err);
+}
+
+/* ---- what all resources share ---- */
+
+static const char *host_arch(const char *machine)
+{
+	if (strcmp(machine, "x86_64") == 0)
+		return "amd64";
+	return strcmp(machine, "aarch64") == 0 ? "arm64" : machine;
+}
+
+static void put_attribute(struct profiling *r, const char *key, const char *value)
+{
+	for (uint32_t i = 0; i < r->attribute_count; i++)
+		if (str_is(r->attributes[i].key, key))
+			return;
+	r->attributes[r->attribute_count++] =
+		(struct key_value){ .key = str_cstr(key),
+				    .value = { .kind = ANY_STRING, .string = str_cstr(value) } };
+}
+
+/* What was configured comes first: it may say another host.name. */
+static void make_attributes(struct profiling *r)
+{
+	uint32_t most = r->o.resource_attributes.count + HOST_ATTRIBUTES;
+
+	r->attributes = arena_alloc_array(&r->arena, most, sizeof(*r->attributes));
+	for (uint32_t i = 0; i < r->o.resource_attributes.count; i++)
+		put_attribute(r, r->o.resource_attributes.items[i].name,
+			      r->o.resource_attributes.items[i].value);
+	if (uname(&r->system) != 0)
+		return;
+	put_attribute(r, "host.name", r->system.nodename);
+	put_attribute(r, "host.arch", host_arch(r->system.machine));
+	put_attribute(r, "os.type", "linux");
+}
+
+/* ---- the reporter's questions ---- */
+
+/* lock held */
+static void add_losses(const struct profiling *r, struct agent_losses *sum)
+{
+	struct agent_stats s;
+
+	if (!r->agent)
+		return;
+	agent_stats(r->agent, &s);
+	sum->ring_full += s.kernel.dropped_ring;
+	sum->other_pid_namespace += s.kernel.dropped_ns;
+	sum->bad_record += s.bad_records;
+}
+
+static uint32_t read_losses(void *ctx, struct report_count *out, uint32_t most)
+{
+	struct profiling *r = ctx;
+	struct agent_losses sum;
+
+	pthread_mutex_lock(&r->lock);
+	sum = r->lost_before;
+	add_losses(r, &sum);
+	pthread_mutex_unlock(&r->lock);
+	const struct report_count all[] = {
+		{ "ring_full", sum.ring_full },
+		{ "other_pid_namespace", sum.other_pid_namespace },
+		{ "bad_record", sum.bad_record },
+	};
+	uint32_t count = ARRAY_LEN(all) < most ? ARRAY_LEN(all) : most;
+
+	memcpy(out, all, count * sizeof(*out));
+	return count;
+}
+
+/* Until the agent runs nothing is sampled; with chance_new() the clock starts. */
+static uint64_t read_sampling_ns(void *ctx)
+{
+	struct profiling *r = ctx;
+	uint64_t ns;
+
+	pthread_mutex_lock(&r->lock);
+	ns = r->chance ? chance_sampling_ns(r->chance) : 0;
+	pthread_mutex_unlock(&r->lock);
+	return ns;
+}
+
+static void log_report(void *ctx, const struct report_totals *t)
+{
+	char line[96];
+
+	(void)ctx;
+	snprintf(line, sizeof(line), "Captured %llu stack traces from %u processes",
+		 (unsigned long long)t->samples, t->processes);
+	LOG(t->samples ? LOG_INFO : LOG_DEBUG, line);
+}
+
+static const char *unwind_end_name(uint64_t reason)
+{
+	static const char *const names[] = {
+#define X(name, text, help) [UNWIND_END_##name] = (text),
+		UNWIND_ENDS(X)
+#undef X
+	};
+
+	return reason < ARRAY_LEN(names) ? names[reason] : NULL;
+}
+
+/* ---- start and stop ---- */
+
+static void log_tracers(uint32_t set, uint32_t named)
+{
+	AUTO(buf_release) struct buf line = { 0 };
+	AUTO(buf_release) struct buf missing = { 0 };
+
+	buf_lit(&line, "Interpreter tracers: ");
+	tracers_append(&line, set & tracers_offered());
+	buf_char(&line, '\0');
+	LOG(LOG_INFO, line.ptr);
+	if (!(named & ~tracers_offered()))
+		return;
+	tracers_append(&missing, named & ~tracers_offered());
+	LOG(LOG_WARN, "Not offered yet; their frames are shown as native code",
+	    LOG_STR("tracers", buf_view(&missing)));
+}
+
+static struct reporter *make_reporter(struct profiling *r)
+{
+	const struct profiling_options *o = &r->o;
+	struct reporter_options options = {
+		.report = { .samples_per_second = o->samples_per_second,
+			    .native_symbols = o->native_symbols,
+			    .inlines = o->inlines,
+			    .service_name = str_cstr(o->service_name),
+			    .attributes = r->attributes,
+			    .attribute_count = r->attribute_count,
+			    .scope_name = STR("flametap"),
+			    .scope_version = STR(FLAMETAP_VERSION),
+			    .end_name = unwind_end_name },
+		.interval_ns = o->reporter_interval_ns,
+		.jitter = o->reporter_jitter,
+		.frame_cache_size = o->frame_cache_size,
+		.send_error_frames = o->send_error_frames,
+		.send_idle_frames = o->send_idle_frames,
+		.min_process_age_ns = o->filter_min_process_age_ns,
+		.namer = naming_namer(r->naming),
+		.naming_budget_ns = NAMING_BUDGET_NS,
+		.losses = read_losses,
+		.sampling_ns = read_sampling_ns,
+		.reported = log_report,
+		.ctx = r,
+		.id = r->host->id,
+		.next = r->host->next,
+		.budget = r->host->budget,
+		.metrics = r->host->metrics,
+	};
+
+	return reporter_new(&options);
+}
+
+/* ---- the agent, which may be replaced ---- */
+
+static bool start_agent(struct profiling *r, struct err *err)
+{
+	struct trace_sink sink = reporter_sink(r->reporter);
+	struct agent_options options;
+	struct agent *agent;
+	struct arena scratch;
+	struct seam *seam;
+
+	seam = supervise_seam(err);
+	if (!seam)
+		return false;
+	arena_init(&scratch, 1024, 0);
+	agent = profiling_agent_options(&r->o, &scratch, &options, err)
+			? agent_start(&options, seam, &sink, err)
+			: NULL;
+	arena_release(&scratch);
+	if (!agent) {
+		seam_free(seam);
+		return false;
+	}
+	pthread_mutex_lock(&r->lock);
+	r->seam = seam;
+	r->agent = agent;
+	agent_enable(agent, r->sampling);
+	pthread_mutex_unlock(&r->lock);
+	naming_bind(r->naming, agent, seam);
+	return true;
+}
+
+/* The reporter goes on without it. */
+static void drop_agent(struct profiling *r)
+{
+	struct agent *agent;
+	struct seam *seam;
+
+	naming_bind(r->naming, NULL, NULL);
+	pthread_mutex_lock(&r->lock);
+	add_losses(r, &r->lost_before);
+	agent = r->agent;
+	seam = r->seam;
+	r->agent = NULL;
+	r->seam = NULL;
+	pthread_mutex_unlock(&r->lock);
+	agent_free(agent);
+	seam_free(seam);
+}
+
+/* ---- the keeper: a thread that waits for the sampler's end, and gets another one ---- */
+
+/* True: the time has come; false: to stop. */
+static bool pause_keeper(struct profiling *r, uint64_t ns)
+{
+	struct pollfd stop = { r->stop_fd, POLLIN, 0 };
+
+	return poll(&stop, 1, (int)(ns / MILLI_NS)) == 0;
+}
+
+static bool replace_agent(struct profiling *r)
+{
+	uint64_t pause_ns = RETRY_FIRST_NS;
+	struct err err;
+
+	LOG(LOG_ERROR, "The sampler is gone; asking for another one");
+	pthread_mutex_lock(&r->lock);
+	if (r->agent)
+		agent_stop(r->agent);
+	pthread_mutex_unlock(&r->lock);
+	drop_agent(r);
+	while (!start_agent(r, &err)) {
+		LOG(LOG_ERROR, "No sampler yet", LOG_S("error", err.msg));
+		if (!pause_keeper(r, pause_ns))
+			return false;
+		pause_ns = pause_ns * 2 < RETRY_MOST_NS ? pause_ns * 2 : RETRY_MOST_NS;
+	}
+	LOG(LOG_INFO, "Sampling again");
+	return true;
+}
+
+static void *keep(void *arg)
+{
+	struct profiling *r = arg;
+
+	pthread_setname_np(pthread_self(), "keeper");
+	for (;;) {
+		struct pollfd fds[] = { { seam_remote_fd(r->seam), POLLIN, 0 },
+					{ r->stop_fd, POLLIN, 0 } };
+
+		if (poll(fds, ARRAY_LEN(fds), -1) < 0)
+			continue; /* EINTR */
+		if (fds[1].revents)
+			return NULL;
+		/* Answers are readable too, for a moment: only its end counts. */
+		if (fds[0].revents & (POLLHUP | POLLERR)) {
+			if (!replace_agent(r))
+				return NULL;
+		} else if (!pause_keeper(r, 10 * MILLI_NS)) {
+			return NULL;
+		}
+	}
+}
+
+/* A sampler of this very process cannot be lost. */
+static bool start_keeper(struct profiling *r, struct err *err)
+{
+	if (seam_remote_fd(r->seam) < 0)
+		return true;
+	r->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (r->stop_fd < 0)
+		return err_set_errno(err, "eventfd");
+	r->keeper_runs = pthread_create(&r->keeper, NULL, keep, r) == 0;
+	return r->keeper_runs || err_set(err, ERR_INTERNAL, "no thread for the sampler's keeper");
+}
+
+static void stop_keeper(struct profiling *r)
+{
+	uint64_t one = 1;
+
+	if (r->keeper_runs && write(r->stop_fd, &one, sizeof(one)) == sizeof(one))
+		pthread_join(r->keeper, NULL);
+	r->keeper_runs = false;
+	fd_close(&r->stop_fd);
+	r->stop_fd = -1;
+}
+
+/* ---- start and stop ---- */
+
+static void enable(void *ctx, bool on)
+{
+	struct profiling *r = ctx;
+
+	pthread_mutex_lock(&r->lock);
+	r->sampling = on;
+	if (r->agent)
+		agent_enable(r->agent, on);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void stop_all(struct profiling *r, uint64_t deadline_ns)
+{
+	struct chance *chance = r->chance;
+
+	stop_keeper(r);
+	if (r->agent)
+		agent_stop(r->agent);
+	if (r->reporter) /* its last report asks the agent for files and counts */
+		reporter_stop(r->reporter, deadline_ns);
+	pthread_mutex_lock(&r->lock);
+	r->chance = NULL;
+	pthread_mutex_unlock(&r->lock);
+	chance_free(chance);
+	if (r->naming)
+		drop_agent(r);
+	naming_free(r->naming);
+	reporter_free(r->reporter);
+	arena_release(&r->arena);
+	pthread_mutex_destroy(&r->lock);
+	r->reporter = NULL;
+	r->naming = NULL;
+}
+
+static void start_chance(struct profiling *r)
+{
+	struct chance_options options = { .threshold = r->o.probabilistic_threshold,
+					  .interval_ns = r->o.probabilistic_interval_ns,
+					  .enable = enable,
+					  .ctx = r };
+	struct chance *chance = chance_new(&options);
+
+	pthread_mutex_lock(&r->lock);
+	r->chance = chance;
+	pthread_mutex_unlock(&r->lock);
+}
+
+static bool start_all(struct profiling *r, struct err *err)
+{
+	struct naming_options naming = { .symbol_memory_bytes = r->o.symbol_memory_bytes,
+					 .cache_dir = r->o.cache_dir,
+					 .inlines = r->o.inlines };
+
+	pthread_mutex_init(&r->lock, NULL);
+	arena_init(&r->arena, 4096, 0);
+	r->stop_fd = -1;
+	r->sampling = true;
+	r->lost_before = (struct agent_losses){ 0 };
+	make_attributes(r);
+	r->naming = naming_new(&naming);
+	r->reporter = make_reporter(r);
+	if (!start_agent(r, err)) {
+		if (!supervised()) /* else the sampler has: we have no privileges to judge by */
+			doctor_explain(err);
+		return false;
+	}
+	start_chance(r);
+	return start_keeper(r, err);
+}
+
+static bool profiling_start(void *state, const struct component_host *host, struct err *err)
+{
+	struct profiling *r = state;
+	uint32_t set, named;
+
+	r->host = host;
+	if (!profiling_tracers(&r->o, &set, &named, err))
+		return false;
+	log_tracers(set, named);
+	r->started = start_all(r, err);
+	if (r->started) {
+		LOG(LOG_INFO, "eBPF tracer loaded");
+		LOG(LOG_INFO, "Attached tracer program");
+		return true;
+	}
+	stop_all(r, 0);
+	if (r->o.error_mode == PROFILING_PROPAGATE)
+		return false;
+	LOG(LOG_ERROR, "eBPF profiler receiver failed, continuing without profiling",
+	    LOG_S("error", err->msg));
+	return true;
+}
+
+static void profiling_stop(void *state, uint64_t deadline_ns)
+{
+	struct profiling *r = state;
+
+	if (r->started)
+		stop_all(r, deadline_ns);
+	r->started = false;
+}
+
+/* The filter once more: its processes may have changed their names; all are judged anew. */
+static bool profiling_reload(void *state, struct err *err)
+{
+	struct profiling *r = state;
+	struct agent_options options;
+	struct arena scratch;
+	bool ok;
+
+	if (!r->started)
+		return true;
+	arena_init(&scratch, 1024, 0);
+	pthread_mutex_lock(&r->lock);
+	ok = !r->agent || (profiling_agent_options(&r->o, &scratch, &options, err) &&
+			   agent_set_filter(r->agent, &options.filter, err));
+	pthread_mutex_unlock(&r->lock);
+	arena_release(&scratch);
+	return ok;
+}
+
+const struct component_ops profiling_receiver = {
+	.type = "profiling",
+	.summary = "every process of this machine, sampled by eBPF",
+	.kind = COMPONENT_RECEIVER,
+	.state_size = sizeof(struct profiling),
+	.fields = profiling_fields,
+	.check = profiling_check,
+	.start = profiling_start,
+	.stop = profiling_stop,
+	.reload = profiling_reload,
+};
