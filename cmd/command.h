@@ -22,6 +22,7 @@ int top_run(int argc, char **argv);
 int components_run(int argc, char **argv);
 int doctor_run(int argc, char **argv);
 int agent_run(int argc, char **argv);
+int record_run(int argc, char **argv);
 
 /* Prints "flametap: message" and a hint where to look; returns EXIT_USAGE. */
 struct err;

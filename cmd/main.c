@@ -26,6 +26,7 @@ static const struct command_entry commands[] = {
 	  backend_run },
 	{ "agent", INTAKE, "profile every process of this machine and send it on", agent_run },
 	{ "collector", INTAKE, "run the pipelines of a Collector configuration", collector_run },
+	{ "record", LOOK, "profile a process, a command or the machine into a file", record_run },
 	{ "decode", LOOK, "print OTLP profiles files with every stack resolved", decode_run },
 	{ "check", LOOK, "find what is wrong with OTLP profiles files", check_run },
 	{ "export", LOOK, "give back what a store keeps, as the OTLP requests that came in",

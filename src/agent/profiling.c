@@ -27,7 +27,6 @@
 #include "base/log.h"
 
 enum { HOST_ATTRIBUTES = 3 };
-static const uint64_t NAMING_BUDGET_NS = 200 * MILLI_NS;
 static const uint64_t RETRY_FIRST_NS = SECOND_NS / 2, RETRY_MOST_NS = 30 * SECOND_NS;
 
 struct agent_losses {
@@ -203,7 +202,7 @@ static struct reporter *make_reporter(struct profiling *r)
 		.send_idle_frames = o->send_idle_frames,
 		.min_process_age_ns = o->filter_min_process_age_ns,
 		.namer = naming_namer(r->naming),
-		.naming_budget_ns = NAMING_BUDGET_NS,
+		.naming_budget_ns = o->naming_budget_ns,
 		.losses = read_losses,
 		.sampling_ns = read_sampling_ns,
 		.reported = log_report,
@@ -464,6 +463,18 @@ static bool profiling_reload(void *state, struct err *err)
 	pthread_mutex_unlock(&r->lock);
 	arena_release(&scratch);
 	return ok;
+}
+
+uint64_t profiling_trace_count(void *state)
+{
+	struct profiling *r = state;
+	struct agent_stats s = { .traces = 0 };
+
+	pthread_mutex_lock(&r->lock);
+	if (r->agent)
+		agent_stats(r->agent, &s);
+	pthread_mutex_unlock(&r->lock);
+	return s.traces;
 }
 
 const struct component_ops profiling_receiver = {

@@ -4,3 +4,6 @@
 #include "pipeline/component.h"
 
 extern const struct component_ops profiling_receiver;
+
+/* Samples so far, of a state that was started. Any thread. */
+uint64_t profiling_trace_count(void *state);

@@ -83,6 +83,7 @@ const struct config_field profiling_fields[] = {
 	FIELD("pids", CONFIG_STRINGS, pids, NULL, "only these processes and what they start"),
 	FIELD("native_symbols", CONFIG_BOOL, native_symbols, "true", "function names of native frames; false: as the reference sends them"),
 	FIELD("inlines", CONFIG_BOOL, inlines, "false", "inlined functions from debug information"),
+	FIELD("naming_budget", CONFIG_DURATION, naming_budget_ns, "200ms", "CPU time of naming per report; the rest is named later"),
 	FIELD("symbol_memory", CONFIG_SIZE, symbol_memory_bytes, "8MiB", "for symbols, besides the mapped files"),
 	FIELD("unwind_memory", CONFIG_SIZE, unwind_memory_bytes, "128MiB", "for unwind tables, at most"),
 	FIELD("cache_dir", CONFIG_STRING, cache_dir, NULL, "keeps tables and symbols by build id over restarts"),

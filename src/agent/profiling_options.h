@@ -63,7 +63,7 @@ struct profiling_options {
 	const char *process_filter;
 	struct config_strings cgroups, pids;
 	bool native_symbols, inlines;
-	uint64_t symbol_memory_bytes, unwind_memory_bytes;
+	uint64_t symbol_memory_bytes, unwind_memory_bytes, naming_budget_ns;
 	const char *cache_dir;
 };
 

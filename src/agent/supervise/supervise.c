@@ -41,7 +41,8 @@ struct supervisor {
 	pid_t worker;
 	pid_t samplers[SAMPLERS_MOST]; /* 0 = free */
 	uint64_t started_ns, restart_at_ns, pause_ns;
-	unsigned ends_asked; /* SIGTERM and SIGINT so far */
+	bool ending;
+	uint64_t end_asked_ns; /* when, first */
 };
 
 /* The worker's own: set in its process only. */
@@ -281,7 +282,7 @@ static bool worker_ended(struct supervisor *s, int status, int *exit_status)
 		fd_close(&s->control);
 	s->control = -1;
 	*exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_NOTHING_RUNS;
-	if (WIFEXITED(status) || s->ends_asked)
+	if (WIFEXITED(status) || s->ending)
 		return true;
 	if (now - s->started_ns > CALM_NS)
 		s->pause_ns = 0;
@@ -309,13 +310,23 @@ static bool reap(struct supervisor *s, int *exit_status)
 	return over;
 }
 
+/* A second SIGTERM or SIGINT kills. Not one that comes with the first: timeout(1), for one, sends
+ * its signal both to its child and to the child's group. */
 static void hand_on(struct supervisor *s, int signal_number)
 {
-	bool end = signal_number != SIGHUP;
+	uint64_t now = clock_monotonic_ns();
 
-	s->ends_asked += end;
+	if (signal_number != SIGHUP) {
+		if (s->ending && now - s->end_asked_ns < SECOND_NS)
+			return;
+		if (s->ending)
+			signal_number = SIGKILL;
+		else
+			s->end_asked_ns = now;
+		s->ending = true;
+	}
 	if (s->worker)
-		kill(s->worker, end && s->ends_asked > 1 ? SIGKILL : signal_number);
+		kill(s->worker, signal_number);
 }
 
 /* True: everything ends. */
@@ -328,7 +339,7 @@ static bool take_signal(struct supervisor *s, int *exit_status)
 	if (info.ssi_signo == SIGCHLD)
 		return reap(s, exit_status);
 	hand_on(s, (int)info.ssi_signo);
-	return !s->worker && s->ends_asked; /* nothing is left to wait for */
+	return !s->worker && s->ending; /* nothing is left to wait for */
 }
 
 static int wait_ms(const struct supervisor *s)

@@ -7,8 +7,9 @@
  * seam
  *
  * The supervisor takes SIGTERM, SIGINT and SIGHUP and hands them to the worker; a second SIGTERM or
- * SIGINT ends it at once. A worker that ends by itself ends everything, with its status: a bad
- * configuration is not tried again and again. Call it before there is any thread.
+ * SIGINT, a second or more later, ends it at once. A worker that ends by itself ends everything,
+ * with its status: a bad configuration is not tried again and again. Call it before there is any
+ * thread.
  */
 #pragma once
 #include "agent/seam.h"

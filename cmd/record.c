@@ -1,0 +1,454 @@
+/*
+ * record.c - flametap record: profiles a process, a command or the whole machine for a while, into
+ * a file.
+ *
+ * The receiver `profiling` runs by itself, its reports are kept in memory and written as one
+ * message. It runs in a worker beside a sampler, as the agent does; the command to be watched is
+ * started before, outside of both, and waits until sampling has begun.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/profiling.h"
+#include "agent/supervise/supervise.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "command.h"
+#include "flags.h"
+#include "graph_yaml.h"
+#include "model/subset.h"
+#include "net/compress.h"
+#include "pipeline/node.h"
+#include "query/formats/formats.h"
+#include "wire/otlp.h"
+#include "wire/otlp_json.h"
+
+static const char *pids, *duration_text, *hertz = "97", *output, *process_filter;
+static bool all, inlines = true, verbose;
+
+/* clang-format off */
+static const struct flag flags[] = {
+	{ "What", "p", FLAG_STRING, &pids, "PID,...", NULL, "these processes and what they start", NULL, false, false },
+	{ "What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine", NULL, false, false },
+	{ "What", "process-filter", FLAG_STRING, &process_filter, "REGEX", NULL, "of these only executables of such a name", NULL, false, false },
+	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; with CMD: until it ends", "how long", NULL, false, false },
+	{ "How", "F", FLAG_UINT, &hertz, "HZ", "97", "samples a second and CPU", NULL, false, false },
+	{ "How", "inlines", FLAG_BOOL, &inlines, NULL, "true", "inlined functions, from debug information", NULL, false, false },
+	{ "Where to", "o", FLAG_STRING, &output, "FILE", NULL,
+	  ".otlp .pb .json (OTLP), .folded .txt (flame graph tools), .pb.gz .pprof (pprof)", NULL, false, false },
+	{ "Where to", "v", FLAG_BOOL, &verbose, NULL, NULL, "say more", NULL, true, false },
+	{ 0 },
+};
+/* clang-format on */
+
+static const char *const examples[] = {
+	"flametap record -p 1234 -d 30s -o out.folded",
+	"flametap record -o out.pb.gz -- make -j2",
+	"flametap record --all -F 20 -o machine.otlp",
+	NULL,
+};
+
+static const struct command command = {
+	.name = "record",
+	.words = "[-- CMD...]",
+	.summary = "Profile a process, a command or the whole machine into a file. Needs "
+		   "privileges: 'flametap doctor'.\nCtrl-C ends it and keeps what was recorded.",
+	.examples = examples,
+	.flags = flags,
+	.words_max = 1000,
+};
+
+/* ---- formats ---- */
+
+static bool write_otlp(const struct profiles *p, struct buf *out, struct err *err)
+{
+	return otlp_encode(p, WIRE_NEWEST, out, err);
+}
+
+static bool write_json(const struct profiles *p, struct buf *out, struct err *err)
+{
+	return otlp_json_encode(p, out, err);
+}
+
+static bool write_folded(const struct profiles *p, struct buf *out, struct err *err)
+{
+	struct export_options o = { .process = true };
+
+	return folded_write(p, &o, out, err);
+}
+
+static bool write_pprof(const struct profiles *p, struct buf *out, struct err *err)
+{
+	AUTO(buf_release) struct buf plain = { 0 };
+
+	return pprof_write(p, NULL, &plain, err) &&
+	       compress(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
+}
+
+/* The first that fits: .pb.gz before .pb. */
+static const struct format {
+	const char *ending;
+	bool (*write)(const struct profiles *p, struct buf *out, struct err *err);
+} formats[] = {
+	{ ".pb.gz", write_pprof }, { ".pprof", write_pprof }, { ".otlp", write_otlp },
+	{ ".pb", write_otlp },     { ".json", write_json },   { ".folded", write_folded },
+	{ ".txt", write_folded },
+};
+
+static const struct format *format_of(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+		if (str_has_suffix(str_cstr(path), str_cstr(formats[i].ending)))
+			return &formats[i];
+	return NULL;
+}
+
+/* ---- the recording ---- */
+
+enum { PARTS_MOST = 65536, CALLS_AT_ONCE_MS = 250 };
+
+struct recording {
+	uint64_t duration_ns; /* 0: until the command ends, or Ctrl-C */
+	pid_t child;          /* 0 = none */
+	int go_fd;            /* writing to it lets the child go */
+	int child_fd;         /* pidfd; -1 = none */
+	int out_fd;
+
+	struct consumer consumer; /* takes the reports */
+	pthread_mutex_t lock;
+	struct batch **parts; /* lock */
+	uint32_t count;       /* lock */
+
+	struct metrics *metrics;
+	struct component_host host;
+	struct arena arena;
+	void *receiver;
+	int signal_fd;
+	uint64_t started_ns, ended_ns;
+	struct err failure;
+};
+
+static void keep_part(struct consumer *self, struct batch *batch, struct completion *done)
+{
+	struct recording *r = CONTAINER_OF(self, struct recording, consumer);
+	struct outcome o = outcome_ok();
+	struct batch **grown = NULL;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->count < PARTS_MOST)
+		grown = realloc(r->parts, (r->count + (size_t)1) * sizeof(struct batch *));
+	if (grown) {
+		r->parts = grown;
+		r->parts[r->count++] = batch;
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (!grown) {
+		batch_unref(batch);
+		o.kind = OUTCOME_PERMANENT;
+		err_set(&o.err, ERR_LIMIT, "more than %d reports in one recording", PARTS_MOST);
+	}
+	completion_done(done, &o);
+}
+
+static void receiver_yaml(struct buf *out, pid_t child)
+{
+	struct yaml_out *y = yaml_out_new(out);
+	char pid[24];
+
+	snprintf(pid, sizeof(pid), "%d", child);
+	yaml_map_begin(y);
+	graph_put_number(y, "samples_per_second", hertz);
+	graph_put(y, "reporter_interval", "1s"); /* names are asked for while processes live */
+	graph_put_number(y, "reporter_jitter", "0");
+	graph_put(y, "naming_budget", "1m"); /* what is not named now never is */
+	graph_put_bool(y, "inlines", inlines);
+	graph_put(y, "process_filter", process_filter);
+	if (child || pids)
+		graph_put_list(y, "pids", child ? pid : pids);
+	yaml_map_end(y);
+	yaml_out_free(y);
+	buf_char(out, '\0');
+}
+
+/* As the pipeline would: state, options, checks. */
+static bool make_receiver(struct recording *r, struct err *err)
+{
+	AUTO(buf_release) struct buf yaml = { 0 };
+	AUTO(buf_release) struct buf text = { 0 };
+	uint32_t nodes_left = NODES_MOST;
+	struct config_node *node;
+	struct problems problems;
+	bool ok;
+
+	receiver_yaml(&yaml, r->child);
+	r->receiver = calloc(1, profiling_receiver.state_size);
+	problems_init(&problems);
+	node = node_parse(&r->arena, str_cstr(yaml.ptr), "flags", &nodes_left, &problems);
+	options_fill(profiling_receiver.fields, r->receiver, node, "record", &r->arena, &problems);
+	ok = !problems.error_count;
+	if (!ok) {
+		problems_write(&problems, false, &text);
+		err_set(err, ERR_INVALID, "%.*s", STR_ARG(str_trim(buf_view(&text))));
+	}
+	problems_release(&problems);
+	return ok && profiling_receiver.check(r->receiver, err);
+}
+
+static void on_failure(const struct component_host *host, const struct err *err)
+{
+	(void)host;
+	LOG(LOG_ERROR, "The recording fails", LOG_S("error", err->msg));
+}
+
+static bool start(struct recording *r, struct err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	r->child_fd = r->child ? (int)syscall(SYS_pidfd_open, r->child, 0) : -1;
+	r->metrics = metrics_new();
+	r->host = (struct component_host){
+		.id = "profiling", .next = &r->consumer, .metrics = r->metrics, .fail = on_failure
+	};
+	arena_init(&r->arena, 4096, 0);
+	return make_receiver(r, err) && profiling_receiver.start(r->receiver, &r->host, err);
+}
+
+static void show_progress(const struct recording *r)
+{
+	uint64_t now = clock_monotonic_ns(), ns = now - r->started_ns;
+	char of[32] = "";
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	if (r->duration_ns)
+		snprintf(of, sizeof(of), " of %.0f", (double)r->duration_ns / SECOND_NS);
+	fprintf(stderr, "\rRecording: %.1f%s s, %llu samples; Ctrl-C ends it and keeps them ",
+		(double)ns / SECOND_NS, of, (unsigned long long)profiling_trace_count(r->receiver));
+}
+
+static int wait_ms(const struct recording *r)
+{
+	uint64_t passed = clock_monotonic_ns() - r->started_ns;
+	uint64_t left = r->duration_ns > passed ? (r->duration_ns - passed) / MILLI_NS + 1 : 0;
+
+	return r->duration_ns && left < CALLS_AT_ONCE_MS ? (int)left : CALLS_AT_ONCE_MS;
+}
+
+static void record(struct recording *r)
+{
+	bool over = false;
+
+	r->started_ns = clock_monotonic_ns();
+	if (r->child && write(r->go_fd, "g", 1) != 1)
+		return;
+	while (!over) {
+		struct pollfd fds[] = { { r->signal_fd, POLLIN, 0 }, { r->child_fd, POLLIN, 0 } };
+
+		poll(fds, ARRAY_LEN(fds), wait_ms(r));
+		show_progress(r);
+		over = fds[0].revents || fds[1].revents ||
+		       (r->duration_ns && clock_monotonic_ns() - r->started_ns >= r->duration_ns);
+	}
+	r->ended_ns = clock_monotonic_ns();
+	if (isatty(STDERR_FILENO))
+		fputs("\n", stderr);
+}
+
+/* ---- the file ---- */
+
+static struct profiles *merge(struct recording *r, struct err *err)
+{
+	const struct profiles **parts = calloc(r->count + (size_t)1, sizeof(struct profiles *));
+	struct profiles *merged;
+
+	for (uint32_t i = 0; parts && i < r->count; i++)
+		parts[i] = r->parts[i]->profiles;
+	merged = parts ? profiles_merge(parts, r->count, err) : NULL;
+	free(parts);
+	return merged;
+}
+
+static bool write_all(int fd, struct str bytes, struct err *err)
+{
+	while (bytes.len) {
+		ssize_t n = write(fd, bytes.ptr, bytes.len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_set_errno(err, "%s", output);
+		bytes = str_skip(bytes, (size_t)n);
+	}
+	return true;
+}
+
+static uint64_t count_events(const struct profiles *p)
+{
+	uint64_t events = 0;
+
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		events += p->samples[i].timestamps.count;
+	return events;
+}
+
+static bool write_file(struct recording *r, struct err *err)
+{
+	AUTO(buf_release) struct buf out = { 0 };
+	struct profiles *p = merge(r, err);
+	bool ok = p && format_of(output)->write(p, &out, err) &&
+		  write_all(r->out_fd, buf_view(&out), err);
+
+	if (ok)
+		fprintf(stderr, "Recorded %llu samples in %.1f s: %s, %zu bytes\n",
+			(unsigned long long)count_events(p),
+			(double)(r->ended_ns - r->started_ns) / SECOND_NS, output, out.len);
+	profiles_free(p);
+	return ok;
+}
+
+static void release(struct recording *r)
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		batch_unref(r->parts[i]);
+	free(r->parts);
+	free(r->receiver);
+	arena_release(&r->arena);
+	metrics_free(r->metrics);
+	fd_close(&r->signal_fd);
+	fd_close(&r->child_fd);
+	pthread_mutex_destroy(&r->lock);
+}
+
+static int run_worker(void *ctx)
+{
+	struct recording *r = ctx;
+	struct err err;
+	bool ok;
+
+	r->consumer.consume = keep_part;
+	pthread_mutex_init(&r->lock, NULL);
+	ok = start(r, &err);
+	if (ok) {
+		record(r);
+		profiling_receiver.stop(r->receiver, clock_monotonic_ns() + 30 * SECOND_NS);
+		ok = write_file(r, &err);
+	}
+	if (!ok)
+		fprintf(stderr, "flametap record: %s\n", err.msg);
+	release(r);
+	return ok ? EXIT_OK : EXIT_FAILED;
+}
+
+/* ---- before the processes part ---- */
+
+/* Waits for a byte, then becomes the command; ends when nobody lets it go. */
+static void be_command(int go_fd, char **words)
+{
+	char byte;
+	ssize_t got;
+
+	do
+		got = read(go_fd, &byte, 1);
+	while (got < 0 && errno == EINTR);
+	if (got != 1)
+		_exit(127);
+	execvp(words[0], words);
+	fprintf(stderr, "flametap record: %s: %s\n", words[0], strerror(errno));
+	_exit(127);
+}
+
+static bool start_command(struct recording *r, char **words, struct err *err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) != 0)
+		return err_set_errno(err, "pipe");
+	fflush(NULL);
+	r->child = fork();
+	if (r->child == 0) {
+		close(fds[1]);
+		be_command(fds[0], words);
+	}
+	close(fds[0]);
+	r->go_fd = fds[1];
+	return r->child > 0 || err_set_errno(err, "the command cannot be started");
+}
+
+static bool check_flags(const struct words *words, struct recording *r, struct err *err)
+{
+	if (!output || !*output)
+		return err_set(err, ERR_INVALID,
+			       "-o FILE is missing: out.folded, out.pb.gz, "
+			       "out.otlp");
+	if (!format_of(output))
+		return err_set(err, ERR_INVALID,
+			       "\"%s\" tells no format: it ends in .otlp, .pb, .json, .folded, "
+			       ".txt, .pb.gz or .pprof",
+			       output);
+	if ((pids != NULL) + (words->count > 0) + all > 1)
+		return err_set(err, ERR_INVALID, "-p, --all and a command exclude each other");
+	if (duration_text && !duration_parse(str_cstr(duration_text), &r->duration_ns, err))
+		return err_prefix(err, "-d");
+	if (duration_text && !r->duration_ns)
+		return err_set(err, ERR_INVALID, "-d is zero");
+	if (!duration_text && !words->count)
+		r->duration_ns = 10 * SECOND_NS;
+	return true;
+}
+
+static int run(struct recording *r, struct words *words, struct err *err)
+{
+	struct supervise_options options = { .worker = run_worker, .ctx = r };
+
+	r->out_fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (r->out_fd < 0) {
+		err_set_errno(err, "%s", output);
+	} else if (!words->count || start_command(r, words->items, err)) {
+		log_setup(verbose ? LOG_DEBUG : LOG_WARN, LOG_TEXT, STDERR_FILENO);
+		return supervise_run(&options);
+	}
+	fprintf(stderr, "flametap record: %s\n", err->msg);
+	return EXIT_FAILED;
+}
+
+int record_run(int argc, char **argv)
+{
+	struct recording r = { .go_fd = -1, .child_fd = -1, .out_fd = -1, .signal_fd = -1 };
+	struct words words;
+	struct err err;
+	int status;
+
+	switch (flags_parse(&command, argc, argv, &words, &err)) {
+	case FLAGS_HELP_SHOWN:
+		return EXIT_OK;
+	case FLAGS_ERROR:
+		return command_usage_error("record", &err);
+	case FLAGS_GO:
+		break;
+	}
+	if (check_flags(&words, &r, &err))
+		status = run(&r, &words, &err);
+	else
+		status = command_usage_error("record", &err);
+	free(words.items);
+	fd_close(&r.go_fd);
+	fd_close(&r.out_fd);
+	return status;
+}
