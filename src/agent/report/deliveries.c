@@ -15,7 +15,7 @@ struct delivery {
 	struct deliveries *owner;
 	struct delivery *next; /* lock */
 	struct batch *batch;
-	uint64_t samples;
+	uint64_t samples, events;
 	uint64_t due_ns;   /* lock; monotonic; while it waits */
 	unsigned failures; /* lock */
 	bool waits;        /* lock; else it is in the pipeline */
@@ -24,16 +24,18 @@ struct delivery {
 struct deliveries {
 	struct consumer *next;
 	struct receiver_metrics metrics;
+	struct metric *lost;
 	pthread_mutex_t lock;
 	pthread_cond_t answered;
 	struct delivery *first, **last; /* lock; oldest first */
 	unsigned count;                 /* lock */
-	uint64_t lost_samples;          /* lock */
+	uint64_t lost_events;           /* lock */
 	bool finishing;                 /* lock: nothing is kept for a retry any more */
 	bool abandoned;                 /* lock: the last answer frees */
 };
 
-struct deliveries *deliveries_new(struct consumer *next, struct metrics *metrics, const char *id)
+struct deliveries *deliveries_new(struct consumer *next, struct metrics *metrics, const char *id,
+				  struct metric *lost)
 {
 	struct deliveries *d = calloc(1, sizeof(*d));
 	pthread_condattr_t attr;
@@ -41,6 +43,7 @@ struct deliveries *deliveries_new(struct consumer *next, struct metrics *metrics
 	assert(d);
 	d->next = next;
 	d->last = &d->first;
+	d->lost = lost;
 	receiver_metrics_init(&d->metrics, metrics, id, "agent");
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -77,9 +80,16 @@ static void delivery_free(struct delivery *v)
 }
 
 /* lock held */
+static void lose(struct deliveries *d, const struct delivery *v)
+{
+	d->lost_events += v->events;
+	metric_add(d->lost, (int64_t)v->events);
+}
+
+/* lock held */
 static void give_up(struct deliveries *d, struct delivery *v)
 {
-	d->lost_samples += v->samples;
+	lose(d, v);
 	take_out(d, v);
 	delivery_free(v);
 }
@@ -121,7 +131,7 @@ static void delivery_done(struct completion *c, const struct outcome *o)
 	} else {
 		receiver_metrics_count(&d->metrics, v->samples, o);
 		if (o->kind != OUTCOME_OK)
-			d->lost_samples += v->samples;
+			lose(d, v);
 		take_out(d, v);
 		delivery_free(v);
 	}
@@ -152,7 +162,7 @@ static void make_room(struct deliveries *d)
 	}
 }
 
-void deliveries_offer(struct deliveries *d, struct batch *batch)
+void deliveries_offer(struct deliveries *d, struct batch *batch, uint64_t events)
 {
 	struct delivery *v = calloc(1, sizeof(*v));
 	bool full;
@@ -161,12 +171,13 @@ void deliveries_offer(struct deliveries *d, struct batch *batch)
 	*v = (struct delivery){ .completion.done = delivery_done,
 				.owner = d,
 				.batch = batch,
-				.samples = batch_sample_count(batch) };
+				.samples = batch_sample_count(batch),
+				.events = events };
 	pthread_mutex_lock(&d->lock);
 	make_room(d);
 	full = d->count >= DELIVERIES_MOST; /* all of them on their way: a pipeline that hangs */
 	if (full) {
-		d->lost_samples += v->samples;
+		lose(d, v);
 	} else {
 		*d->last = v;
 		d->last = &v->next;
@@ -215,8 +226,8 @@ uint64_t deliveries_take_lost(struct deliveries *d)
 	uint64_t lost;
 
 	pthread_mutex_lock(&d->lock);
-	lost = d->lost_samples;
-	d->lost_samples = 0;
+	lost = d->lost_events;
+	d->lost_events = 0;
 	pthread_mutex_unlock(&d->lock);
 	return lost;
 }

@@ -12,12 +12,14 @@ enum { DELIVERIES_MOST = 16 };
 
 struct deliveries;
 
-struct deliveries *deliveries_new(struct consumer *next, struct metrics *metrics, const char *id);
-/* Takes over the batch. */
-void deliveries_offer(struct deliveries *d, struct batch *batch);
+/* `lost` counts events that are given up. */
+struct deliveries *deliveries_new(struct consumer *next, struct metrics *metrics, const char *id,
+				  struct metric *lost);
+/* Takes over the batch, in which so many events are. */
+void deliveries_offer(struct deliveries *d, struct batch *batch, uint64_t events);
 /* Offers again what is due; the monotonic time when something is next, UINT64_MAX for nothing. */
 uint64_t deliveries_run(struct deliveries *d, uint64_t now_ns);
-/* Samples given up since the last call. */
+/* Events given up since the last call. */
 uint64_t deliveries_take_lost(struct deliveries *d);
 /* Offers what waits a last time, and waits until all is answered or the deadline has passed; what
  * then waits is given up. */

@@ -28,6 +28,7 @@ struct reporter {
 	struct frame_cache *cache;
 	struct deliveries *deliveries;
 	struct metric_family *dropped_family, *cut_family;
+	struct metric *own_dropped[OWN_LOSSES];
 	struct metric *samples, *unnamed, *reports, *idle, *young;
 	pthread_t thread;
 	unsigned seed; /* of the jitter */
@@ -64,8 +65,10 @@ void reporter_add(struct reporter *r, const struct trace *trace)
 		return;
 	}
 	pthread_mutex_lock(&r->lock);
-	if (!window_add(&r->open, trace))
+	if (!window_add(&r->open, trace)) {
 		r->own_lost[LOSS_REPORT_FULL]++;
+		metric_add(r->own_dropped[LOSS_REPORT_FULL], 1);
+	}
 	if (!r->hurry && r->open.bytes > r->open.limit_bytes / 4 * 3) {
 		r->hurry = true;
 		pthread_cond_signal(&r->wake);
@@ -90,22 +93,21 @@ static void lose(struct reporter *r, enum own_loss why, uint64_t samples)
 	pthread_mutex_lock(&r->lock);
 	r->own_lost[why] += samples;
 	pthread_mutex_unlock(&r->lock);
+	metric_add(r->own_dropped[why], (int64_t)samples);
 }
 
-static void count_dropped(struct reporter *r, const char *reason, uint64_t count)
+static struct metric *dropped_series(struct reporter *r, const char *reason)
 {
 	const struct str labels[] = { str_cstr(r->o.id), str_cstr(reason) };
 
-	metric_add(metric_get(r->dropped_family, labels), (int64_t)count);
+	return metric_get(r->dropped_family, labels);
 }
 
 /* Adds up by name: what both sides call alike is one reason. */
-static void put_loss(struct reporter *r, struct report_count *out, uint32_t *count,
-		     const char *reason, uint64_t lost)
+static void put_loss(struct report_count *out, uint32_t *count, const char *reason, uint64_t lost)
 {
 	if (!lost)
 		return;
-	count_dropped(r, reason, lost);
 	for (uint32_t i = 0; i < *count; i++)
 		if (strcmp(out[i].reason, reason) == 0) {
 			out[i].count += lost;
@@ -128,11 +130,13 @@ static uint32_t collect_losses(struct reporter *r, uint64_t own[OWN_LOSSES],
 		uint64_t since = before[i].count - r->reported_losses[i];
 
 		r->reported_losses[i] = before[i].count;
-		put_loss(r, out, &count, before[i].reason, since);
+		if (since)
+			metric_add(dropped_series(r, before[i].reason), (int64_t)since);
+		put_loss(out, &count, before[i].reason, since);
 	}
 	own[LOSS_NOT_DELIVERED] += deliveries_take_lost(r->deliveries);
 	for (int i = 0; i < OWN_LOSSES; i++)
-		put_loss(r, out, &count, own_loss_names[i], own[i]);
+		put_loss(out, &count, own_loss_names[i], own[i]);
 	return count;
 }
 
@@ -166,7 +170,7 @@ static void hand_over(struct reporter *r, struct profiles *message)
 		return;
 	}
 	batch->transport = "agent";
-	deliveries_offer(r->deliveries, batch);
+	deliveries_offer(r->deliveries, batch, samples);
 }
 
 /* How long of the window was sampled. */
@@ -327,7 +331,7 @@ static void register_metrics(struct reporter *r)
 		metrics_family(r->o.metrics, METRIC_COUNTER, "flametap_agent_cut_stacks_total",
 			       "Samples whose stack ends early", labels, 0);
 	for (int i = 0; i < OWN_LOSSES; i++)
-		count_dropped(r, own_loss_names[i], 0);
+		r->own_dropped[i] = dropped_series(r, own_loss_names[i]);
 }
 
 struct reporter *reporter_new(const struct reporter_options *options)
@@ -341,8 +345,9 @@ struct reporter *reporter_new(const struct reporter_options *options)
 	r->seed = (unsigned)clock_realtime_ns() ^ (unsigned)getpid();
 	r->cache = frame_cache_new(options->frame_cache_size ? options->frame_cache_size
 							     : FRAME_CACHE_USUAL);
-	r->deliveries = deliveries_new(options->next, options->metrics, options->id);
 	register_metrics(r);
+	r->deliveries = deliveries_new(options->next, options->metrics, options->id,
+				       r->own_dropped[LOSS_NOT_DELIVERED]);
 	window_init(&r->open, bytes, options->send_error_frames);
 	window_init(&r->closed, bytes, options->send_error_frames);
 	r->open_start_ns = clock_realtime_ns();

@@ -4,6 +4,7 @@
 
 #include "agent/report/deliveries.h"
 #include "agent/report/reporter.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "model/builder.h"
 
@@ -314,6 +315,92 @@ static void test_full_window(void **state)
 	setup_release(&s);
 }
 
+static bool counted(const struct setup *s, const char *series, int64_t value)
+{
+	AUTO(buf_release) struct buf text = { 0 };
+	char line[160];
+	bool there;
+
+	snprintf(line, sizeof(line), "\n%s %lld\n", series, (long long)value);
+	metrics_write(s->metrics, &text);
+	buf_char(&text, '\0');
+	there = strstr(text.ptr, line) != NULL;
+	if (!there)
+		fprintf(stderr, "no %s in:\n%s\n", line, text.ptr);
+	return there;
+}
+
+static void test_counters(void **state)
+{
+	struct process_info *idle = test_process(0, "", "swapper");
+	struct setup s;
+	struct reporter *r;
+
+	(void)state;
+	setup_init(&s);
+	s.lost_before = 5;
+	s.o.min_process_age_ns = 1000;
+	s.o.report.end_name = test_end_name;
+	s.sink.answers[0] = (struct outcome){ .kind = OUTCOME_PERMANENT };
+	struct trace_frame frames[] = {
+		{ .kind = FRAME_NATIVE, .executable = s.executable, .address = 0x1400 },
+		{ .kind = FRAME_END, .address = 2 },
+		{ .kind = FRAME_END, .address = 40 },
+	};
+	struct trace of_idle = test_trace(idle, 1, NULL, 0);
+	struct trace young = test_trace(s.process, 5, NULL, 0);
+	struct trace cut = test_trace(s.process, 5000, frames, 2);
+	struct trace cut_else = test_trace(s.process, 5000, frames + 2, 1);
+
+	r = reporter_new(&s.o);
+	reporter_add(r, &of_idle);
+	reporter_add(r, &young);
+	reporter_add(r, &cut);
+	reporter_add(r, &cut);
+	reporter_add(r, &cut_else);
+	reporter_flush(r);
+	sink_wait(&s.sink, 1);
+	reporter_stop(r, in_a_minute());
+	assert_true(counted(&s, "flametap_agent_reports_total{receiver=\"profiling\"}", 2));
+	assert_true(counted(&s, "flametap_agent_samples_total{receiver=\"profiling\"}", 3));
+	assert_true(counted(&s, "flametap_agent_unnamed_frames_total{receiver=\"profiling\"}", 2));
+#define OF(reason) "{receiver=\"profiling\",reason=\"" reason "\"}"
+	assert_true(counted(&s, "flametap_agent_skipped_samples_total" OF("idle"), 1));
+	assert_true(counted(&s, "flametap_agent_skipped_samples_total" OF("young"), 1));
+	assert_true(counted(&s, "flametap_agent_cut_stacks_total" OF("no_rows"), 2));
+	assert_true(counted(&s, "flametap_agent_cut_stacks_total" OF("reason_40"), 1));
+	assert_true(counted(&s, "flametap_agent_dropped_samples_total" OF("ring_full"), 5));
+	assert_true(counted(&s, "flametap_agent_dropped_samples_total" OF("report_full"), 0));
+	assert_true(counted(&s, "flametap_agent_dropped_samples_total" OF("report_failed"), 0));
+	assert_true(counted(&s, "flametap_agent_dropped_samples_total" OF("no_memory"), 0));
+	assert_true(counted(&s, "flametap_agent_dropped_samples_total" OF("not_delivered"), 3));
+	reporter_free(r);
+	process_info_unref(idle);
+	setup_release(&s);
+}
+
+/* No room for the message: the pipeline's memory is spent. */
+static void test_no_memory(void **state)
+{
+	struct budget budget;
+	struct setup s;
+	struct reporter *r;
+
+	(void)state;
+	setup_init(&s);
+	budget_init(&budget, 16);
+	s.o.budget = &budget;
+	r = reporter_new(&s.o);
+	add(&s, r, 9);
+	reporter_flush(r);
+	reporter_stop(r, in_a_minute());
+	assert_int_equal(s.sink.count, 0);
+	assert_true(counted(&s, "flametap_agent_dropped_samples_total" OF("no_memory"), 9));
+	s.o.budget = NULL;
+	reporter_free(r);
+	setup_release(&s);
+}
+
 /* "Not now" is offered again, the same message; "never" is counted in the next report. */
 static void test_answers(void **state)
 {
@@ -343,6 +430,7 @@ static void test_answers(void **state)
 /* Of a pipeline that takes nothing the newest reports are kept, the older ones are counted. */
 static void test_deliveries_are_bounded(void **state)
 {
+	struct metric lost = { 0 };
 	struct setup s;
 	struct deliveries *d;
 	struct err err;
@@ -350,15 +438,16 @@ static void test_deliveries_are_bounded(void **state)
 	(void)state;
 	setup_init(&s);
 	s.sink.hold = true;
-	d = deliveries_new(&s.sink.consumer, s.metrics, "profiling");
+	d = deliveries_new(&s.sink.consumer, s.metrics, "profiling", &lost);
 	for (int i = 0; i < DELIVERIES_MOST + 3; i++) {
 		struct builder *message = builder_new(&(struct builder_options){ 0 });
 		struct batch *b = batch_new(builder_finish(message, &err), NULL, NULL, &err);
 
 		assert_non_null(b);
-		deliveries_offer(d, b);
+		deliveries_offer(d, b, 2);
 	}
 	assert_int_equal(s.sink.count, DELIVERIES_MOST);
+	assert_int_equal(lost.value, 3 * 2); /* all others are on their way, and may be kept */
 	err = (struct err){ ERR_BUSY, "no room" };
 	for (uint32_t i = 0; i < s.sink.count; i++) {
 		struct outcome o = outcome_of(&err);
@@ -387,6 +476,8 @@ int main(void)
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_sampled_time),
 		cmocka_unit_test(test_full_window),
+		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_deliveries_are_bounded),
 	};

@@ -21,9 +21,11 @@
 #include "agent/doctor/privileges.h"
 #include "agent/supervise/seam_wire.h"
 #include "agent/supervise/supervise.h"
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 
 /* A number of /proc/PID/status; -1 when it is not there. */
 static long long status_of(const char *pid, const char *key, int base)
@@ -182,7 +184,7 @@ static void test_user_parse(void **state)
 static struct shared {
 	_Atomic int runs, sampler_answers;
 	_Atomic int64_t sampler_caps;
-	_Atomic int sampler_seccomp, worker_seccomp, lost_seen;
+	_Atomic int sampler_seccomp, worker_seccomp, lost_seen, restarts_shown;
 } * shared;
 
 static void share(void)
@@ -218,12 +220,30 @@ static bool find_sampler(char *pid, size_t room)
 	return false;
 }
 
+/* Do our metrics say so? */
+static bool shows(const char *line)
+{
+	AUTO(buf_release) struct buf text = { 0 };
+	struct metrics *m = metrics_new();
+	bool there;
+
+	supervise_metrics(m);
+	metrics_write(m, &text);
+	buf_char(&text, '\0');
+	there = strstr(text.ptr, line) != NULL;
+	metrics_free(m);
+	return there;
+}
+
 static int worker_that_is_killed_once(void *ctx)
 {
 	(void)ctx;
 	if (atomic_fetch_add(&shared->runs, 1) == 0)
 		kill(getpid(), SIGKILL);
 	atomic_store(&shared->worker_seccomp, (int)status_of("self", "Seccomp:", 10));
+	atomic_store(&shared->restarts_shown,
+		     shows("\nflametap_supervisor_worker_restarts 1\n") &&
+			     shows("\nflametap_supervisor_sampler_restarts 0\n"));
 	return 7;
 }
 
@@ -246,6 +266,7 @@ static void test_a_killed_worker_comes_back(void **state)
 	assert_int_equal(quiet_supervise(&options), 7);
 	assert_int_equal(shared->runs, 2);
 	assert_int_equal(shared->worker_seccomp, 2);
+	assert_true(shared->restarts_shown);
 }
 
 static int worker_that_fails(void *ctx)
@@ -321,6 +342,15 @@ static int worker_with_samplers(void *ctx)
 	if (!s)
 		return 93;
 	atomic_fetch_add(&shared->sampler_answers, list_works(s));
+	/* The supervisor hears of the death by a signal, which may come after our question. */
+	for (int i = 0; i < 600 && !shows("\nflametap_supervisor_sampler_restarts 1\n"); i++) {
+		seam_free(s);
+		poll(NULL, 0, 100);
+		s = supervise_seam(&err);
+		if (!s)
+			return 94;
+	}
+	atomic_store(&shared->restarts_shown, shows("\nflametap_supervisor_sampler_restarts 1\n"));
 	seam_free(s);
 	return 0;
 }
@@ -338,6 +368,7 @@ static void test_a_killed_sampler_is_noticed_and_replaced(void **state)
 	assert_int_equal(shared->sampler_seccomp, 2);
 	assert_int_equal(shared->sampler_caps, capabilities_of_sampler(permitted));
 	assert_true(shared->lost_seen);
+	assert_true(shared->restarts_shown);
 }
 
 int main(void)
