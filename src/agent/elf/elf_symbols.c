@@ -302,8 +302,8 @@ struct elf_file *elf_file_open_debugdata(const struct elf_file *f, size_t limit_
 	struct elf_file *inner;
 	struct elf_section s;
 	struct elf_data data;
-	uint8_t *image;
-	size_t image_bytes;
+	uint8_t *image = NULL;
+	size_t image_bytes = 0;
 	bool ok;
 
 	if (!elf_file_section_named(f, ".gnu_debugdata", &s)) {
