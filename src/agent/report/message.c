@@ -207,7 +207,8 @@ static struct location_index add_marker(struct message *m, const struct window_f
 static void count_unnamed(struct message *m, const struct window_frame *f,
 			  const struct frame_name *name)
 {
-	if (!name->line_count && (m->o->native_symbols || !is_native(f->frame.kind)))
+	if ((!name->line_count || name->fallback) &&
+	    (m->o->native_symbols || !is_native(f->frame.kind)))
 		m->totals->unnamed += f->uses;
 }
 

@@ -28,7 +28,9 @@ struct frame_name {
 	uint64_t module_start;          /* FRAME_KERNEL: subtracted from the address on the wire */
 	/* Interpreters: the address to send (a byte-code index, or 0). */
 	uint64_t address;
-	bool final; /* asking again gives the same; else it may be named better later */
+	bool fallback; /* the one line only says where, as in "libc.so.6+0x2724a": counted as
+			  unnamed */
+	bool final;    /* asking again gives the same; else it may be named better later */
 };
 
 struct namer {

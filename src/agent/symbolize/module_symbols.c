@@ -1,0 +1,349 @@
+#include "agent/symbolize/module_symbols.h"
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "agent/process/executable.h"
+#include "agent/symbolize/debug_files.h"
+#include "agent/symbolize/demangle.h"
+#include "agent/symbolize/dwarf.h"
+#include "agent/symbolize/go_pclntab.h"
+#include "agent/symbolize/symbol_table.h"
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+struct module_symbols {
+	struct executable *executable; /* a reference */
+	struct elf_file *file, *debug, *mini, *alt;
+	struct symbol_table *symbols;
+	struct dwarf *dwarf, *alt_dwarf;
+	struct go_pclntab go;
+	bool opened, refused, has_go, symbols_tried, lines_tried;
+	size_t mini_bytes;
+	char directory[256]; /* of the file, as far as it can be seen; "" */
+};
+
+struct module_symbols *module_symbols_new(const struct executable *e)
+{
+	struct module_symbols *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		abort();
+	m->executable = executable_ref((struct executable *)(uintptr_t)e);
+	return m;
+}
+
+static void close_files(struct module_symbols *m)
+{
+	module_symbols_trim(m);
+	elf_file_free(m->debug);
+	elf_file_free(m->alt);
+	elf_file_free(m->file);
+	m->debug = m->alt = m->file = NULL;
+	m->has_go = false;
+}
+
+void module_symbols_free(struct module_symbols *m)
+{
+	if (!m)
+		return;
+	close_files(m);
+	executable_unref(m->executable);
+	free(m);
+}
+
+void module_symbols_trim(struct module_symbols *m)
+{
+	dwarf_free(m->dwarf);
+	dwarf_free(m->alt_dwarf);
+	symbol_table_free(m->symbols);
+	elf_file_free(m->mini);
+	m->dwarf = m->alt_dwarf = NULL;
+	m->symbols = NULL;
+	m->mini = NULL;
+	m->mini_bytes = 0;
+	m->symbols_tried = m->lines_tried = false;
+}
+
+size_t module_symbols_bytes(const struct module_symbols *m)
+{
+	return (m->symbols ? symbol_table_bytes(m->symbols) : 0) +
+	       (m->dwarf ? dwarf_bytes(m->dwarf) : 0) +
+	       (m->alt_dwarf ? dwarf_bytes(m->alt_dwarf) : 0) + m->mini_bytes;
+}
+
+uint64_t module_symbols_id(const struct module_symbols *m)
+{
+	return m->executable->id;
+}
+
+/* ---- opening ---- */
+
+/* Where the file lies, as the kernel says of the descriptor: for .gnu_debuglink. */
+static void note_directory(struct module_symbols *m, int fd)
+{
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+	char *slash;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n <= 0)
+		return;
+	path[n] = 0;
+	slash = strrchr(path, '/');
+	if (path[0] != '/' || !slash || (size_t)(slash - path) >= sizeof(m->directory))
+		return;
+	*slash = 0;
+	memcpy(m->directory, path, (size_t)(slash - path) + 1);
+}
+
+static void open_debug_files(struct module_symbols *m, const struct module_context *c)
+{
+	struct elf_section s;
+	struct str directory = str_cstr(m->directory);
+
+	/* A file with its own .debug_info has its own .symtab, too. */
+	if (!elf_file_section_named(m->file, ".debug_info", &s) ||
+	    !elf_file_section_typed(m->file, SHT_SYMTAB, &s))
+		m->debug = debug_file_find(c->access, c->pid, m->file, directory);
+	c->stats->debug_files += m->debug != NULL;
+	m->alt = debug_file_find_alt(c->access, c->pid, m->debug ? m->debug : m->file, directory);
+}
+
+static void open_files(struct module_symbols *m, const struct module_context *c)
+{
+	AUTO(fd_close) int fd = -1;
+	struct err err;
+
+	m->opened = true;
+	m->refused = true;
+	if (!c->access->open_executable ||
+	    !c->access->open_executable(c->access->ctx, m->executable, &fd, &err)) {
+		c->stats->files_refused++;
+		return;
+	}
+	m->file = elf_file_open(fd, &err);
+	if (!m->file) {
+		c->stats->files_refused++;
+		return;
+	}
+	m->refused = false;
+	c->stats->files_opened++;
+	note_directory(m, fd);
+	m->has_go = m->executable->go && go_pclntab_open(m->file, &m->go, &err);
+	open_debug_files(m, c);
+}
+
+static size_t part_of_memory(const struct module_context *c)
+{
+	return c->options->memory_bytes / 2;
+}
+
+static void add_source(const struct elf_file *f,
+		       bool (*get)(const struct elf_file *, struct elf_symtab *),
+		       struct elf_symtab *tables, const struct elf_file **files, uint32_t *n)
+{
+	if (f && *n < SYMBOL_SOURCES_MOST && get(f, &tables[*n])) {
+		files[*n] = f;
+		(*n)++;
+	}
+}
+
+static void make_symbols(struct module_symbols *m, const struct module_context *c)
+{
+	struct elf_symtab tables[SYMBOL_SOURCES_MOST];
+	const struct elf_file *files[SYMBOL_SOURCES_MOST];
+	uint32_t n = 0;
+	struct err err = { 0 };
+
+	m->symbols_tried = true;
+	add_source(m->debug, elf_file_symtab, tables, files, &n);
+	add_source(m->file, elf_file_symtab, tables, files, &n);
+	if (!n) {
+		m->mini = elf_file_open_debugdata(m->file, part_of_memory(c), &err);
+		m->mini_bytes = m->mini ? elf_file_bytes(m->mini).len : 0;
+		c->stats->tables_refused += err.kind == ERR_LIMIT;
+		add_source(m->mini, elf_file_symtab, tables, files, &n);
+		add_source(m->file, elf_file_dynsym, tables, files, &n);
+	}
+	m->symbols = symbol_table_new(tables, files, n, part_of_memory(c), &err);
+	c->stats->tables_refused += !m->symbols && err.kind == ERR_LIMIT;
+}
+
+static void open_lines(struct module_symbols *m, const struct module_context *c)
+{
+	const struct elf_file *with[] = { m->debug, m->file };
+	struct err err = { 0 };
+
+	m->lines_tried = true;
+	if (!c->options->lines)
+		return;
+	if (m->alt)
+		m->alt_dwarf = dwarf_open(m->alt, NULL, part_of_memory(c) / 2, &err);
+	for (int i = 0; i < 2 && !m->dwarf; i++) {
+		if (!with[i])
+			continue;
+		m->dwarf = dwarf_open(with[i], m->alt_dwarf, part_of_memory(c), &err);
+		c->stats->tables_refused += !m->dwarf && err.kind == ERR_LIMIT;
+	}
+}
+
+/* ---- names ---- */
+
+/* The readable name, and the linked one where it differs. */
+static void put_name(const struct module_context *c, struct str linked, struct name_line *line)
+{
+	buf_reset(c->scratch);
+	if (demangle(linked, c->scratch)) {
+		line->function = str_dup(c->arena, buf_view(c->scratch));
+		line->system_name = linked;
+	} else {
+		line->function = linked;
+	}
+}
+
+static struct str put_path(const struct module_context *c, const struct dwarf_path *path)
+{
+	buf_reset(c->scratch);
+	dwarf_path_append(c->scratch, path);
+	return str_dup(c->arena, buf_view(c->scratch));
+}
+
+static uint32_t name_by_go(const struct module_symbols *m, uint64_t elf_vaddr,
+			   struct name_line *lines, uint32_t cap)
+{
+	struct go_frame frames[GO_FRAMES_MOST];
+	uint32_t n = go_pclntab_frames(&m->go, elf_vaddr, frames,
+				       cap < GO_FRAMES_MOST ? cap : GO_FRAMES_MOST);
+
+	for (uint32_t i = 0; i < n; i++)
+		lines[i] = (struct name_line){ .function = frames[i].function,
+					       .file = frames[i].file,
+					       .line = frames[i].line,
+					       .start_line = frames[i].start_line };
+	return n;
+}
+
+static bool symbol_of(struct module_symbols *m, const struct module_context *c, uint64_t elf_vaddr,
+		      struct symbol_hit *hit)
+{
+	if (!m->symbols_tried)
+		make_symbols(m, c);
+	return m->symbols && symbol_table_find(m->symbols, elf_vaddr, hit);
+}
+
+static bool name_by_symbol(struct module_symbols *m, const struct module_context *c,
+			   uint64_t elf_vaddr, struct name_line *line)
+{
+	struct symbol_hit hit;
+	struct str import;
+
+	if (symbol_of(m, c, elf_vaddr, &hit)) {
+		put_name(c, hit.name, line);
+		return true;
+	}
+	if (!elf_file_plt_target(m->file, elf_vaddr, &import))
+		return false;
+	put_name(c, import, line);
+	line->system_name = line->system_name.len ? line->system_name : import;
+	line->function = str_printf(c->arena, "%.*s@plt", STR_ARG(line->function));
+	return true;
+}
+
+/* The function itself: DWARF may know no linkage name, or no name at all, where the symbol table
+ * does; and the symbol table knows the clones (.cold, .isra.0). */
+static void complete_function(struct module_symbols *m, const struct module_context *c,
+			      uint64_t elf_vaddr, struct name_line *line)
+{
+	struct symbol_hit hit;
+
+	if (line->system_name.len || !symbol_of(m, c, elf_vaddr, &hit))
+		return;
+	buf_reset(c->scratch);
+	if (!line->function.len || demangle(hit.name, c->scratch))
+		put_name(c, hit.name, line);
+	else if (!str_equal(hit.name, line->function))
+		line->system_name = hit.name;
+}
+
+static uint32_t name_by_lines(struct module_symbols *m, const struct module_context *c,
+			      uint64_t elf_vaddr, const struct dwarf_frame *frames, uint32_t count,
+			      struct name_line *lines)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct dwarf_frame *f = &frames[i];
+
+		lines[i] = (struct name_line){ .line = f->line,
+					       .column = f->column,
+					       .start_line = f->start_line };
+		lines[i].file = put_path(c, &f->path);
+		if (f->linkage_name.len)
+			put_name(c, f->linkage_name, &lines[i]);
+		else
+			lines[i].function = f->name;
+	}
+	complete_function(m, c, elf_vaddr, &lines[count - 1]);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!lines[i].function.len)
+			lines[i].function = STR("[inlined]");
+	}
+	return count;
+}
+
+static enum module_answer name_native(struct module_symbols *m, const struct module_context *c,
+				      uint64_t elf_vaddr, struct name_line *lines, uint32_t cap,
+				      uint32_t *count)
+{
+	struct dwarf_frame frames[DWARF_FRAMES_MOST];
+	enum dwarf_answer answer = DWARF_NONE;
+	uint32_t n = 0;
+
+	if (!m->lines_tried)
+		open_lines(m, c);
+	if (m->dwarf)
+		answer = dwarf_find(m->dwarf, elf_vaddr, c->budget, frames,
+				    cap < DWARF_FRAMES_MOST ? cap : DWARF_FRAMES_MOST, &n);
+	if (answer == DWARF_FOUND) {
+		*count = name_by_lines(m, c, elf_vaddr, frames, n, lines);
+		return MODULE_NAMED;
+	}
+	*lines = (struct name_line){ 0 };
+	if (!name_by_symbol(m, c, elf_vaddr, lines))
+		return answer == DWARF_LATER ? MODULE_LATER : MODULE_UNNAMED;
+	*count = 1;
+	return answer == DWARF_LATER ? MODULE_PARTLY : MODULE_NAMED;
+}
+
+/* Truncated or overwritten while we had it: nothing read from it is to be trusted. */
+static bool is_damaged(const struct module_symbols *m)
+{
+	return elf_file_damaged(m->file) || (m->debug && elf_file_damaged(m->debug)) ||
+	       (m->alt && elf_file_damaged(m->alt));
+}
+
+enum module_answer module_symbols_name(struct module_symbols *m, const struct module_context *c,
+				       uint64_t elf_vaddr, struct name_line *lines, uint32_t cap,
+				       uint32_t *count)
+{
+	enum module_answer answer;
+
+	*count = 0;
+	if (!m->opened) {
+		if (work_budget_spent(c->budget))
+			return MODULE_LATER;
+		open_files(m, c);
+	}
+	if (m->refused)
+		return MODULE_UNNAMED;
+	if (m->has_go)
+		*count = name_by_go(m, elf_vaddr, lines, cap);
+	answer = *count ? MODULE_NAMED : name_native(m, c, elf_vaddr, lines, cap, count);
+	if (is_damaged(m)) {
+		*count = 0;
+		c->stats->files_refused++;
+		close_files(m);
+		m->refused = true;
+		return MODULE_UNNAMED;
+	}
+	return answer;
+}
