@@ -63,6 +63,8 @@ static const struct flag flags[] = {
 	  false },
 	{ IN, "tls-client-ca", FLAG_STRING, &f.tls_client_ca, "FILE", NULL,
 	  "senders must show a certificate of this CA", NULL, false, false },
+	{ IN, "with-agent", FLAG_BOOL, &f.with_agent, NULL, NULL,
+	  "profile this machine too, as 'flametap agent' does", NULL, false, false },
 	{ IN, "strict", FLAG_BOOL, &strict, NULL, NULL,
 	  "refuse profiles with indices past their tables", NULL, true, false },
 	{ IN, "lenient", FLAG_BOOL, &lenient, NULL, "on", "keep them, shown as <bad index 7 of 5>",

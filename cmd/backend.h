@@ -23,7 +23,7 @@ struct backend_flags {
 	const char *metrics_address, *log_level, *log_format;
 	struct backend_peer otlp, otlphttp;
 	bool stdout_require_container_id, stdout_function_file, filesystem_fsync;
-	bool strict, extra_address;
+	bool strict, extra_address, with_agent;
 };
 
 /* Appends the YAML; false (ERR_INVALID) for an unknown sink or a malformed list. */

@@ -59,6 +59,10 @@ static void put_receiver(const struct backend_flags *f, struct yaml_out *y)
 	graph_put(y, "validation", f->strict ? "strict" : "lenient");
 	graph_put(y, "other_signals", "reject_each");
 	yaml_map_end(y);
+	if (f->with_agent) {
+		graph_begin(y, "profiling");
+		yaml_map_end(y);
+	}
 	yaml_map_end(y);
 }
 
@@ -215,11 +219,11 @@ static bool put_exporters(const struct backend_flags *f, const bool *chosen, str
 	return ok;
 }
 
-static void put_pipeline(const bool *chosen, struct yaml_out *y)
+static void put_pipeline(const struct backend_flags *f, const bool *chosen, struct yaml_out *y)
 {
 	graph_begin(y, "pipelines");
 	graph_begin(y, "profiles");
-	graph_put_list(y, "receivers", "otlp");
+	graph_put_list(y, "receivers", f->with_agent ? "otlp,profiling" : "otlp");
 	yaml_key(y, STR("exporters"));
 	yaml_list_begin(y, true);
 	for (size_t i = 0; i < ARRAY_LEN(sinks); i++)
@@ -286,7 +290,7 @@ static bool put_graph(const struct backend_flags *f, const bool *chosen, struct 
 	ok = put_exporters(f, chosen, y, err);
 	if (ok) {
 		graph_begin(y, "service");
-		put_pipeline(chosen, y);
+		put_pipeline(f, chosen, y);
 		ok = put_telemetry(f, y, err);
 		put_engine(f, chosen, y);
 		yaml_map_end(y);

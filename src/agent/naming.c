@@ -1,42 +1,150 @@
 #include "agent/naming.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-/* The sources of names (symbolize/) come with their own change; until then no frame has one. */
+#include "agent/symbolize/symbolizer.h"
+
 struct naming {
-	struct namer namer;
+	struct symbolizer *symbolizer;
+	struct namer inner, outer;
+	pthread_mutex_t
+		lock;        /* held while names are asked for: agent and seam stay what they are */
+	struct agent *agent; /* lock; NULL: none runs now */
+	struct seam *seam;   /* lock */
 };
+
+/* ---- how files are got at; called with the lock held, from inside naming_name() ---- */
+
+static bool no_agent(struct err *err)
+{
+	return err_set(err, ERR_UNAVAILABLE, "no sampler runs now");
+}
+
+static bool open_executable(void *ctx, const struct executable *e, int *fd, struct err *err)
+{
+	struct naming *n = ctx;
+
+	return n->agent ? agent_open_executable(n->agent, e, fd, err) : no_agent(err);
+}
+
+/* A file of this machine (debug symbols): nothing but a regular one, and no waiting for a FIFO. */
+static bool open_own_path(const char *path, int *fd, struct err *err)
+{
+	int own = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (own < 0)
+		return err_set_errno(err, "%s", path);
+	if (fstat(own, &st) != 0 || !S_ISREG(st.st_mode)) {
+		close(own);
+		return err_set(err, ERR_INVALID, "%s is no regular file", path);
+	}
+	*fd = own;
+	return true;
+}
+
+static bool open_path(void *ctx, uint32_t pid, const char *path, int *fd, struct err *err)
+{
+	struct naming *n = ctx;
+
+	if (pid == 0)
+		return open_own_path(path, fd, err);
+	return n->seam ? n->seam->ops->open_in_root(n->seam, pid, path, fd, err) : no_agent(err);
+}
+
+static bool open_proc(struct naming *n, uint32_t pid, enum seam_proc_file file, int *fd,
+		      struct err *err)
+{
+	return n->seam ? n->seam->ops->open_proc(n->seam, pid, file, fd, err) : no_agent(err);
+}
+
+static bool open_status(void *ctx, uint32_t pid, int *fd, struct err *err)
+{
+	return open_proc(ctx, pid, SEAM_PROC_STATUS, fd, err);
+}
+
+static bool open_maps(void *ctx, uint32_t pid, int *fd, struct err *err)
+{
+	return open_proc(ctx, pid, SEAM_PROC_MAPS, fd, err);
+}
+
+static bool open_kallsyms(void *ctx, int *fd, struct err *err)
+{
+	struct naming *n = ctx;
+
+	return n->seam ? n->seam->ops->open_kallsyms(n->seam, fd, err) : no_agent(err);
+}
+
+/* ---- the namer ---- */
 
 static bool name_frame(void *ctx, const struct trace_frame *frame, struct process_info *process,
 		       struct frame_name *out)
 {
-	(void)ctx, (void)frame, (void)process;
-	*out = (struct frame_name){ .final = false };
-	return false;
+	struct naming *n = ctx;
+	bool named;
+
+	pthread_mutex_lock(&n->lock);
+	named = n->inner.name(n->inner.ctx, frame, process, out);
+	if (!n->agent) /* what could not be opened now may be later */
+		out->final = false;
+	pthread_mutex_unlock(&n->lock);
+	return named;
+}
+
+static void begin_report(void *ctx, uint64_t budget_ns)
+{
+	struct naming *n = ctx;
+
+	if (n->inner.begin)
+		n->inner.begin(n->inner.ctx, budget_ns);
 }
 
 struct naming *naming_new(const struct naming_options *options)
 {
 	struct naming *n = calloc(1, sizeof(*n));
+	struct symbolizer_options symbols = { .memory_bytes = options->symbol_memory_bytes,
+					      .lines = options->inlines,
+					      .cache_dir = options->cache_dir,
+					      .debuginfod_urls = getenv("DEBUGINFOD_URLS") };
+	const struct symbol_access access = { .open_executable = open_executable,
+					      .open_path = open_path,
+					      .open_status = open_status,
+					      .open_maps = open_maps,
+					      .open_kallsyms = open_kallsyms,
+					      .ctx = n };
 
-	(void)options;
 	assert(n);
-	n->namer = (struct namer){ .name = name_frame, .ctx = n };
+	pthread_mutex_init(&n->lock, NULL);
+	n->symbolizer = symbolizer_new(&symbols, &access);
+	n->inner = symbolizer_namer(n->symbolizer);
+	n->outer = (struct namer){ .name = name_frame, .begin = begin_report, .ctx = n };
 	return n;
 }
 
 void naming_bind(struct naming *n, struct agent *agent, struct seam *seam)
 {
-	(void)n, (void)agent, (void)seam;
+	pthread_mutex_lock(&n->lock);
+	n->agent = agent;
+	n->seam = seam;
+	pthread_mutex_unlock(&n->lock);
 }
 
 void naming_free(struct naming *n)
 {
+	if (!n)
+		return;
+	symbolizer_free(n->symbolizer);
+	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
 
 const struct namer *naming_namer(const struct naming *n)
 {
-	return &n->namer;
+	return &n->outer;
 }
