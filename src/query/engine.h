@@ -126,6 +126,7 @@ bool engine_events_within(struct query *q, struct query_range range, struct str 
 			  engine_event_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 /* The window, or, where it is open at an end, what the source has. Empty when there is nothing. */
 bool engine_bounds(struct query *q, struct query_range *out, struct err *err) MUST_CHECK;
+struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
 const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample);
@@ -196,6 +197,9 @@ bool frame_set_location(struct frame_set *s, const struct query_location *l, uin
 /* Sums, resolves and filters: the first half of most answers. */
 bool frame_set_of(struct frame_set *s, struct query *left, struct query *right,
 		  struct err *err) MUST_CHECK;
+/* As frame_set_add(), without filters: runs[k] is the one of ids[k] (ascending). */
+bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
+		       struct err *err) MUST_CHECK;
 /* Hands the frames over to an answer (they stay in the query's memory). */
 bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err) MUST_CHECK;
 

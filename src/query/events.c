@@ -142,13 +142,10 @@ const struct engine_profile *engine_profile_of(const struct query *q, uint64_t s
 
 /* ---- rows ---- */
 
-static const struct engine_series *series_of(struct walk *w, uint64_t id)
+struct engine_series *engine_find_series(const struct query *q, uint64_t id)
 {
-	const struct query *q = w->q;
 	uint32_t low = 0, high = q->series_count;
 
-	if (w->series && w->series->id == id)
-		return w->series;
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
@@ -157,9 +154,14 @@ static const struct engine_series *series_of(struct walk *w, uint64_t id)
 		else
 			high = mid;
 	}
-	if (low == q->series_count || q->series[low].id != id)
-		return NULL;
-	return w->series = &q->series[low];
+	return low < q->series_count && q->series[low].id == id ? &q->series[low] : NULL;
+}
+
+static struct engine_series *series_of(struct walk *w, uint64_t id)
+{
+	if (!w->series || w->series->id != id)
+		w->series = engine_find_series(w->q, id);
+	return w->series;
 }
 
 /* Whether a row matches, and its group: the sample's own value, else the series', the profile's. */
@@ -200,6 +202,8 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 		*group = set->group;
 	else if (series->has_group)
 		*group = series->group;
+	else if (label_key_is(STR("service.name"), q->group_key))
+		*group = STR("unknown_service"); /* every sample has a service name */
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /*
  * query.h - questions about samples and their answers: the whole interface of the engine.
  *
- *   query_begin() -> query_flamegraph(), query_top(), ... -> query_end()
+ *   query_begin() -> query_flamegraph(), query_top(), query_timeline(), ... -> query_end()
  *
  * One struct query is one selection of one source: what follow-up questions about it share
  * (matched series, the state of the source it looks at). Everything an HTTP handler is asked for
@@ -197,3 +197,101 @@ struct query_top {
 bool query_top(struct query *q, struct query_top *out, struct err *err) MUST_CHECK;
 bool query_top_diff(struct query *left, struct query *right, struct query_top *out,
 		    struct err *err) MUST_CHECK;
+
+/* ---- time ---- */
+
+struct query_timeline_options {
+	uint64_t step_ns;     /* 0: the range in 200 */
+	struct str group_by;  /* an attribute; empty: one group */
+	uint32_t groups_most; /* 0: 20; the lightest go together into `other` */
+};
+struct query_group {
+	struct str label; /* "" also where there is no such attribute */
+	bool other;
+	const int64_t *values; /* bucket_count */
+	int64_t total;
+};
+struct query_timeline {
+	uint64_t from, step_ns; /* bucket i is [from + i * step, + step), cut by the range */
+	uint32_t bucket_count, group_count;
+	const struct query_group *groups; /* heaviest first */
+	const bool *covered;              /* a bucket that some profile was being taken in */
+};
+bool query_timeline(struct query *q, const struct query_timeline_options *o,
+		    struct query_timeline *out, struct err *err) MUST_CHECK;
+
+/* Columns of time, each cut into rows: the finer time within a column. */
+struct query_heatmap_options {
+	uint64_t column_ns; /* 0: one second */
+	uint32_t rows;      /* 0: 50 */
+};
+struct query_heatmap {
+	uint64_t from, column_ns;
+	uint32_t columns, rows;
+	const int64_t *values; /* columns * rows, column by column */
+	int64_t most;
+};
+bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
+		   struct query_heatmap *out, struct err *err) MUST_CHECK;
+
+/* What agents reported of the window: sums by reason ("sampled", "dropped:<why>", "cut",
+ * "unnamed"). None: they do not report, which is not 0. */
+struct query_loss {
+	struct str reason;
+	uint64_t n;
+};
+struct query_losses {
+	const struct query_loss *ptr; /* by reason */
+	uint32_t count;
+};
+bool query_losses(struct query *q, struct query_losses *out, struct err *err) MUST_CHECK;
+
+/* ---- samples and labels ---- */
+
+struct query_samples_options {
+	uint32_t page; /* samples; 0: 100, at most 10,000 */
+	uint64_t after_time,
+		after_sample; /* the last one of the page before; 0, 0: the first page */
+};
+struct query_sample {
+	uint64_t time, sample; /* the first event's; place in order of arrival */
+	uint64_t profile_time, profile_duration;
+	uint8_t profile_id[16], trace_id[16], span_id[8];                 /* zero: none */
+	struct query_attributes attributes, profile_attributes, resource; /* as they came */
+	int64_t value; /* all its events', converted as everywhere */
+	const uint64_t *timestamps;
+	const int64_t *values; /* as they came */
+	uint32_t timestamp_count, value_count;
+	const uint32_t *frames; /* leaf first */
+	uint32_t frame_count;
+};
+struct query_samples {
+	const struct query_sample *ptr; /* by (time, sample) */
+	uint32_t count;
+	bool more;
+	struct query_frames frames;
+};
+bool query_samples(struct query *q, const struct query_samples_options *o,
+		   struct query_samples *out, struct err *err) MUST_CHECK;
+
+/* Attributes of the selection: keys, and the values of one. */
+struct query_label {
+	struct str text;
+	uint64_t events; /* in the window */
+	int64_t value;   /* of the type at hand */
+};
+struct query_labels {
+	const struct query_label *ptr; /* keys by name; values by weight */
+	uint32_t count;
+	bool cut; /* more than `most` values */
+};
+bool query_label_names(struct query *q, struct query_labels *out, struct err *err) MUST_CHECK;
+bool query_label_values(struct query *q, struct str key, uint32_t most, struct query_labels *out,
+			struct err *err) MUST_CHECK;
+
+/* ---- whole samples ---- */
+
+struct profiles;
+/* The selection as a message of its own, for the writers of query/formats/: samples with an event
+ * in the window, whole. The caller frees. */
+bool query_collect(struct query *q, struct profiles **out, struct err *err) MUST_CHECK;

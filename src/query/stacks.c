@@ -324,6 +324,28 @@ bool frame_set_add(struct frame_set *s, struct query *q, const struct stack_sums
 	return ok;
 }
 
+bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count, struct err *err)
+{
+	struct query *q = s->q;
+	struct stack_sums sums = { 0 };
+	struct loading l = { .set = s, .from = q, .sums = &sums };
+	uint32_t cap = 0, filters = q->request.filter_count;
+	bool ok = query_grow(q, &l.wanted, &cap, count + 1u, sizeof(uint32_t), err) &&
+		  query_grow(q, &sums.ptr, &sums.cap, count + 1u, sizeof(*sums.ptr), err);
+
+	for (uint32_t i = 0; ok && i < count; i++) {
+		sums.ptr[sums.count++] = (struct stack_sum){ ids[i], 0 };
+		l.wanted[l.wanted_count++] = i;
+	}
+	q->request.filter_count = 0;
+	ok = ok && load(&l, err);
+	q->request.filter_count = filters;
+	loading_release(&l);
+	stack_sums_release(q, &sums);
+	query_drop(q, &l.wanted, &cap, sizeof(uint32_t));
+	return ok;
+}
+
 static bool add_side(struct frame_set *s, struct query *q, unsigned side, struct err *err)
 {
 	struct stack_sums sums;

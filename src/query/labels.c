@@ -1,0 +1,240 @@
+/* labels.c - which attributes a selection has, with what weight; what agents say was lost. */
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "model/profiles.h"
+#include "query/engine.h"
+#include "query/label_match.h"
+
+enum { VALUES_DEFAULT = 1000 };
+
+/* ---- names ---- */
+
+struct naming {
+	struct query *q;
+	struct query_label *labels;
+	uint32_t count, cap;
+	struct number_table names, sets;
+	uint64_t *set_ids;
+	uint32_t set_count, set_cap;
+};
+
+static bool add_name(struct naming *n, struct str name, struct err *err)
+{
+	uint32_t at;
+	bool added;
+
+	if (!number_enter(n->q, &n->names, hash64(name), n->count, &at, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(n->q, &n->labels, &n->cap, n->count + 1u, sizeof(*n->labels), err))
+		return false;
+	n->labels[n->count] = (struct query_label){ 0 };
+	if (!query_str_dup(n->q, name, &n->labels[n->count].text, err))
+		return false;
+	n->count++;
+	return true;
+}
+
+static bool add_names(struct naming *n, struct query_attributes list, struct err *err)
+{
+	for (uint32_t i = 0; i < list.count; i++)
+		if (!add_name(n, list.ptr[i].key, err))
+			return false;
+	return true;
+}
+
+static bool note_set(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct naming *n = ctx;
+	uint32_t at;
+	bool added;
+
+	if (!e->first || !e->row->attributes)
+		return true;
+	if (!number_enter(n->q, &n->sets, e->row->attributes, n->set_count, &at, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(n->q, &n->set_ids, &n->set_cap, n->set_count + 1u, sizeof(uint64_t), err))
+		return false;
+	n->set_ids[n->set_count++] = e->row->attributes;
+	return true;
+}
+
+static bool name_set(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
+{
+	(void)id;
+	return add_names(ctx, list, err);
+}
+
+static bool is_selected(const struct query *q, uint64_t id)
+{
+	const struct engine_series *s = engine_find_series(q, id);
+
+	return s && s->seen;
+}
+
+static bool name_series(void *ctx, const struct query_series *s, struct err *err)
+{
+	struct naming *n = ctx;
+
+	return !is_selected(n->q, s->id) ||
+	       (add_names(n, s->lifted, err) && add_names(n, s->resource, err) &&
+		add_names(n, s->scope, err));
+}
+
+static bool name_profile(void *ctx, const struct query_profile *p, struct err *err)
+{
+	return add_names(ctx, p->attributes, err);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return str_compare(((const struct query_label *)a)->text,
+			   ((const struct query_label *)b)->text);
+}
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool give_labels(struct query *q, struct query_label *labels, uint32_t count,
+			struct query_labels *out, struct err *err)
+{
+	struct query_label *copy = query_alloc(q, count + 1u, sizeof(*copy), err);
+
+	if (!copy)
+		return false;
+	if (count)
+		memcpy(copy, labels, count * sizeof(*copy));
+	*out = (struct query_labels){ .ptr = copy, .count = count };
+	return true;
+}
+
+static bool name_all(struct naming *n, struct err *err)
+{
+	struct query *q = n->q;
+	struct query_source *s = q->request.source;
+	struct query_scan scan = { .range = q->request.range,
+				   .series = q->series_ids,
+				   .series_count = q->series_count,
+				   .asof = q->request.asof };
+
+	if (!engine_events(q, q->group_key, note_set, n, err))
+		return false;
+	if (!q->events)
+		return true;
+	if (n->set_count)
+		qsort(n->set_ids, n->set_count, sizeof(uint64_t), id_order);
+	return add_name(n, STR("service.name"), err) &&
+	       s->ops->attributes(s, n->set_ids, n->set_count, name_set, n, err) &&
+	       s->ops->series(s, q->request.range, name_series, n, err) &&
+	       s->ops->profiles(s, &scan, name_profile, n, err);
+}
+
+bool query_label_names(struct query *q, struct query_labels *out, struct err *err)
+{
+	struct naming n = { .q = q };
+	bool ok = name_all(&n, err);
+
+	if (ok && n.count)
+		qsort(n.labels, n.count, sizeof(*n.labels), by_text);
+	ok = ok && give_labels(q, n.labels, n.count, out, err);
+	query_drop(q, &n.labels, &n.cap, sizeof(*n.labels));
+	query_drop(q, &n.set_ids, &n.set_cap, sizeof(uint64_t));
+	number_release(q, &n.names);
+	number_release(q, &n.sets);
+	return ok;
+}
+
+/* ---- values ---- */
+
+static bool weigh_value(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct naming *n = ctx;
+	uint32_t at, before = n->count;
+
+	if (!e->group.len)
+		return true;
+	at = number_find(&n->names, hash64(e->group));
+	if (at == UINT32_MAX) {
+		if (!add_name(n, e->group, err))
+			return false;
+		at = before;
+	}
+	n->labels[at].events++;
+	n->labels[at].value = engine_add(n->labels[at].value, e->value);
+	return true;
+}
+
+static int by_events(const void *a, const void *b)
+{
+	const struct query_label *x = a, *y = b;
+
+	if (x->events != y->events)
+		return x->events > y->events ? -1 : 1;
+	return str_compare(x->text, y->text);
+}
+
+bool query_label_values(struct query *q, struct str key, uint32_t most, struct query_labels *out,
+			struct err *err)
+{
+	struct naming n = { .q = q };
+	uint32_t keep;
+	bool ok;
+
+	if (!key.len)
+		return err_set(err, ERR_INVALID, "label values: of which label?");
+	ok = engine_events(q, key, weigh_value, &n, err);
+	if (ok && n.count)
+		qsort(n.labels, n.count, sizeof(*n.labels), by_events);
+	most = most ? most : VALUES_DEFAULT;
+	keep = n.count < most ? n.count : most;
+	ok = ok && give_labels(q, n.labels, keep, out, err);
+	if (ok)
+		out->cut = keep < n.count;
+	query_drop(q, &n.labels, &n.cap, sizeof(*n.labels));
+	number_release(q, &n.names);
+	return ok;
+}
+
+/* ---- losses ---- */
+
+static bool add_loss(void *ctx, const struct query_coverage *c, struct err *err)
+{
+	struct naming *n = ctx;
+	uint32_t at = number_find(&n->names, hash64(c->reason));
+
+	if (at == UINT32_MAX) {
+		at = n->count;
+		if (!add_name(n, c->reason, err))
+			return false;
+	}
+	n->labels[at].events += c->n;
+	return query_alive(n->q, err);
+}
+
+bool query_losses(struct query *q, struct query_losses *out, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct naming n = { .q = q };
+	struct query_loss *losses = NULL;
+	bool ok = s->ops->coverage(s, q->request.range, add_loss, &n, err);
+
+	if (ok && n.count)
+		qsort(n.labels, n.count, sizeof(*n.labels), by_text);
+	if (ok)
+		losses = query_alloc(q, n.count + 1u, sizeof(*losses), err);
+	for (uint32_t i = 0; losses && i < n.count; i++)
+		losses[i] = (struct query_loss){ n.labels[i].text, n.labels[i].events };
+	if (losses)
+		*out = (struct query_losses){ losses, n.count };
+	query_drop(q, &n.labels, &n.cap, sizeof(*n.labels));
+	number_release(q, &n.names);
+	return ok && losses;
+}

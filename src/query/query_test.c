@@ -1,0 +1,344 @@
+/* The answers of one selection agree with each other and with what can be counted by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "query/formats/import.h"
+#include "query/profiles_source.h"
+#include "query/query.h"
+
+static struct profiles *big;
+static struct query_source *source;
+
+static struct blob *read_file(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	struct blob *b = blob_new(1 << 20);
+
+	assert_non_null(f);
+	b->len = fread(b->ptr, 1, b->cap, f);
+	fclose(f);
+	return b;
+}
+
+static int open_big(void **state)
+{
+	struct blob *b = read_file("tests/fixtures/otlp/v1.11.0-oncpu-big.pb");
+	struct err err;
+
+	(void)state;
+	if (!import_read(b, &big, &err))
+		fail_msg("%s", err.msg);
+	blob_unref(b);
+	source = profiles_source_new(big);
+	return 0;
+}
+
+static int close_big(void **state)
+{
+	(void)state;
+	query_source_free(source);
+	profiles_free(big);
+	return 0;
+}
+
+static struct query *ask(const char *selector)
+{
+	struct query_request r = { .source = source, .selector = str_cstr(selector) };
+	struct err err;
+	struct query *q = query_begin(&r, &err);
+
+	if (!q)
+		fail_msg("%s", err.msg);
+	return q;
+}
+
+#define MUST(call)                               \
+	do {                                     \
+		struct err err;                  \
+		if (!(call))                     \
+			fail_msg("%s", err.msg); \
+	} while (0)
+
+static int64_t total_of(struct query *q)
+{
+	struct query_top top;
+
+	MUST(query_top(q, &top, &err));
+	return top.total[0];
+}
+
+static const int64_t EVENTS = 1643, PERIOD = 20408163; /* tests/fixtures/otlp/README.md */
+
+static void the_total_is_events_times_period(void **state)
+{
+	struct query *q = ask("");
+
+	(void)state;
+	assert_int_equal(total_of(q), EVENTS * PERIOD);
+	assert_int_equal(query_facts(q).events, EVENTS);
+	assert_int_equal(query_facts(q).processes, 24);
+	assert_true(str_is(query_facts(q).type.id, "cpu:cpu:nanoseconds:cpu:nanoseconds") ||
+		    str_is(query_facts(q).type.id, "process_cpu:cpu:nanoseconds:cpu:nanoseconds"));
+	query_end(q);
+}
+
+static void a_timeline_adds_up(void **state)
+{
+	static const struct {
+		const char *group;
+		uint32_t most;
+	} cases[] = { { "", 0 }, { "thread.name", 3 }, { "process_executable_name", 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct query_timeline_options o = { .group_by = str_cstr(cases[i].group),
+						    .groups_most = cases[i].most };
+		struct query *q = ask("");
+		struct query_timeline t;
+		int64_t sum = 0;
+
+		MUST(query_timeline(q, &o, &t, &err));
+		for (uint32_t g = 0; g < t.group_count; g++) {
+			int64_t of_group = 0;
+
+			for (uint32_t b = 0; b < t.bucket_count; b++)
+				of_group += t.groups[g].values[b];
+			assert_int_equal(of_group, t.groups[g].total);
+			assert_true(g == 0 || t.groups[g].other ||
+				    t.groups[g].total <= t.groups[g - 1].total);
+			sum += of_group;
+		}
+		assert_int_equal(sum, EVENTS * PERIOD);
+		if (cases[i].most) {
+			assert_int_equal(t.group_count, cases[i].most + 1);
+			assert_true(t.groups[cases[i].most].other);
+		}
+		query_end(q);
+	}
+}
+
+static void a_heat_map_adds_up(void **state)
+{
+	struct query *q = ask("{thread.name!=\"\"}");
+	struct query_heatmap h;
+	int64_t sum = 0, most = 0;
+
+	(void)state;
+	MUST(query_heatmap(q, NULL, &h, &err));
+	for (uint32_t i = 0; i < h.columns * h.rows; i++) {
+		sum += h.values[i];
+		most = h.values[i] > most ? h.values[i] : most;
+	}
+	assert_int_equal(sum, EVENTS * PERIOD);
+	assert_int_equal(most, h.most);
+	query_end(q);
+}
+
+static void label_values_split_the_whole(void **state)
+{
+	struct query *q = ask("");
+	struct query_labels names, values;
+	uint64_t events = 0;
+	bool seen = false;
+
+	(void)state;
+	MUST(query_label_names(q, &names, &err));
+	for (uint32_t i = 0; i < names.count; i++)
+		seen |= str_is(names.ptr[i].text, "thread.name");
+	assert_true(seen);
+	MUST(query_label_values(q, STR("service_name"), 0, &values, &err));
+	for (uint32_t i = 0; i < values.count; i++)
+		events += values.ptr[i].events;
+	assert_int_equal(events, EVENTS); /* everything has a service name */
+	assert_true(values.count > 5 && !values.cut);
+	MUST(query_label_values(q, STR("service_name"), 2, &values, &err));
+	assert_true(values.count == 2 && values.cut);
+	query_end(q);
+}
+
+static void pages_hold_every_sample_once(void **state)
+{
+	struct query_samples_options o = { .page = 97 };
+	struct query *q = ask("");
+	uint64_t before_time = 0, samples = 0, timestamps = 0;
+	int64_t sum = 0;
+	struct query_samples page;
+
+	(void)state;
+	do {
+		MUST(query_samples(q, &o, &page, &err));
+		for (uint32_t i = 0; i < page.count; i++) {
+			const struct query_sample *s = &page.ptr[i];
+
+			assert_true(s->time >= before_time);
+			assert_true(s->frame_count > 0 && s->attributes.count > 0 &&
+				    s->resource.count > 0 && s->profile_duration > 0);
+			before_time = s->time;
+			samples++;
+			timestamps += s->timestamp_count;
+			sum += s->value;
+			o.after_time = s->time;
+			o.after_sample = s->sample;
+		}
+		query_end(q);
+		q = ask("");
+	} while (page.more);
+	query_end(q);
+	assert_int_equal(samples, 1200);
+	assert_int_equal(timestamps, EVENTS);
+	assert_int_equal(sum, EVENTS * PERIOD);
+}
+
+static void both_halves_of_a_sandwich_weigh_the_same(void **state)
+{
+	struct query *q = ask("");
+	struct query_top top;
+
+	(void)state;
+	MUST(query_top(q, &top, &err));
+	for (uint32_t i = 0; i < top.row_count && i < 40; i++) {
+		uint64_t key = top.frames.ptr[top.rows[i].frame].key;
+		struct query_sandwich s;
+		struct query *again = ask("");
+
+		MUST(query_sandwich(again, key, NULL, &s, &err));
+		assert_true(s.found);
+		assert_int_equal(s.callers.total[0], top.rows[i].total[0]);
+		assert_int_equal(s.callees.total[0], top.rows[i].total[0]);
+		assert_int_equal(s.callers.nodes[1].total[0], top.rows[i].total[0]);
+		assert_int_equal(s.callees.nodes[1].total[0], top.rows[i].total[0]);
+		query_end(again);
+	}
+	query_end(q);
+}
+
+/* What is collected answers as what it was collected from. */
+static void a_collected_selection_is_the_selection(void **state)
+{
+	struct query *q = ask("{process.executable.name=~\"p.*\"}");
+	struct query_request r = { 0 };
+	struct query_top a, b;
+	struct profiles *p;
+	struct query *again;
+	struct err e;
+
+	(void)state;
+	MUST(query_top(q, &a, &err));
+	MUST(query_collect(q, &p, &err));
+	r.source = profiles_source_new(p);
+	again = query_begin(&r, &e);
+	assert_non_null(again);
+	MUST(query_top(again, &b, &err));
+	assert_int_equal(a.total[0], b.total[0]);
+	assert_int_equal(a.row_count, b.row_count);
+	for (uint32_t i = 0; i < a.row_count; i++) {
+		assert_int_equal(a.rows[i].self[0], b.rows[i].self[0]);
+		assert_int_equal(a.rows[i].total[0], b.rows[i].total[0]);
+	}
+	assert_int_equal(query_facts(q).events, query_facts(again).events);
+	query_end(again);
+	query_source_free(r.source);
+	profiles_free(p);
+	query_end(q);
+}
+
+static void pruning_loses_no_value(void **state)
+{
+	static const uint32_t most[] = { 1, 2, 10, 100, 1000 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		struct query_tree_options o = { .nodes_most = most[i], .search = STR("libc") };
+		struct query *q = ask("");
+		struct query_tree t;
+		int64_t self = 0;
+
+		MUST(query_flamegraph(q, &o, &t, &err));
+		for (uint32_t k = 0; k < t.node_count; k++)
+			self += t.nodes[k].self[0];
+		assert_int_equal(self, EVENTS * PERIOD);
+		assert_true(t.node_count <= most[i] * 2 + 1);
+		assert_true(t.matched[0] > 0 && t.matched[0] < EVENTS * PERIOD);
+		query_end(q);
+	}
+}
+
+/* `other` opens: the path's keys and the same numbers. */
+static void a_path_opens_what_it_leads_to(void **state)
+{
+	struct query *q = ask("");
+	struct query_tree whole, below;
+	uint64_t key;
+	struct query_tree_options o = { .path = &key, .path_count = 1 };
+
+	(void)state;
+	MUST(query_flamegraph(q, NULL, &whole, &err));
+	key = whole.frames.ptr[whole.nodes[1].frame].key;
+	MUST(query_flamegraph(q, &o, &below, &err));
+	assert_int_equal(below.total[0], whole.nodes[1].total[0]);
+	query_end(q);
+}
+
+static void little_memory_gives_a_coarser_answer_then_none(void **state)
+{
+	struct query_request r = { .source = source };
+	bool coarse = false, refused = false;
+
+	(void)state;
+	for (size_t limit = 2 << 20; limit > 16 << 10; limit = limit / 4 * 3) {
+		struct query_top top;
+		struct err err;
+		struct query *q;
+
+		r.limit_bytes = limit;
+		q = query_begin(&r, &err);
+		if (!q || !query_top(q, &top, &err)) {
+			assert_int_equal(err.kind, ERR_LIMIT);
+			refused = true;
+		} else {
+			assert_int_equal(top.total[0], EVENTS * PERIOD);
+			assert_int_equal(query_facts(q).partial, top.unresolved[0] != 0);
+			coarse |= query_facts(q).partial;
+		}
+		query_end(q);
+	}
+	assert_true(coarse && refused);
+}
+
+static void what_is_cancelled_ends(void **state)
+{
+	atomic_bool cancelled = true;
+	struct query_request r = { .source = source, .cancelled = &cancelled };
+	struct err err;
+
+	(void)state;
+	assert_null(query_begin(&r, &err));
+	assert_int_equal(err.kind, ERR_CANCELLED);
+	r.cancelled = NULL;
+	r.deadline_ns = 1;
+	assert_null(query_begin(&r, &err));
+	assert_int_equal(err.kind, ERR_TIMEOUT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_total_is_events_times_period),
+		cmocka_unit_test(a_timeline_adds_up),
+		cmocka_unit_test(a_heat_map_adds_up),
+		cmocka_unit_test(label_values_split_the_whole),
+		cmocka_unit_test(pages_hold_every_sample_once),
+		cmocka_unit_test(both_halves_of_a_sandwich_weigh_the_same),
+		cmocka_unit_test(a_collected_selection_is_the_selection),
+		cmocka_unit_test(pruning_loses_no_value),
+		cmocka_unit_test(a_path_opens_what_it_leads_to),
+		cmocka_unit_test(little_memory_gives_a_coarser_answer_then_none),
+		cmocka_unit_test(what_is_cancelled_ends),
+	};
+
+	return cmocka_run_group_tests(tests, open_big, close_big);
+}

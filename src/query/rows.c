@@ -1,0 +1,95 @@
+#include "query/rows.h"
+
+#include <stdlib.h>
+
+bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err *err)
+{
+	const struct query_row *row = e->row;
+	struct query *q = k->q;
+	struct kept_row out = {
+		.time = e->time,
+		.series = row->series,
+		.sample = row->sample,
+		.stack = row->stack,
+		.attributes = row->attributes,
+		.link = row->link,
+		.profile_time = row->time,
+		.first_timestamp = k->timestamp_count,
+		.first_value = k->value_count,
+		.timestamp_count = row->timestamp_count,
+		.value_count = row->value_count,
+	};
+
+	if (!query_grow(q, &k->ptr, &k->cap, k->count + 1u, sizeof(*k->ptr), err) ||
+	    !query_grow(q, &k->timestamps, &k->timestamp_cap,
+			(uint64_t)k->timestamp_count + row->timestamp_count, sizeof(uint64_t),
+			err) ||
+	    !query_grow(q, &k->values, &k->value_cap, (uint64_t)k->value_count + row->value_count,
+			sizeof(int64_t), err))
+		return false;
+	for (uint32_t i = 0; i < row->timestamp_count; i++)
+		k->timestamps[k->timestamp_count++] = row->timestamps[i];
+	for (uint32_t i = 0; i < row->value_count; i++) {
+		k->values[k->value_count++] = row->values[i];
+		out.value = engine_add(out.value, row->values[i]);
+	}
+	if (!row->value_count)
+		out.value = row->timestamp_count;
+	out.value = engine_scaled(out.value, e->series->scale);
+	k->ptr[k->count++] = out;
+	return true;
+}
+
+void kept_rows_release(struct kept_rows *k)
+{
+	query_drop(k->q, &k->ptr, &k->cap, sizeof(*k->ptr));
+	query_drop(k->q, &k->timestamps, &k->timestamp_cap, sizeof(uint64_t));
+	query_drop(k->q, &k->values, &k->value_cap, sizeof(int64_t));
+}
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint32_t *count,
+			uint32_t *cap, struct err *err)
+{
+	uint32_t n = 0, kept = 0;
+
+	*ids = NULL;
+	*cap = *count = 0;
+	if (!query_grow(k->q, ids, cap, k->count + 1u, sizeof(uint64_t), err))
+		return false;
+	for (uint32_t i = 0; i < k->count; i++) {
+		uint64_t id;
+
+		memcpy(&id, (const char *)&k->ptr[i] + offset, sizeof(id));
+		if (id)
+			(*ids)[n++] = id;
+	}
+	if (n)
+		qsort(*ids, n, sizeof(uint64_t), id_order);
+	for (uint32_t i = 0; i < n; i++)
+		if (i == 0 || (*ids)[i] != (*ids)[kept - 1])
+			(*ids)[kept++] = (*ids)[i];
+	*count = kept;
+	return true;
+}
+
+uint32_t id_place(const uint64_t *ids, uint32_t count, uint64_t id)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (ids[mid] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < count && ids[low] == id ? low : UINT32_MAX;
+}

@@ -1,0 +1,257 @@
+/* timeline.c - values over time: a line a group, and the heat map of finer time within columns. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "query/engine.h"
+
+enum { BUCKETS_DEFAULT = 200, BUCKETS_MOST = 20000, GROUPS_DEFAULT = 20, GROUPS_MOST = 1000 };
+enum { ROWS_DEFAULT = 50, CELLS_MOST = 1 << 20 };
+
+/* ---- timeline ---- */
+
+struct line {
+	struct str label;
+	double *values; /* gauges are not whole until they are rounded */
+	double total;
+};
+
+struct drawing {
+	struct query *q;
+	struct gauge_weights *weights;
+	uint64_t from, step;
+	uint32_t buckets;
+	struct line *lines;
+	uint32_t line_count, line_cap;
+	struct number_table labels; /* hash -> line */
+};
+
+static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct err *err)
+{
+	uint64_t hash = hash64(label);
+	struct line *line;
+	bool added;
+
+	if (!number_enter(d->q, &d->labels, hash, d->line_count, out, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(d->q, &d->lines, &d->line_cap, d->line_count + 1u, sizeof(*d->lines), err))
+		return false;
+	line = &d->lines[d->line_count];
+	*line = (struct line){ .values = query_alloc(d->q, d->buckets, sizeof(double), err) };
+	if (!line->values || !query_str_dup(d->q, label, &line->label, err))
+		return false;
+	d->line_count++;
+	return true;
+}
+
+static bool draw_event(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct drawing *d = ctx;
+	uint32_t divisor = d->weights ? gauge_divisor(d->weights, d->q, e) : 1, line;
+	uint64_t bucket = e->time >= d->from ? (e->time - d->from) / d->step : UINT64_MAX;
+
+	if (!divisor || bucket >= d->buckets)
+		return true;
+	if (!line_of(d, e->group, &line, err))
+		return false;
+	d->lines[line].values[bucket] += (double)e->value / divisor;
+	d->lines[line].total += (double)e->value / divisor;
+	return true;
+}
+
+static int heavier_line(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	double v = fabs(x->total), w = fabs(y->total);
+
+	if (v != w)
+		return v > w ? -1 : 1;
+	return str_compare(x->label, y->label);
+}
+
+static int64_t whole(double v)
+{
+	if (v >= 9.2e18)
+		return INT64_MAX;
+	return v <= -9.2e18 ? INT64_MIN : llround(v);
+}
+
+static bool give_line(struct drawing *d, const struct line *line, struct query_group *out,
+		      struct err *err)
+{
+	int64_t *values = query_alloc(d->q, d->buckets, sizeof(*values), err);
+
+	if (!values)
+		return false;
+	*out = (struct query_group){ .label = line->label, .values = values };
+	for (uint32_t i = 0; i < d->buckets; i++) {
+		values[i] = whole(line->values[i]);
+		out->total = engine_add(out->total, values[i]);
+	}
+	return true;
+}
+
+static bool give_groups(struct drawing *d, uint32_t most, struct query_timeline *out,
+			struct err *err)
+{
+	uint32_t count = d->line_count > most ? most : d->line_count;
+	bool other = d->line_count > count;
+	struct query_group *groups = query_alloc(d->q, count + 1u, sizeof(struct query_group), err);
+
+	if (!groups)
+		return false;
+	if (d->line_count)
+		qsort(d->lines, d->line_count, sizeof(*d->lines), heavier_line);
+	for (uint32_t i = count + 1; i < d->line_count; i++) /* the rest into the first of them */
+		for (uint32_t b = 0; b < d->buckets; b++)
+			d->lines[count].values[b] += d->lines[i].values[b];
+	for (uint32_t i = 0; i < count + other; i++)
+		if (!give_line(d, &d->lines[i], &groups[i], err))
+			return false;
+	if (other) {
+		groups[count].label = STR("other");
+		groups[count].other = true;
+	}
+	out->groups = groups;
+	out->group_count = count + other;
+	return true;
+}
+
+/* A bucket is covered where a profile was being taken, or has events. */
+static bool give_covered(struct drawing *d, struct query_timeline *out, struct err *err)
+{
+	struct query *q = d->q;
+	bool *covered = query_alloc(q, d->buckets + 1u, sizeof(*covered), err);
+
+	if (!covered || !engine_load_profiles(q, err))
+		return false;
+	for (uint32_t i = 0; i < q->profile_count; i++) {
+		const struct engine_profile *p = &q->profiles[i];
+		uint64_t to = p->time + p->duration, b;
+
+		if (to < p->time || to <= d->from)
+			continue;
+		b = p->time > d->from ? (p->time - d->from) / d->step : 0;
+		for (; b < d->buckets && d->from + b * d->step < to; b++)
+			covered[b] = true;
+	}
+	for (uint32_t l = 0; l < d->line_count; l++)
+		for (uint32_t b = 0; b < d->buckets; b++)
+			covered[b] |= d->lines[l].values[b] != 0;
+	out->covered = covered;
+	return true;
+}
+
+static bool draw(struct drawing *d, const struct query_timeline_options *o,
+		 struct query_timeline *out, struct err *err)
+{
+	struct query *q = d->q;
+	uint32_t most = o->groups_most ? o->groups_most : GROUPS_DEFAULT;
+
+	if (q->type < q->type_count && q->types[q->type].gauge) {
+		d->weights = gauge_weights_new(q, d->from, d->step, err);
+		if (!d->weights)
+			return false;
+	}
+	return engine_events(q, o->group_by, draw_event, d, err) && give_covered(d, out, err) &&
+	       give_groups(d, most < GROUPS_MOST ? most : GROUPS_MOST, out, err);
+}
+
+static uint64_t div_up(uint64_t a, uint64_t b)
+{
+	return a / b + (a % b != 0);
+}
+
+bool query_timeline(struct query *q, const struct query_timeline_options *o,
+		    struct query_timeline *out, struct err *err)
+{
+	static const struct query_timeline_options defaults;
+	struct query_timeline t = { 0 };
+	struct drawing d = { .q = q };
+	struct query_range bounds;
+	uint64_t count;
+	bool ok;
+
+	o = o ? o : &defaults;
+	q->partial = false;
+	if (!engine_bounds(q, &bounds, err))
+		return false;
+	d.step = o->step_ns ? o->step_ns : div_up(bounds.to - bounds.from, BUCKETS_DEFAULT);
+	d.step = d.step ? d.step : 1;
+	count = div_up(bounds.to - bounds.from, d.step);
+	if (count > BUCKETS_MOST)
+		return err_set(err, ERR_LIMIT,
+			       "a timeline of %llu steps; at most %d: a longer step is needed",
+			       (unsigned long long)count, BUCKETS_MOST);
+	t.from = d.from = bounds.from;
+	t.step_ns = d.step;
+	t.bucket_count = d.buckets = (uint32_t)count;
+	ok = draw(&d, o, &t, err);
+	gauge_weights_free(q, d.weights);
+	query_drop(q, &d.lines, &d.line_cap, sizeof(*d.lines));
+	number_release(q, &d.labels);
+	if (ok)
+		*out = t;
+	return ok;
+}
+
+/* ---- heat map ---- */
+
+struct heat {
+	uint64_t from, column;
+	uint32_t columns, rows;
+	int64_t *cells;
+};
+
+static bool heat_event(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct heat *h = ctx;
+	uint64_t column, within;
+	int64_t *cell;
+
+	(void)err;
+	if (e->time < h->from)
+		return true;
+	column = (e->time - h->from) / h->column;
+	if (column >= h->columns)
+		return true;
+	within = (e->time - h->from) % h->column;
+	/* A column may last long: no product of 64 bits by the rows. */
+	cell = &h->cells[column * h->rows +
+			 (uint32_t)((double)within / (double)h->column * h->rows)];
+	*cell = engine_add(*cell, e->value);
+	return true;
+}
+
+bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
+		   struct query_heatmap *out, struct err *err)
+{
+	static const struct query_heatmap_options defaults;
+	struct query_range bounds;
+	struct heat h = { 0 };
+	uint64_t columns;
+	int64_t most = 0;
+
+	o = o ? o : &defaults;
+	q->partial = false;
+	if (!engine_bounds(q, &bounds, err))
+		return false;
+	h.from = bounds.from;
+	h.column = o->column_ns ? o->column_ns : UINT64_C(1000000000);
+	h.rows = o->rows ? o->rows : ROWS_DEFAULT;
+	columns = div_up(bounds.to - bounds.from, h.column);
+	if (h.rows > CELLS_MOST || columns > CELLS_MOST / h.rows)
+		return err_set(err, ERR_LIMIT,
+			       "a heat map of %llu columns of %u rows; at most %d cells",
+			       (unsigned long long)columns, h.rows, CELLS_MOST);
+	h.columns = (uint32_t)columns;
+	h.cells = query_alloc(q, (uint64_t)h.columns * h.rows + 1, sizeof(int64_t), err);
+	if (!h.cells || !engine_events(q, q->group_key, heat_event, &h, err))
+		return false;
+	for (uint64_t i = 0; i < (uint64_t)h.columns * h.rows; i++)
+		most = h.cells[i] > most ? h.cells[i] : most;
+	*out = (struct query_heatmap){ h.from, h.column, h.columns, h.rows, h.cells, most };
+	return true;
+}
