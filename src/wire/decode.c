@@ -177,6 +177,8 @@ static struct room room_wanted(const struct survey *s, enum wire_version version
 	bool v1_10 = version >= WIRE_V1_10;
 	const struct field_tally *values = &s->sample[v1_10 ? 4 : 2];
 	const struct field_tally *attributes = &s->sample[v1_10 ? 2 : 3];
+	/* They are most of what samples hold, so that their bytes tell how many there may be. */
+	size_t most_timestamps = s->profile[2].len_bytes / sizeof(uint64_t);
 
 	return (struct room){
 		.resources = s->resource_profiles,
@@ -189,8 +191,7 @@ static struct room room_wanted(const struct survey *s, enum wire_version version
 			of_all_samples(s, attributes->len_bytes + attributes->varint_count) +
 			s->dictionary[2].len_count + 2 * s->dictionary[1].len_count,
 		.values = of_all_samples(s, values->len_bytes / 2 + values->varint_count),
-		.timestamps = of_all_samples(s, s->sample[5].len_bytes / sizeof(uint64_t) +
-							s->sample[5].i64_count),
+		.timestamps = (uint32_t)(most_timestamps < COUNT_MOST ? most_timestamps : 0),
 	};
 }
 

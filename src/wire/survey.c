@@ -276,12 +276,13 @@ static void survey_attribute(struct survey *s, struct pb_reader r)
 static void survey_dictionary(struct survey *s, struct pb_reader r)
 {
 	while (pb_more(&r)) {
+		bool told = s->attribute_key_text + s->attribute_key_index >= SURVEY_ATTRIBUTES_FEW;
 		struct pb_reader content;
 		uint32_t tag;
 
-		/* Tables 1 to 7 but the attributes, which are looked into. */
+		/* Tables 1 to 7 but the first attributes, which are looked into. */
 		if ((*r.p & 0xc7) == PB_LEN && *r.p >= PB_TAG(1, PB_LEN) &&
-		    *r.p != PB_TAG(6, PB_LEN)) {
+		    (told || *r.p != PB_TAG(6, PB_LEN))) {
 			tally_run(&r, *r.p, &s->dictionary[*r.p >> 3]);
 			if (!pb_more(&r))
 				break;

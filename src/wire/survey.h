@@ -56,7 +56,8 @@ struct survey {
 	bool hopeless;                /* ... before it met any field */
 };
 
-enum { SURVEY_SAMPLES_FEW = 64 };
+/* So many are looked into at first: nearly always enough to tell the version. */
+enum { SURVEY_SAMPLES_FEW = 16, SURVEY_ATTRIBUTES_FEW = 16 };
 
 /* `experimental`: the caller knows that it is v1.3. */
 void survey_take(struct survey *s, struct str body, bool experimental, uint32_t samples_limit);

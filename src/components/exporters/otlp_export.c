@@ -151,7 +151,7 @@ static void op_end_retry(struct export_op *op, const struct verdict *v)
 
 	if (op->left.split) {
 		op->left.parts[op->left.part_count++] = op->current;
-		leftovers_put(&op->x->leftovers, op->batch->request_hash, &op->left);
+		leftovers_put(&op->x->leftovers, batch_request_hash(op->batch), &op->left);
 	}
 	op_end(op, &o);
 }
@@ -368,7 +368,7 @@ void otlp_export_consume(struct otlp_export *x, struct batch *batch, struct comp
 	pthread_mutex_lock(&x->lock);
 	x->pending++;
 	pthread_mutex_unlock(&x->lock);
-	if (!leftovers_take(&x->leftovers, batch->request_hash, &op->left) ||
+	if (!leftovers_take(&x->leftovers, batch_request_hash(batch), &op->left) ||
 	    !leftover_fits(&op->left, batch->profiles))
 		op->left = (struct leftover){ .parts = { { 0, batch->profiles->sample_count } },
 					      .part_count = 1 };

@@ -129,7 +129,7 @@ static void bench_start(struct bench *b, const char *fixture, enum wire_version 
 	assert_non_null(b->batch);
 	b->batch->encoding = BATCH_BODY_PROTOBUF;
 	b->batch->wire_version = p->source_version;
-	b->batch->request_hash = hash128(blob_view(body));
+	batch_set_request_hash(b->batch, hash128(blob_view(body)));
 	b->peer.original = body;
 	host.metrics = b->metrics;
 	b->peer.export.version = version;

@@ -142,7 +142,7 @@ static void bench_start(struct bench *b, const struct component_ops *ops, const 
 	assert_non_null(b->batch);
 	b->batch->encoding = BATCH_BODY_PROTOBUF;
 	b->batch->wire_version = p->source_version;
-	b->batch->request_hash = hash128(blob_view(b->body));
+	batch_set_request_hash(b->batch, hash128(blob_view(b->body)));
 	if (!instance_make(&b->instance, ops, yaml) ||
 	    !ops->start(b->instance.state, &b->host, &err))
 		fail_msg("%s: %s%s", yaml, b->instance.err.msg, err.msg);

@@ -138,7 +138,6 @@ static void describe_batch(struct batch *b, const struct net_request *r,
 
 	b->encoding = json ? BATCH_BODY_JSON : BATCH_BODY_PROTOBUF;
 	b->wire_version = (uint8_t)report->version;
-	b->request_hash = hash128(blob_view(b->body));
 	b->received_unix_ns = clock_realtime_ns();
 	b->transport = transport_of(r) == OTLP_OVER_GRPC ? "grpc" : "http";
 	snprintf(b->peer, sizeof(b->peer), "%s", net_request_peer(r));
