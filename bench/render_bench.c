@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 	int null, file;
 
 	if (!p || rounds == 0) {
-		fprintf(stderr, "usage: %s BODY.pb [rounds] [directory]\n", argv[0]);
+		fprintf(stderr, "usage: %s BODY.pb [rounds] [directory [layout]]\n", argv[0]);
 		return 2;
 	}
 	for (int i = 0; text_layout_names[i]; i++) {
@@ -173,7 +173,11 @@ int main(int argc, char **argv)
 		subjects[count++] = (struct subject){ .name = text_layout_names[i],
 						      .text = text_renderer_new(&o) };
 	}
-	subjects[count++] = (struct subject){ .name = "json", .json = json_renderer_new(&all) };
+	subjects[count++] = (struct subject){ .name = "json",
+					      .json = json_renderer_new(JSON_LINE_A_SAMPLE, &all) };
+	subjects[count++] =
+		(struct subject){ .name = "jsonl",
+				  .json = json_renderer_new(JSON_LINE_A_PROFILE, &all) };
 	subjects[count++] =
 		(struct subject){ .name = "folded", .folded = folded_renderer_new(&folded) };
 	snprintf(path, sizeof(path), "%s/render_bench.%d", argc > 3 ? argv[3] : "/tmp", getpid());
@@ -188,9 +192,12 @@ int main(int argc, char **argv)
 	       "null us", "append us", "x memcpy");
 	for (size_t i = 0; i < count; i++) {
 		uint64_t bytes;
-		double us = render_us(&subjects[i], p, rounds, null, &bytes);
-		double copy = copy_us(bytes, rounds);
+		double us, copy;
 
+		if (argc > 4 && strcmp(argv[4], subjects[i].name) != 0)
+			continue;
+		us = render_us(&subjects[i], p, rounds, null, &bytes);
+		copy = copy_us(bytes, rounds);
 		printf("%-10s %10" PRIu64 " %10.1f %12.1f %12.1f %12.1f %10.1f\n", subjects[i].name,
 		       bytes, us, copy, write_us(bytes, rounds, null),
 		       write_us(bytes, rounds, file), us / copy);

@@ -129,7 +129,7 @@ static void choose_format(struct decode_output *d, const struct decode_output_op
 		d->put = put_otlp_json;
 	} else if (is(o->format, "json")) {
 		d->put = put_json;
-		d->json = json_renderer_new(&all_types);
+		d->json = json_renderer_new(JSON_LINE_A_SAMPLE, &all_types);
 	} else if (is(o->format, "folded")) {
 		d->put = put_folded;
 		d->folded = folded_renderer_new(&folded);

@@ -5,6 +5,7 @@ import collections
 import concurrent.futures
 import json
 import re
+import shutil
 
 import pytest
 
@@ -17,6 +18,7 @@ import receivers
 import schemas
 import view
 from test_decode import bare, written_as
+from test_full import JQ_RESOLVE, check_json, resolve_line
 
 MIXED = fixtures.body("v1.8.0-oncpu-mixed-a")
 SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
@@ -133,12 +135,44 @@ def test_names_are_made_safe(backend, tmp_path, form, name):
 
 # ---- jsonl and otlp: append-only ----
 
-def test_jsonl_holds_one_object_a_sample(backend, tmp_path):
+def jsonl_lines(backend, tmp_path, *bodies):
     server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.format", "jsonl")
-    send(server, MIXED, SMALL)
-    lines = [x for f in sorted((tmp_path / "p").rglob("*.jsonl")) for x in f.read_text().splitlines()]
-    want = program.run("decode", "--format", "json", MIXED.path, SMALL.path).stdout.decode().splitlines()
-    assert sorted(lines) == sorted(want)
+    send(server, *bodies)
+    return [x for f in sorted((tmp_path / "p").rglob("*.jsonl")) for x in f.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("body", fixtures.BODIES, ids=repr)
+def test_jsonl_lines_resolve_to_all_that_came(backend, tmp_path, body):
+    """A line a profile; its samples, resolved, say what the independent decode of the body says, in its order."""
+    v = view_of(body)
+    lines = jsonl_lines(backend, tmp_path, body)
+    assert [len(json.loads(x)["samples"]) for x in lines] == [len(p["samples"]) for r in v["resources"] for s in r["scopes"] for p in s["profiles"]]
+    check_json("\n".join(x for line in lines for x in resolve_line(line)), v)
+    for line in map(json.loads, lines):
+        used = [i for s in line["samples"] for i in s["frames"]]
+        assert set(used) == set(range(len(line["frames"]))), "each frame stands in the line once, and because a sample has it"
+        assert {s["attributes"] for s in line["samples"]} == set(range(len(line["attributes"])))
+
+
+def test_jsonl_of_a_hand_made_body(backend, tmp_path):
+    request = handmade.rich(schemas.NEWEST)
+    server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.format", "jsonl")
+    with clients.channel(server.grpc) as ch:
+        assert clients.export(ch, request.SerializeToString()) == b""
+    text = (tmp_path / "p" / "profiles.jsonl").read_text()
+    check_json("\n".join(x for line in text.splitlines() for x in resolve_line(line)), view.view(schemas.NEWEST, request))
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="jq is not installed (apt-get install jq)")
+def test_jq_resolves_jsonl_as_documented(backend, tmp_path):
+    assert JQ_RESOLVE in (fixtures.ROOT / "README.md").read_text()
+    lines = jsonl_lines(backend, tmp_path, SMALL)
+    done = subprocess.run(["jq", "-c", JQ_RESOLVE], input="\n".join(lines), capture_output=True, text=True, timeout=60, check=True)
+    shown = [json.loads(x, parse_int=float) for x in done.stdout.splitlines()]  # jq before 1.7 rounds integers to 53 bits
+    wanted = [json.loads(x, parse_int=float) for line in lines for x in resolve_line(line)]
+    assert len(shown) == len(wanted)
+    for got, want in zip(shown, wanted):
+        assert got == {k: want[k] for k in got} and {"frames", "attributes", "value"} <= set(got)
 
 
 def read_otlp(directory):
@@ -175,7 +209,7 @@ def test_files_rotate_by_size(backend, tmp_path, form):
     if form == "otlp":
         assert len(read_otlp(tmp_path / "p")) == 30
     else:
-        assert sum(len(f.read_bytes().splitlines()) for f in files) == 30 * 1200
+        assert sum(len(json.loads(x)["samples"]) for f in files for x in f.read_text().splitlines()) == 30 * 1200
         for f in files:
             for line in f.read_text().splitlines():
                 json.loads(line)

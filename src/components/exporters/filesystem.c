@@ -4,15 +4,16 @@
  *   format json       one file a sample, <dir>/<container.id>/<sample type>/<n>.json, as the lazy
  *                     backend of 2026 writes them (stack_file.h, file_tree.h); "unknown" where a
  *                     resource has no container.id
- *   format jsonl      <dir>/profiles.jsonl, one resolved object a sample and line (resolved_json.h)
+ *   format jsonl      <dir>/profiles.jsonl, a line a profile with its samples, and each of their
+ *                     frames and attributes once (resolved_json.h)
  *   format otlp       <dir>/profiles.otlp, whole requests, each behind its length as 4 bytes
  *                     big-endian: the form of the Collector's file exporter; `decode` reads it
  *   format otlp-json  <dir>/profiles.otlp.jsonl, a request in OTLP/JSON a line
  *
- * The last three only append, a write for each 240 kB of a request (otlp: one), and rotate by size
- * (append_log.h). A batch is acknowledged once write(2) took all of it, which outlives the process;
- * with `fsync`, once the disk has it. What could not be written leaves nothing behind and is
- * answered RETRY: at least once.
+ * The last three only append, a write a request (of large ones one for each MiB), and rotate by
+ * size (append_log.h). A batch is acknowledged once write(2) took all of it, which outlives the
+ * process; with `fsync`, once the disk has it. What could not be written leaves nothing behind and
+ * is answered RETRY: at least once.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -30,8 +31,7 @@
 enum file_format { FORMAT_JSON, FORMAT_JSONL, FORMAT_OTLP, FORMAT_OTLP_JSON };
 enum otlp_shape { SHAPE_NEWEST, SHAPE_ORIGINAL };
 enum {
-	/* of one write. Larger ones are slower: the kernel copies what has left the CPU's cache */
-	CHUNK_BYTES = 240 << 10,
+	CHUNK_BYTES = 1 << 20, /* of one write */
 	TEXT_KEPT_BYTES = 8 << 20,
 	IDLE_NS = 1000000000,
 };
@@ -338,7 +338,7 @@ static bool open_log(struct filesystem *f, struct err *err)
 		[FORMAT_OTLP_JSON] = ".otlp.jsonl",
 	};
 
-	f->json = json_renderer_new(&f->sample_types);
+	f->json = json_renderer_new(JSON_LINE_A_PROFILE, &f->sample_types);
 	json_renderer_filter(f->json, resource_wanted, f);
 	f->log = (struct append_log){
 		.dir = f->dir,

@@ -143,9 +143,9 @@ static const struct {
 	const char *yaml, *file;
 	size_t lines_per_request;
 } growing[] = {
-	{ "format: jsonl", "profiles.jsonl", 9 },
-	{ "format: jsonl\nsample_types: off_cpu", "profiles.jsonl", 2 },
-	{ "format: jsonl\nignore_profiles_without_container_id: true", "profiles.jsonl", 7 },
+	{ "format: jsonl", "profiles.jsonl", 4 },
+	{ "format: jsonl\nsample_types: off_cpu", "profiles.jsonl", 1 },
+	{ "format: jsonl\nignore_profiles_without_container_id: true", "profiles.jsonl", 3 },
 	{ "format: otlp-json\nfsync: true", "profiles.otlp.jsonl", 1 },
 };
 
@@ -223,8 +223,8 @@ static void test_rotation(void **state)
 
 	(void)state;
 	start(&c, dir, "format: jsonl\nmax_mib: 1\nmax_backups: 2");
-	for (int i = 0; i < 5; i++)
-		keep(&c, "v1.11.0-oncpu-big"); /* over 2 MB each */
+	for (int i = 0; i < 10; i++)
+		keep(&c, "v1.11.0-oncpu-big"); /* two of them are less than a MiB, three more */
 	assert_int_equal(
 		metric_value(c.metrics,
 			     "flametap_filesystem_deleted_files_total{exporter=\"filesystem\"}"),

@@ -124,7 +124,7 @@ static void test_resolved_json(void **state)
 		"{\"type\":\"native\",\"address\":\"0x20\",\"mapping\":\"lib.so\",\"build_id\":"
 		"\"bb\"},"
 		"{\"type\":\"unknown\",\"address\":\"0x5\"}],\"build_ids\":{\"lib.so\":\"aa\"}}\n";
-	struct json_renderer *j = json_renderer_new(&all_types);
+	struct json_renderer *j = json_renderer_new(JSON_LINE_A_SAMPLE, &all_types);
 	struct profiles *p = make_message();
 	struct buf got;
 	struct render_out out = { .buf = &got };
@@ -342,6 +342,102 @@ static void assert_shown(const char *what, struct str got, const int64_t *values
 	}
 }
 
+/* What the line's samples share stands in it once: frames of a location with two lines are two. */
+static void test_profile_lines(void **state)
+{
+	static const char want[] =
+		"{\"resource\":{\"service.name\":\"sh\\\"op\"},\"scope\":{\"name\":\"scope\"},"
+		"\"profile\":{\"period\":7},\"sample_type\":\"cpu\",\"sample_unit\":\"ns\","
+		"\"samples\":[{\"value\":40,"
+		"\"events\":2,\"values\":[30,10],\"timestamps_unix_nano\":[2000,1000],"
+		"\"trace_id\":\"01000000000000000000000000000000\",\"span_id\":"
+		"\"0200000000000000\",\"attributes\":0,\"attribute_units\":{\"int\":\"By\"},"
+		"\"frames\":[0,1,2,3]}],"
+		"\"attributes\":[{\"bytes\":{\"$bytes\":\"/wA=\"},\"int\":-9223372036854775808,"
+		"\"double\":2.0,\"list\":[-9223372036854775808,\"a\"],\"odd\\u001b[2J\":\"two  "
+		"spaces\"}],"
+		"\"frames\":[{\"type\":\"native\",\"function\":\"inner;<T>\",\"file\":\"a.h\","
+		"\"line\":3,"
+		"\"inline\":true,\"address\":\"0x10\",\"mapping\":\"lib.so\"},"
+		"{\"type\":\"native\",\"function\":\"outer\",\"file\":\"a.c\",\"line\":9,"
+		"\"column\":2,"
+		"\"address\":\"0x10\",\"mapping\":\"lib.so\"},"
+		"{\"type\":\"native\",\"address\":\"0x20\",\"mapping\":\"lib.so\",\"build_id\":"
+		"\"bb\"},"
+		"{\"type\":\"unknown\",\"address\":\"0x5\"}],\"build_ids\":{\"lib.so\":\"aa\"}}\n";
+	struct json_renderer *j = json_renderer_new(JSON_LINE_A_PROFILE, &all_types);
+	struct profiles *p = make_message();
+	struct buf got;
+	struct render_out out = { .buf = &got };
+	struct err err;
+
+	(void)state;
+	buf_init(&got, 0);
+	for (int i = 0; i < 2; i++) { /* the second time from tables that were used */
+		buf_reset(&got);
+		assert_true(json_render(j, p, &out, &err));
+		assert_text_equal(buf_view(&got), str_cstr(want));
+	}
+	buf_release(&got);
+	json_renderer_free(j);
+	profiles_free(p);
+}
+
+/* Frames by the thousand, whose numbers get long, and stacks longer than are looked at in a turn:
+ * frame i of the line is location i, whatever order samples name them in. */
+static void test_many_frames_in_a_line(void **state)
+{
+	enum { LOCATIONS = 12000, STACKS = 5 };
+	static struct location_index frames[LOCATIONS];
+	const struct str opening = STR("\"frames\":[");
+	struct builder *b = builder_new(&(struct builder_options){ .copy_strings = true });
+	struct json_renderer *j = json_renderer_new(JSON_LINE_A_PROFILE, &all_types);
+	struct profiles *p;
+	struct buf got, want;
+	struct render_out out = { .buf = &got };
+	struct err err;
+	struct str text;
+
+	(void)state;
+	builder_begin_resource(b);
+	builder_begin_scope(b);
+	builder_begin_profile(b);
+	for (uint32_t i = 0; i < LOCATIONS; i++)
+		frames[i] = builder_location(b, &(struct location){ .address = i + 1 }, NULL, 0,
+					     NULL, 0);
+	for (uint32_t i = 0; i < STACKS; i++) /* from the leaf on, each some deeper */
+		builder_sample(b, builder_stack(b, frames, LOCATIONS * (i + 1) / STACKS),
+			       (struct link_index){ 0 }, NULL, 0, NULL, 0, NULL, 0);
+	p = builder_finish(b, &err);
+	assert_non_null(p);
+	buf_init(&got, 0);
+	buf_init(&want, 0);
+	assert_true(json_render(j, p, &out, &err));
+	text = buf_view(&got);
+	for (uint32_t s = 0; s < STACKS; s++) {
+		ptrdiff_t at = str_search(text, opening);
+
+		buf_reset(&want);
+		for (uint32_t i = 0; i < LOCATIONS * (s + 1) / STACKS; i++)
+			buf_printf(&want, "%s%u", i ? "," : "", i);
+		buf_char(&want, ']');
+		assert_true(at >= 0);
+		text = str_skip(text, (size_t)at + opening.len);
+		assert_text_equal(str_head(text, want.len), buf_view(&want));
+	}
+	for (uint32_t i = 0; i < LOCATIONS; i++) {
+		buf_reset(&want);
+		buf_printf(&want, "{\"type\":\"unknown\",\"address\":\"0x%x\"}", i + 1);
+		text = str_skip(text, i ? 1 : (size_t)str_search(text, opening) + opening.len);
+		assert_text_equal(str_head(text, want.len), buf_view(&want));
+		text = str_skip(text, want.len);
+	}
+	buf_release(&got);
+	buf_release(&want);
+	json_renderer_free(j);
+	profiles_free(p);
+}
+
 static void test_bad_indices(void **state)
 {
 	static const int64_t classic[] = { 89, 90, 91, 92, 93, 94, 95, 96, 97, 98 };
@@ -349,7 +445,8 @@ static void test_bad_indices(void **state)
 	static const int64_t json[] = { 91, 92, 93, -3, 94, 95, 96, 97, 98 };
 	static const int64_t folded[] = { 94, 95, 96, 97 };
 	struct folded_renderer *f = folded_renderer_new(&(struct folded_options){ 0 });
-	struct json_renderer *j = json_renderer_new(&all_types);
+	struct json_renderer *j = json_renderer_new(JSON_LINE_A_SAMPLE, &all_types);
+	struct json_renderer *lines = json_renderer_new(JSON_LINE_A_PROFILE, &all_types);
 	struct profiles *p = make_bad_message();
 	struct text_options o;
 	struct buf got;
@@ -379,6 +476,10 @@ static void test_bad_indices(void **state)
 	assert_true(json_render(j, p, &out, &err));
 	assert_shown("json", buf_view(&got), json, ARRAY_LEN(json));
 	buf_reset(&got);
+	assert_true(json_render(lines, p, &out, &err));
+	assert_shown("jsonl", buf_view(&got), json, ARRAY_LEN(json));
+	buf_reset(&got);
+	json_renderer_free(lines);
 	assert_true(folded_render(f, p, &out, &err));
 	assert_shown("folded", buf_view(&got), folded, ARRAY_LEN(folded));
 	buf_release(&got);
@@ -484,10 +585,11 @@ static struct profiles *make_endless_message(void)
 static void test_endless_text(void **state)
 {
 	struct profiles *p = make_endless_message();
-	struct json_renderer *j = json_renderer_new(&all_types);
+	struct json_renderer *j = json_renderer_new(JSON_LINE_A_SAMPLE, &all_types);
+	struct json_renderer *lines = json_renderer_new(JSON_LINE_A_PROFILE, &all_types);
 
 	(void)state;
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		static const enum text_layout layouts[] = { TEXT_2026, TEXT_TYPED, TEXT_FULL };
 		size_t bytes = 0;
 		struct buf chunk;
@@ -506,13 +608,14 @@ static void test_endless_text(void **state)
 			assert_false(text_render(t, p, &out, &err));
 			text_renderer_free(t);
 		} else {
-			assert_false(json_render(j, p, &out, &err));
+			assert_false(json_render(i == 3 ? j : lines, p, &out, &err));
 		}
 		assert_int_equal(err.kind, ERR_LIMIT);
 		assert_true(bytes <= 32 << 20 && bytes > 31 << 20);
 		assert_true(chunk.cap <= 1 << 20);
 		buf_release(&chunk);
 	}
+	json_renderer_free(lines);
 	json_renderer_free(j);
 	profiles_free(p);
 }
@@ -572,6 +675,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_resolved_json),
+		cmocka_unit_test(test_profile_lines),
+		cmocka_unit_test(test_many_frames_in_a_line),
 		cmocka_unit_test(test_folded),
 		cmocka_unit_test(test_frame_types_that_are_no_names),
 		cmocka_unit_test(test_full),

@@ -1,6 +1,7 @@
 /*
- * resolved_json.h - one JSON object a sample and line, with everything resolved: what
- * `decode --format json` prints and the filesystem exporter's jsonl keeps.
+ * resolved_json.h - samples in JSON with everything resolved, in two forms of lines.
+ *
+ * JSON_LINE_A_SAMPLE, one object a sample (`decode --format json`):
  *
  *   {"resource":{"service.name":"shop"},
  *    "resource_dropped_attributes_count":1,
@@ -18,13 +19,28 @@
  *               "address":"0x4a","mapping":"shop"}],
  *    "build_ids":{"shop":"hex"}}
  *
+ * JSON_LINE_A_PROFILE, one object a profile (the filesystem exporter's jsonl): what its samples
+ * share stands in it once, and a sample's frames and attributes are places in the line's own lists:
+ *
+ *   {"resource":{...},"scope":{...},"profile":{...},"sample_type":"samples","sample_unit":"count",
+ *    "samples":[{"value":2,"events":2,"timestamps_unix_nano":[5,6],"attributes":0,"frames":[0,1]},
+ *               ...],
+ *    "attributes":[{"thread.id":7}],
+ *    "frames":[{"type":"go","function":"main.main",...},{...}],
+ *    "build_ids":{"shop":"hex"}}
+ *
+ * The same resolved again, an object a sample:
+ *
+ *   jq -c '. as $p | .samples[] | .attributes |= $p.attributes[.] | .frames[] |= $p.frames[.]'
+ *
  * What is not set is left out. Frames are leaf first; `inline` marks those that the next one
- * holds. build_ids has the build id of each mapping that the frames name; where two mappings of
- * a message share a name, frames in the second carry "build_id" themselves. Attributes keep their
- * kind (json_any.h). Integers are JSON numbers with all their digits: read them with a reader that
- * keeps 64 bits (Python, Go, jq >= 1.7). Strings are valid UTF-8. A bad index is the string "<bad
- * index 7 of 5>" in the name's place. Not here: schema URLs, mapping ranges, unknown fields, extras
- * of old versions, the original payload; the format otlp and layout full have them.
+ * holds. A frame's build id is its own "build_id", else that of its mapping's name in build_ids:
+ * the first mapping of a name in the message has it there, another one of that name shows its own
+ * ("" for none). Attributes keep their kind (json_any.h). Integers are JSON numbers with all their
+ * digits: read them with a reader that keeps 64 bits (Python, Go, jq >= 1.7). Strings are valid
+ * UTF-8. A bad index is the string "<bad index 7 of 5>" in the name's place. Not here: schema URLs,
+ * mapping ranges, unknown fields, extras of old versions, the original payload; the format otlp and
+ * layout full have them.
  *
  * Memory: caches kept between requests. Threads: one at a time per renderer.
  */
@@ -35,13 +51,16 @@
 
 struct json_renderer;
 
+enum json_lines { JSON_LINE_A_SAMPLE, JSON_LINE_A_PROFILE };
+
 struct json_renderer *json_renderer_new(
+	enum json_lines lines,
 	const struct config_strings *sample_types); /* copied, not deeply; empty = all */
 void json_renderer_free(struct json_renderer *j);   /* NULL is fine */
 /* Asked for each resource from now on; false leaves it out. */
 typedef bool json_resource_wanted_fn(void *ctx, const struct resource_profiles *r);
 void json_renderer_filter(struct json_renderer *j, json_resource_wanted_fn *wanted, void *ctx);
-/* Appends a line for each sample; the caller calls render_out_finish(). Refused profiles are left
+/* Appends the lines of a message; the caller calls render_out_finish(). Refused profiles are left
  * out. Fails as `out` does only. */
 bool json_render(struct json_renderer *j, const struct profiles *p, struct render_out *out,
 		 struct err *err) MUST_CHECK;
