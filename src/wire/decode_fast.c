@@ -1,22 +1,25 @@
 /*
- * decode_fast.c - the common shape of the four things that nearly all bytes of a body are: strings,
- * stacks, locations and samples, each in runs of one kind.
+ * decode_fast.c - the shapes that Go's writer gives to what eBPF profilers send, in runs of one
+ * kind: strings, stacks, locations, functions and samples, which are nearly all bytes of a body.
  *
- * Nothing is decided here: an entry that is in any way unusual (a long length, an unknown field, an
- * unpacked list, no room left) is handed, untouched, to the general decoder. So this file may only
- * know less than that one, never something else; decode_fast_test.c decodes everything both ways
- * and compares.
+ * Nothing is decided here: an entry of any other shape (another order of fields, a long length, an
+ * unknown field, an unpacked list, no room left) is handed, untouched, to the general decoder. So
+ * this file may only know less than that one, never something else; decode_fast_test.c decodes
+ * everything both ways and compares.
  *
- * Each loop keeps its positions in locals: with everything behind one pointer the compiler must
- * store and load them anew for each field, which costs three times as much.
+ * Most of the time goes into wrongly guessed branches, so that there are few of them, each nearly
+ * always the same way, and no loop over fields. Each loop keeps its positions in locals: with
+ * everything behind one pointer the compiler must store and load them anew for each field, which
+ * costs three times as much.
  */
 #include "wire/decode_fast.h"
-#include "wire/decode_usual.h"
 #include "wire/pb_packed.h"
+
+enum { SLACK = 24 }; /* loads and stores may reach so far past what they count */
 
 #define MSB_OF_EACH UINT64_C(0x8080808080808080)
 
-static uint64_t load64(const uint8_t *p)
+static inline uint64_t load64(const uint8_t *p)
 {
 	uint64_t w;
 
@@ -24,21 +27,52 @@ static uint64_t load64(const uint8_t *p)
 	return w;
 }
 
-/*
- * A varint of up to 8 bytes, of which 8 can be read at `p`: the groups of 7 bits are moved together
- * in three steps (7+7, 14+14, 28+28). Returns its length, 0 when it is longer.
- */
-static inline unsigned varint_8(const uint8_t *p, uint64_t *out)
+/* Where entries must end: so far from the body's end that loads need not look for it. */
+static const uint8_t *stop_of(const uint8_t *p, const uint8_t *end, const uint8_t *readable_end)
 {
-	uint64_t w = load64(p), stop = ~w & MSB_OF_EACH, v;
+	if (readable_end - end >= SLACK)
+		return end;
+	return readable_end - p >= SLACK ? readable_end - SLACK : p;
+}
 
-	if (stop == 0)
-		return 0;
-	v = w & (stop ^ (stop - 1)); /* up to and with the last byte */
+/* A varint of up to eight bytes: its value; the length is 9 when it is longer. */
+static inline uint64_t varint_of(uint64_t w, unsigned *len)
+{
+	uint64_t stop = ~w & MSB_OF_EACH, v = w & (stop ^ (stop - 1));
+
+	*len = stop ? (unsigned)__builtin_ctzll(stop) / 8 + 1 : 9;
 	v = (v & UINT64_C(0x007f007f007f007f)) | (v & UINT64_C(0x7f007f007f007f00)) >> 1;
 	v = (v & UINT64_C(0x00003fff00003fff)) | (v & UINT64_C(0x3fff00003fff0000)) >> 2;
-	*out = (v & UINT64_C(0x000000000fffffff)) | (v & UINT64_C(0x0fffffff00000000)) >> 4;
-	return (unsigned)__builtin_ctzll(stop) / 8 + 1;
+	return (v & UINT64_C(0x000000000fffffff)) | (v & UINT64_C(0x0fffffff00000000)) >> 4;
+}
+
+/* The same of up to four bytes; the length is 5 when it is longer. */
+static inline uint32_t short_varint_of(uint64_t w64, unsigned *len)
+{
+	uint32_t w = (uint32_t)w64, stop = ~w & (uint32_t)MSB_OF_EACH, v = w & (stop ^ (stop - 1));
+
+	*len = stop ? (unsigned)__builtin_ctz(stop) / 8 + 1 : 5;
+	v = (v & 0x007f007f) | (v & 0x7f007f00) >> 1;
+	return (v & 0x00003fff) | (v & 0x3fff0000) >> 2;
+}
+
+typedef uint8_t u8x8 __attribute__((vector_size(8)));
+typedef uint16_t u16x8 __attribute__((vector_size(16)));
+typedef uint32_t u32x4 __attribute__((vector_size(16)));
+
+/* Eight one-byte indices, of which the caller wants the first few. */
+static inline void widen_8(struct attribute_index *out, uint64_t w)
+{
+	u8x8 narrow;
+	u16x8 wide;
+	u32x4 low, high;
+
+	memcpy(&narrow, &w, sizeof(narrow));
+	wide = __builtin_convertvector(narrow, u16x8);
+	low = (u32x4)__builtin_shufflevector(wide, (u16x8){ 0 }, 0, 8, 1, 9, 2, 10, 3, 11);
+	high = (u32x4)__builtin_shufflevector(wide, (u16x8){ 0 }, 4, 12, 5, 13, 6, 14, 7, 15);
+	memcpy(out, &low, sizeof(low));
+	memcpy(out + 4, &high, sizeof(high));
 }
 
 /* A length of one or two bytes that lies within `end`; NULL when it is anything else. */
@@ -113,173 +147,27 @@ void fast_stacks(struct decoder *d, struct pb_reader *r)
 	r->p = p;
 }
 
-/*
- * Where the next entries of the arrays that locations fill go. Each location is checked once for
- * room, at its length: no entry takes less than two bytes.
- */
-struct location_heads {
-	struct line *line;
-	struct attribute_index *ref;
-};
-
-/*
- * The loops below look for the end only between fields: a varint at the end may read, and step, up
- * to 8 bytes past it, which the caller has made sure of; then the end is missed and the entry is
- * unusual.
- */
-static inline bool fast_line(const uint8_t *p, const uint8_t *end, struct line *out)
+static inline bool usual_function(const uint8_t *p, const uint8_t *end, struct function *out)
 {
-	uint64_t v;
-	unsigned n;
-
-	*out = (struct line){ 0 };
-	while (p < end) {
-		uint8_t tag = *p++;
-
-		n = varint_8(p, &v);
-		if (n == 0)
-			return false;
-		p += n;
-		if (tag == PB_TAG(1, PB_VARINT))
-			out->function.v = (uint32_t)v;
-		else if (tag == PB_TAG(2, PB_VARINT))
-			out->line = (int64_t)v;
-		else if (tag == PB_TAG(3, PB_VARINT))
-			out->column = (int64_t)v;
-		else
-			return false;
-	}
-	return p == end;
-}
-
-/* One location; false when it is unusual: then nothing counts. */
-static inline bool fast_location(const uint8_t *p, const uint8_t *end, struct location_heads *h,
-				 struct location *out)
-{
-	struct attribute_index *ref = h->ref;
-	struct line *line = h->line;
-	uint64_t v, address = 0, mapping = 0;
-	unsigned n;
-
-	while (p < end) {
-		uint8_t tag = *p++;
-
-		switch (tag) {
-		case PB_TAG(4, PB_LEN): /* one index of one byte is the rule: the frame's type */
-			if (p[0] != 1 || p[1] >= 0x80)
-				return false;
-			(ref++)->v = p[1];
-			p += 2;
-			break;
-		case PB_TAG(3, PB_LEN):
-			if (p[0] >= 0x80 || p[0] >= end - p ||
-			    !fast_line(p + 1, p + 1 + p[0], line))
-				return false;
-			line++;
-			p += 1 + p[0];
-			break;
-		case PB_TAG(2, PB_VARINT):
-			n = varint_8(p, &address);
-			if (n == 0)
-				return false;
-			p += n;
-			break;
-		case PB_TAG(1, PB_VARINT):
-			if (*p < 0x80) {
-				mapping = *p++;
-				break;
-			}
-			n = varint_8(p, &v);
-			if (n == 0)
-				return false;
-			mapping = (uint32_t)v;
-			p += n;
-			break;
-		default:
-			return false;
-		}
-	}
-	if (p != end)
-		return false;
-	out->address = address;
-	out->mapping.v = (uint32_t)mapping;
-	out->lines.count = (uint32_t)(line - h->line);
-	out->attributes.count = (uint32_t)(ref - h->ref);
-	h->line = line;
-	h->ref = ref;
-	return true;
-}
-
-/* One location in any order of fields; false when it is unusual. */
-static bool any_location(struct location_run *run)
-{
-	size_t len;
-	const uint8_t *content = short_length(run->p + 1, run->end, &len);
-	struct location_heads h = { run->lines + run->line_count, run->refs + run->ref_count };
-	struct location *out = run->out;
-
-	if (!content || run->readable_end - (content + len) < LOAD_BYTES ||
-	    run->line_cap - run->line_count < len / 2 || run->ref_cap - run->ref_count < len / 2 ||
-	    !fast_location(content, content + len, &h, out))
-		return false;
-	out->lines.first = run->line_count;
-	out->attributes.first = run->ref_count;
-	run->line_count += out->lines.count;
-	run->ref_count += out->attributes.count;
-	run->out++;
-	run->p = content + len;
-	return true;
-}
-
-void fast_locations(struct decoder *d, struct pb_reader *r)
-{
-	struct profiles *model = d->p;
-	struct dictionary *dict = &model->dict;
-	struct location_run run = {
-		.p = r->p,
-		.end = r->end,
-		.readable_end = d->readable_end,
-		.out = dict->locations + dict->location_count,
-		.last = dict->locations + d->room.locations,
-		.refs = model->attribute_refs,
-		.ref_count = model->attribute_ref_count,
-		.ref_cap = d->room.attribute_refs,
-		.lines = dict->lines,
-		.line_count = dict->line_count,
-		.line_cap = d->room.lines,
-	};
-
-	do
-		usual_locations(&run);
-	while (run.end - run.p > 2 && *run.p == PB_TAG(2, PB_LEN) && run.out < run.last &&
-	       any_location(&run));
-	dict->location_count = (uint32_t)(run.out - dict->locations);
-	dict->line_count = run.line_count;
-	model->attribute_ref_count = run.ref_count;
-	r->p = run.p;
-}
-
-static inline bool fast_function(const uint8_t *p, const uint8_t *end, struct function *out)
-{
-	uint64_t v;
+	uint32_t v;
 	unsigned n;
 
 	*out = (struct function){ 0 };
 	while (p < end) {
 		uint8_t tag = *p++;
 
-		n = varint_8(p, &v);
-		if (n == 0)
-			return false;
+		v = short_varint_of(load64(p), &n);
 		p += n;
+		if (n > 4)
+			return false;
 		if (tag == PB_TAG(1, PB_VARINT))
-			out->name.v = (uint32_t)v;
+			out->name.v = v;
 		else if (tag == PB_TAG(2, PB_VARINT))
-			out->system_name.v = (uint32_t)v;
+			out->system_name.v = v;
 		else if (tag == PB_TAG(3, PB_VARINT))
-			out->filename.v = (uint32_t)v;
+			out->filename.v = v;
 		else if (tag == PB_TAG(4, PB_VARINT))
-			out->start_line = (int64_t)v;
+			out->start_line = v;
 		else
 			return false;
 	}
@@ -296,8 +184,8 @@ void fast_functions(struct decoder *d, struct pb_reader *r)
 
 	while (end - p > 2 && *p == PB_TAG(3, PB_LEN) && out < last) {
 		content = short_length(p + 1, end, &len);
-		if (!content || d->readable_end - (content + len) < LOAD_BYTES ||
-		    !fast_function(content, content + len, out))
+		if (!content || d->readable_end - (content + len) < SLACK ||
+		    !usual_function(content, content + len, out))
 			break;
 		out++;
 		p = content + len;
@@ -306,131 +194,294 @@ void fast_functions(struct decoder *d, struct pb_reader *r)
 	r->p = p;
 }
 
-/* The next free entries of the arrays that samples fill; room is checked once a sample, as for
- * locations. */
-struct sample_heads {
+/* Where a location's attribute indices and lines go, and how many fit there. */
+struct location_room {
 	struct attribute_index *ref;
-	uint64_t *time;
+	struct line *line;
+	size_t refs, lines;
 };
 
-typedef uint8_t u8x8 __attribute__((vector_size(8)));
-typedef uint32_t u32x8 __attribute__((vector_size(32)));
+/* `12 L 22 01 A`: a location of less than 128 bytes that begins with one attribute index of a byte.
+ */
+#define LOCATION_HEAD_MASK UINT64_C(0x80ffff80ff)
+#define LOCATION_HEAD      (UINT64_C(1) << 24 | (uint32_t)PB_TAG(4, PB_LEN) << 16 | PB_TAG(2, PB_LEN))
 
-/* Eight one-byte indices, of which the caller wants the first few. */
-static inline void widen_8(struct attribute_index *out, uint64_t w)
+/* `10 line 08 function` or `08 function`; false when it is anything else. */
+static inline bool usual_line(const uint8_t *p, const uint8_t *end, struct line *out)
 {
-	u8x8 narrow;
-	u32x8 wide;
+	uint32_t line = 0, function;
+	unsigned n;
 
-	memcpy(&narrow, &w, sizeof(narrow));
-	wide = __builtin_convertvector(narrow, u32x8);
-	memcpy(out, &wide, sizeof(wide));
+	if (*p == PB_TAG(2, PB_VARINT)) {
+		line = short_varint_of(load64(p + 1), &n);
+		if (n > 4)
+			return false;
+		p += 1 + n;
+	}
+	function = short_varint_of(load64(p + 1), &n);
+	if (*p != PB_TAG(1, PB_VARINT) || n > 4 || p + 1 + n != end)
+		return false;
+	*out = (struct line){ .line = line, .function.v = function };
+	return true;
 }
 
-/* One sample with a short list of small attribute indices and without values; false when it is
- * unusual: nothing counts. */
-static inline bool fast_sample(const uint8_t *p, const uint8_t *end, struct sample_tags tags,
-			       struct sample_heads *h, struct sample *out)
+/* `22 01 type [1a L line] [10 address 08 mapping]`: where the next entry begins, NULL when it is
+ * anything else. */
+static inline const uint8_t *usual_location(const uint8_t *p, const uint8_t *stop,
+					    struct location_room room, struct location *out)
 {
-	struct attribute_index *ref = h->ref;
-	uint64_t *time = h->time, w;
-	uint32_t v, stack = 0, link = 0;
+	uint64_t head = load64(p), address = 0;
+	const uint8_t *next = p + 2 + p[1], *at = p + 5, *line_end;
+	uint32_t lines = 0, mapping = 0;
+	unsigned n;
 
+	if ((head & LOCATION_HEAD_MASK) != LOCATION_HEAD || next > stop || next < at ||
+	    room.refs == 0 || room.lines == 0)
+		return NULL;
+	if (at < next && *at == PB_TAG(3, PB_LEN)) {
+		line_end = at + 2 + at[1];
+		if (at[1] >= 0x80 || line_end > next || !usual_line(at + 2, line_end, room.line))
+			return NULL;
+		at = line_end;
+		lines = 1;
+	}
+	if (at < next) {
+		address = varint_of(load64(at + 1), &n);
+		mapping = next[-1];
+		if (*at != PB_TAG(2, PB_VARINT) || n == 9 || at + 1 + n + 2 != next ||
+		    next[-2] != PB_TAG(1, PB_VARINT) || mapping >= 0x80)
+			return NULL;
+	}
+	room.ref->v = (uint32_t)(head >> 32) & 0x7f;
+	*out = (struct location){ .address = address,
+				  .mapping.v = mapping,
+				  .lines.count = lines,
+				  .attributes.count = 1 };
+	return next;
+}
+
+static bool any_line(const uint8_t *p, const uint8_t *end, struct line *out)
+{
+	uint64_t v;
+	unsigned n;
+
+	*out = (struct line){ 0 };
 	while (p < end) {
-		uint8_t tag = p[0];
-		size_t len = p[1];
+		uint8_t tag = *p++;
 
-		p += 2;
-		if (tag == PB_TAG(5, PB_LEN)) {
-			if (len % 8 || len >= 0x80 || len > (size_t)(end - p))
-				return false;
-			for (const uint8_t *stop = p + len; p < stop; p += 8)
-				*time++ = load64(p);
-		} else if (tag == tags.attributes) {
-			w = load64(p);
-			if (len > 8 || len > (size_t)(end - p) ||
-			    (len && w << (64 - 8 * len) & MSB_OF_EACH))
-				return false;
-			widen_8(ref, w);
-			ref += len;
-			p += len;
-		} else if (tag == PB_TAG(1, PB_VARINT) || tag == tags.link) {
-			v = (uint32_t)len;
-			if (v >= 0x80) {
-				if (*p >= 0x80)
-					return false;
-				v = (v & 0x7f) | (uint32_t)*p++ << 7;
-			}
-			if (tag == PB_TAG(1, PB_VARINT))
-				stack = v;
-			else
-				link = v;
-		} else {
+		v = varint_of(load64(p), &n);
+		p += n;
+		if (n == 9)
 			return false;
+		if (tag == PB_TAG(1, PB_VARINT))
+			out->function.v = (uint32_t)v;
+		else if (tag == PB_TAG(2, PB_VARINT))
+			out->line = (int64_t)v;
+		else if (tag == PB_TAG(3, PB_VARINT))
+			out->column = (int64_t)v;
+		else
+			return false;
+	}
+	return p == end;
+}
+
+/* One with its fields in any order, as other writers have them. Every field takes two bytes at
+ * least. */
+static const uint8_t *any_location(const uint8_t *p, const uint8_t *stop, struct location_room room,
+				   struct location *out)
+{
+	const uint8_t *end = p + 2 + p[1];
+	unsigned n = 0;
+
+	if (p[0] != PB_TAG(2, PB_LEN) || p[1] >= 0x80 || end > stop || room.refs < p[1] / 2 ||
+	    room.lines < p[1] / 2)
+		return NULL;
+	*out = (struct location){ 0 };
+	for (p += 2; p < end; p += n) {
+		uint8_t tag = *p++;
+
+		if (tag == PB_TAG(4, PB_LEN) && p[0] == 1 && p[1] < 0x80) {
+			room.ref[out->attributes.count++].v = p[1];
+			n = 2;
+		} else if (tag == PB_TAG(3, PB_LEN) && p[0] < 0x80 && p[0] < end - p &&
+			   any_line(p + 1, p + 1 + p[0], &room.line[out->lines.count])) {
+			out->lines.count++;
+			n = 1u + p[0];
+		} else if (tag == PB_TAG(2, PB_VARINT)) {
+			out->address = varint_of(load64(p), &n);
+			if (n > 8)
+				return NULL;
+		} else if (tag == PB_TAG(1, PB_VARINT)) {
+			out->mapping.v = short_varint_of(load64(p), &n);
+			if (n > 4)
+				return NULL;
+		} else {
+			return NULL;
 		}
 	}
-	if (p != end)
-		return false;
-	out->stack.v = stack;
-	out->link.v = link;
-	out->attributes.count = (uint32_t)(ref - h->ref);
-	out->timestamps.count = (uint32_t)(time - h->time);
-	h->ref = ref;
-	h->time = time;
-	return true;
+	return p == end ? end : NULL;
 }
 
-/* One sample in any order of fields; false when it is unusual. */
-static bool any_sample(struct sample_run *run)
+void fast_locations(struct decoder *d, struct pb_reader *r)
 {
-	size_t len;
-	const uint8_t *content = short_length(run->p + 1, run->end, &len);
-	struct sample_heads h = { run->refs + run->ref_count, run->times + run->time_count };
-	struct sample *out = run->out;
+	struct profiles *model = d->p;
+	struct dictionary *dict = &model->dict;
+	const uint8_t *p = r->p, *stop = stop_of(p, r->end, d->readable_end), *next;
+	struct location *out = dict->locations + dict->location_count,
+			*last = dict->locations + d->room.locations;
+	struct attribute_index *refs = model->attribute_refs;
+	struct line *lines = dict->lines;
+	uint32_t ref_count = model->attribute_ref_count, ref_cap = d->room.attribute_refs;
+	uint32_t line_count = dict->line_count, line_cap = d->room.lines;
 
-	/* An index takes a byte, a timestamp eight; widen_8() writes up to eight entries more than
-	 * it counts. */
-	if (!content || run->readable_end - (content + len) < LOAD_BYTES + 2 ||
-	    run->ref_cap - run->ref_count < len + 8 || run->time_cap - run->time_count < len / 8 ||
-	    !fast_sample(content, content + len, run->tags, &h, out))
-		return false;
-	out->attributes.first = run->ref_count;
-	out->timestamps.first = run->time_count;
-	out->values = run->no_values;
-	run->ref_count += out->attributes.count;
-	run->time_count += out->timestamps.count;
-	run->out++;
-	run->p = content + len;
-	return true;
+	while (out < last && stop - p >= 2) {
+		struct location_room room = { refs + ref_count, lines + line_count,
+					      ref_cap - ref_count, line_cap - line_count };
+
+		next = usual_location(p, stop, room, out);
+		if (!next)
+			next = any_location(p, stop, room, out);
+		if (!next)
+			break;
+		out->lines.first = line_count;
+		out->attributes.first = ref_count;
+		line_count += out->lines.count;
+		ref_count += out->attributes.count;
+		out++;
+		p = next;
+	}
+	dict->location_count = (uint32_t)(out - dict->locations);
+	dict->line_count = line_count;
+	model->attribute_ref_count = ref_count;
+	r->p = p;
+}
+
+/* Where a sample's attribute indices and timestamps go, and how many fit there. */
+struct sample_room {
+	struct attribute_index *ref;
+	uint64_t *time;
+	size_t refs, times;
+};
+
+/* Field numbers that changed in v1.10. */
+struct sample_tags {
+	uint8_t attributes, link;
+};
+
+/* `12 L 2a T`: a sample of less than 128 bytes that begins with whole timestamps. */
+#define SAMPLE_HEAD_MASK UINT32_C(0x87ff80ff)
+#define SAMPLE_HEAD      ((uint32_t)PB_TAG(5, PB_LEN) << 16 | PB_TAG(2, PB_LEN))
+
+/* Timestamps, up to eight attribute indices of a byte each, a stack of one or two bytes. */
+static inline const uint8_t *usual_sample(const uint8_t *p, const uint8_t *stop,
+					  struct sample_tags tags, struct sample_room room,
+					  struct sample *out)
+{
+	const uint8_t *next = p + 2 + p[1], *refs;
+	uint32_t head, times_len, refs_len, stack_len, stack, tail;
+	uint64_t w;
+
+	memcpy(&head, p, sizeof(head));
+	times_len = head >> 24;
+	refs = p + 4 + times_len;
+	if ((head & SAMPLE_HEAD_MASK) != SAMPLE_HEAD || next > stop || next - refs < 4)
+		return NULL;
+	refs_len = refs[1];
+	stack_len = (uint32_t)(next - refs) - 3 - refs_len;
+	if (refs[0] != tags.attributes || refs_len > 8 || stack_len - 1 > 1 ||
+	    refs[2 + refs_len] != PB_TAG(1, PB_VARINT))
+		return NULL;
+	w = load64(refs + 2);
+	tail = next[-1];
+	stack = next[-2];
+	if ((refs_len && w << (64 - 8 * refs_len) & MSB_OF_EACH) || tail >= 0x80 ||
+	    (stack_len == 2 && stack < 0x80) || room.refs < 8 || room.times < times_len / 8)
+		return NULL;
+	*out = (struct sample){ .stack.v = stack_len == 2 ? (stack & 0x7f) | tail << 7 : tail,
+				.attributes.count = refs_len,
+				.timestamps.count = times_len / 8 };
+	widen_8(room.ref, w);
+	for (uint32_t i = 0; i < times_len; i += 8)
+		*room.time++ = load64(p + 4 + i);
+	return next;
+}
+
+/* One without values, with its fields in any order and no varint above two bytes. */
+static const uint8_t *any_sample(const uint8_t *p, const uint8_t *stop, struct sample_tags tags,
+				 struct sample_room room, struct sample *out)
+{
+	const uint8_t *end = p + 2 + p[1];
+	unsigned n = 0;
+
+	/* An index takes a byte, a timestamp eight; widen_8() writes eight entries whatever counts.
+	 */
+	if (p[0] != PB_TAG(2, PB_LEN) || p[1] >= 0x80 || end > stop || room.refs < p[1] + 8u ||
+	    room.times < p[1] / 8)
+		return NULL;
+	*out = (struct sample){ 0 };
+	for (p += 2; p < end; p += n) {
+		uint8_t tag = *p++;
+		size_t len = *p;
+
+		if (tag == PB_TAG(5, PB_LEN) && len % 8 == 0 && len < (size_t)(end - p)) {
+			memcpy(room.time + out->timestamps.count, p + 1, len);
+			out->timestamps.count += (uint32_t)len / 8;
+			n = 1 + (unsigned)len;
+		} else if (tag == tags.attributes && len <= 8 && len < (size_t)(end - p) &&
+			   !(len && load64(p + 1) << (64 - 8 * len) & MSB_OF_EACH)) {
+			widen_8(room.ref + out->attributes.count, load64(p + 1));
+			out->attributes.count += (uint32_t)len;
+			n = 1 + (unsigned)len;
+		} else if (tag == PB_TAG(1, PB_VARINT) || tag == tags.link) {
+			uint32_t v = short_varint_of(load64(p), &n);
+
+			if (n > 4)
+				return NULL;
+			if (tag == tags.link)
+				out->link.v = v;
+			else
+				out->stack.v = v;
+		} else {
+			return NULL;
+		}
+	}
+	return p == end ? end : NULL;
 }
 
 void fast_samples(struct decoder *d, struct pb_reader *r)
 {
+	const struct sample_tags tags =
+		d->version < WIRE_V1_10
+			? (struct sample_tags){ PB_TAG(3, PB_LEN), PB_TAG(4, PB_VARINT) }
+			: (struct sample_tags){ PB_TAG(2, PB_LEN), PB_TAG(3, PB_VARINT) };
 	struct profiles *model = d->p;
-	struct sample_run run = {
-		.p = r->p,
-		.end = r->end,
-		.readable_end = d->readable_end,
-		.out = model->samples + model->sample_count,
-		.last = model->samples + d->room.samples,
-		.refs = model->attribute_refs,
-		.ref_count = model->attribute_ref_count,
-		.ref_cap = d->room.attribute_refs,
-		.times = model->timestamps,
-		.time_count = model->timestamp_count,
-		.time_cap = d->room.timestamps,
-		.no_values = { .first = model->value_count },
-		.tags = { PB_TAG(2, PB_LEN), PB_TAG(3, PB_VARINT) },
-	};
+	const uint8_t *p = r->p, *stop = stop_of(p, r->end, d->readable_end), *next;
+	struct sample *out = model->samples + model->sample_count,
+		      *last = model->samples + d->room.samples;
+	struct attribute_index *refs = model->attribute_refs;
+	uint64_t *times = model->timestamps;
+	uint32_t ref_count = model->attribute_ref_count, ref_cap = d->room.attribute_refs;
+	uint32_t time_count = model->timestamp_count, time_cap = d->room.timestamps;
 
-	if (d->version < WIRE_V1_10)
-		run.tags = (struct sample_tags){ PB_TAG(3, PB_LEN), PB_TAG(4, PB_VARINT) };
-	do
-		usual_samples(&run);
-	while (run.end - run.p > 2 && *run.p == PB_TAG(2, PB_LEN) && run.out < run.last &&
-	       any_sample(&run));
-	model->sample_count = (uint32_t)(run.out - model->samples);
-	model->attribute_ref_count = run.ref_count;
-	model->timestamp_count = run.time_count;
-	r->p = run.p;
+	while (out < last && stop - p >= 2) {
+		struct sample_room room = { refs + ref_count, times + time_count,
+					    ref_cap - ref_count, time_cap - time_count };
+
+		next = usual_sample(p, stop, tags, room, out);
+		if (!next)
+			next = any_sample(p, stop, tags, room, out);
+		if (!next)
+			break;
+		out->attributes.first = ref_count;
+		out->timestamps.first = time_count;
+		out->values.first = model->value_count;
+		ref_count += out->attributes.count;
+		time_count += out->timestamps.count;
+		out++;
+		p = next;
+	}
+	model->sample_count = (uint32_t)(out - model->samples);
+	model->attribute_ref_count = ref_count;
+	model->timestamp_count = time_count;
+	r->p = p;
 }
