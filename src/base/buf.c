@@ -65,20 +65,22 @@ enum { NUMBER_ROOM = 1 + DIGITS_U64_MOST + 8 };
 
 static inline size_t number_put(char *to, uint64_t v)
 {
-	const uint64_t e8 = 100000000, e16 = e8 * e8;
+	const uint32_t e8 = 100000000;
+	uint64_t high = v / e8;
+	uint32_t top;
 	size_t n;
 
 	if (v < e8)
 		return digits_put(to, (uint32_t)v);
-	if (v < e16) {
-		n = digits_put(to, (uint32_t)(v / e8));
+	if (high < e8) {
+		n = digits_put(to, (uint32_t)high);
 	} else {
-		n = digits_put(to, (uint32_t)(v / e16));
-		v %= e16;
-		digits_put_8(to + n, (uint32_t)(v / e8));
+		top = (uint32_t)(high / e8);
+		n = digits_put(to, top);
+		digits_put_8(to + n, (uint32_t)(high - (uint64_t)top * e8));
 		n += 8;
 	}
-	digits_put_8(to + n, (uint32_t)(v % e8));
+	digits_put_8(to + n, (uint32_t)(v - high * e8));
 	return n + 8;
 }
 
