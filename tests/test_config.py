@@ -81,6 +81,14 @@ def test_secrets_are_not_printed(tmp_path):
     out = printed("collector", "--config", file, env=program.environment(TOKEN="s3cret")).decode()
     assert "s3cret" not in out and "hunter2" not in out
     assert "${env:TOKEN}" in out and "[REDACTED]" in out
+    # fed back it prints the same, but is not run with a wrong secret
+    file.write_text(out)
+    assert printed("collector", "--config", file, env=program.environment(TOKEN="s3cret")).decode() == out
+    for words in (["collector"], ["validate"]):
+        done = program.run(*words, "--config", file, env=program.environment(TOKEN="s3cret"), check=1)
+        err = done.stderr.decode()
+        where = place(out, "'[REDACTED]'")
+        assert f"{file}:{where}" in err and "write it again, best as ${env:NAME}" in err and '"X-Plain"' in err, err
 
 
 # ---- errors with a place ----

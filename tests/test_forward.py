@@ -247,6 +247,30 @@ def test_grpc_headers_and_user_agent(forward):
     assert "s3cret" not in server.log
 
 
+def test_metrics_name_the_destination(start, tmp_path):
+    """server_address, server_port and url_path as the Collector 0.159 has them: on what is sent, not on the queue."""
+    with receivers.GrpcReceiver() as g, receivers.HttpReceiver() as h:
+        file = tmp_path / "c.yaml"
+        file.write_text(yaml.safe_dump({
+            "receivers": {"otlp": {"protocols": {"grpc": {"endpoint": "127.0.0.1:0"}}}},
+            "exporters": {"nop": {}, "otlp_grpc": {"endpoint": g.address, "tls": {"insecure": True}}, "otlp_http": {"endpoint": h.url + "/base"}},
+            "service": {"telemetry": {"metrics": {"readers": [{"pull": {"exporter": {"prometheus": {"host": "127.0.0.1", "port": 0}}}}]}},
+                        "pipelines": {"profiles": {"receivers": ["otlp"], "exporters": ["nop", "otlp_grpc", "otlp_http"]}}}}))
+        server = start("collector", "--config", file, own_metrics=True)
+        send(server, SMALL.bytes)
+        sent = "otelcol_exporter_sent_profile_samples"
+        program.wait_for(lambda: program.metric_sum(server.metrics(), sent) == 27, what="all three")
+        port = {"g": g.address.split(":")[1], "h": h.url.split(":")[2]}
+        m = server.metrics()
+    want = {'{exporter="nop"}', '{exporter="otlp_grpc",server_address="127.0.0.1",server_port="%s"}' % port["g"],
+            '{exporter="otlp_http",server_address="127.0.0.1",server_port="%s",url_path="/base/v1development/profiles"}' % port["h"]}
+    assert {k.removeprefix(sent) for k in m if k.startswith(sent)} == want
+    failed = "otelcol_exporter_send_failed_profile_samples"
+    assert {k.removeprefix(failed) for k in m if k.startswith(failed)} == want
+    assert 'otelcol_exporter_queue_size{data_type="profiles",exporter="otlp_grpc"}' in m
+    assert m["otelcol_process_cpu_seconds"] % 1 > 0, "a fraction"
+
+
 def test_full_queue_pushes_back(forward):
     """A peer that never answers: the queue fills, and then senders are told UNAVAILABLE rather than memory growing."""
     import threading

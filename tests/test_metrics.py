@@ -190,7 +190,8 @@ service:
             clients.post(server.http, SMALL.bytes)
     assert moved[receiver(family)] == SAMPLES
     assert moved[receiver("requests", outcome=outcome)] == 1
-    assert moved[name("otelcol_exporter_send_failed_profile_samples", exporter="otlp_grpc")] == SAMPLES
+    host, _, port = peer.address.partition(":")
+    assert moved[name("otelcol_exporter_send_failed_profile_samples", exporter="otlp_grpc", server_address=host, server_port=port)] == SAMPLES
     assert moved[name("flametap_exporter_dropped_requests_total", exporter="otlp_grpc", reason=reason)] == 1
     assert receiver("accepted_profile_samples") not in moved
 

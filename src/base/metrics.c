@@ -1,6 +1,7 @@
 #include "base/metrics.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ struct metric_family {
 	uint32_t series_limit;
 	struct series **table; /* open addressing, a power of two, at most half full */
 	uint32_t table_size, series_count;
-	int64_t (*read)(void *);
+	int64_t (*read)(void *); /* of a counter: microseconds, shown as seconds */
 	void *read_arg;
 };
 
@@ -248,17 +249,29 @@ struct metric *metric_get(struct metric_family *f, const struct str *label_value
 	return s;
 }
 
-void metrics_gauge_fn(struct metrics *m, const char *name, const char *help,
-		      int64_t (*read)(void *), void *arg)
+static void add_read(struct metrics *m, enum metric_kind kind, const char *name, const char *help,
+		     int64_t (*read)(void *), void *arg)
 {
 	struct metric_family *f;
 
 	pthread_mutex_lock(&m->lock);
-	f = family_find_or_add(m, METRIC_GAUGE, name, help);
+	f = family_find_or_add(m, kind, name, help);
 	f->series_limit = 1;
 	f->read = read;
 	f->read_arg = arg;
 	pthread_mutex_unlock(&m->lock);
+}
+
+void metrics_gauge_fn(struct metrics *m, const char *name, const char *help,
+		      int64_t (*read)(void *), void *arg)
+{
+	add_read(m, METRIC_GAUGE, name, help, read, arg);
+}
+
+void metrics_seconds_fn(struct metrics *m, const char *name, const char *help,
+			int64_t (*read_us)(void *), void *arg)
+{
+	add_read(m, METRIC_COUNTER, name, help, read_us, arg);
 }
 
 /* Escapes of the text format 0.0.4: a backslash and a line feed, and the quote in label values. */
@@ -290,15 +303,20 @@ static void append_label_value(struct buf *out, struct str value)
 
 static void series_write(const struct metric_family *f, const struct series *s, struct buf *out)
 {
+	bool any = false;
+
 	buf_str(out, str_cstr(f->name));
 	for (uint32_t i = 0; i < f->label_count; i++) {
-		buf_char(out, i ? ',' : '{');
+		if (!s->values[i].len)
+			continue;
+		buf_char(out, any ? ',' : '{');
+		any = true;
 		buf_str(out, str_cstr(f->label_names[i]));
 		buf_lit(out, "=\"");
 		append_label_value(out, s->values[i]);
 		buf_char(out, '"');
 	}
-	if (f->label_count)
+	if (any)
 		buf_char(out, '}');
 	buf_char(out, ' ');
 	buf_i64(out, atomic_load_explicit(&s->metric.value, memory_order_relaxed));
@@ -335,6 +353,17 @@ static void family_write_series(struct metric_family *f, struct buf *out)
 	free(sorted);
 }
 
+static void read_write(const struct metric_family *f, struct buf *out)
+{
+	int64_t value = f->read(f->read_arg);
+
+	buf_str(out, str_cstr(f->name));
+	if (f->kind == METRIC_COUNTER)
+		buf_printf(out, " %" PRId64 ".%06" PRId64 "\n", value / 1000000, value % 1000000);
+	else
+		buf_printf(out, " %" PRId64 "\n", value);
+}
+
 static void family_write(struct metric_family *f, struct buf *out)
 {
 	if (!f->series_count && !f->read)
@@ -346,14 +375,10 @@ static void family_write(struct metric_family *f, struct buf *out)
 	buf_lit(out, "\n# TYPE ");
 	buf_str(out, str_cstr(f->name));
 	buf_str(out, f->kind == METRIC_COUNTER ? STR(" counter\n") : STR(" gauge\n"));
-	if (f->read) {
-		buf_str(out, str_cstr(f->name));
-		buf_char(out, ' ');
-		buf_i64(out, f->read(f->read_arg));
-		buf_char(out, '\n');
-	} else {
+	if (f->read)
+		read_write(f, out);
+	else
 		family_write_series(f, out);
-	}
 }
 
 void metrics_write(struct metrics *m, struct buf *out)

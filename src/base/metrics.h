@@ -6,6 +6,7 @@
  * without a lock. A family has a limit of series; past it all further label sets share the series
  * whose label values are "other", and flametap_metric_series_dropped_total{metric} counts. Pass it
  * once per label set and keep the pointer: each further metric_get() past the limit counts again.
+ * A label whose value is empty is not written: to Prometheus that is the same.
  * Threads: any.
  */
 #pragma once
@@ -46,5 +47,8 @@ static inline void metric_set(struct metric *s, int64_t v)
  * may not come back here. */
 void metrics_gauge_fn(struct metrics *m, const char *name, const char *help,
 		      int64_t (*read)(void *), void *arg);
+/* A counter of seconds, read as a gauge is; read gives microseconds. */
+void metrics_seconds_fn(struct metrics *m, const char *name, const char *help,
+			int64_t (*read_us)(void *), void *arg);
 /* Prometheus text exposition format 0.0.4, families sorted by name. */
 void metrics_write(struct metrics *m, struct buf *out);

@@ -38,7 +38,7 @@ static void test_exposition(void **state)
 						 "What z\\ did,\nin lines.", two_labels, 0);
 	struct metric_family *g =
 		metrics_family(m, METRIC_GAUGE, "a_bytes", "Bytes.", no_labels, 0);
-	int64_t answer = 42;
+	int64_t answer = 42, busy_us = 12000345;
 
 	(void)state;
 	metrics_family(m, METRIC_COUNTER, "never_used_total", "Not shown.", NULL, 0);
@@ -46,10 +46,15 @@ static void test_exposition(void **state)
 	metric_add(metric_get(f, (struct str[]){ STR("otlp"), STR("q\"\\\n\xff") }), 1);
 	metric_add(metric_get(f, (struct str[]){ STR("otlp/b"), STR("grpc") }), 4);
 	metric_set(metric_get(g, NULL), -7);
+	metric_add(metric_get(f, (struct str[]){ STR(""), STR("grpc") }), 5);
+	metric_add(metric_get(f, (struct str[]){ STR(""), STR("") }), 6);
 	metrics_gauge_fn(m, "m_live", "Asked for.", read_answer, &answer);
+	metrics_seconds_fn(m, "n_seconds", "Time.", read_answer, &busy_us);
 	assert_text(m, "# HELP a_bytes Bytes.\n# TYPE a_bytes gauge\na_bytes -7\n"
 		       "# HELP m_live Asked for.\n# TYPE m_live gauge\nm_live 42\n"
+		       "# HELP n_seconds Time.\n# TYPE n_seconds counter\nn_seconds 12.000345\n"
 		       "# HELP z_total What z\\\\ did,\\nin lines.\n# TYPE z_total counter\n"
+		       "z_total 6\nz_total{transport=\"grpc\"} 5\n"
 		       "z_total{receiver=\"otlp\",transport=\"q\\\"\\\\\\n\xef\xbf\xbd\"} 1\n"
 		       "z_total{receiver=\"otlp/b\",transport=\"grpc\"} 7\n");
 	metrics_free(m);

@@ -95,6 +95,12 @@ struct component_host {
 	void (*fail)(const struct component_host *host, const struct err *err);
 };
 
+/* Where a remote exporter sends, as its metrics name it: server_address, server_port, url_path;
+ * empty: no such label. */
+struct component_destination {
+	struct str address, port, path;
+};
+
 struct component_ops {
 	const char *type;       /* "stdout" */
 	const char *aliases[4]; /* other spellings, NULL-terminated; deprecated ones start with '!'
@@ -128,6 +134,8 @@ struct component_ops {
 	 * error. */
 	bool (*reload)(void *state, struct err *err);
 	void (*release)(void *state); /* frees what check() or start() made */
+	/* Remote exporters, once checked; borrows from the state. */
+	struct component_destination (*destination)(const void *state);
 	/* Extensions that give storage to queues (`sending_queue: {storage: ID}`): the directory,
 	 * once checked. */
 	const char *(*storage_directory)(const void *state);

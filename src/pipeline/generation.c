@@ -33,6 +33,8 @@ static struct instance *add(struct builder *b, const struct config_component *co
 
 	if (!state)
 		return NULL;
+	options_check_hidden(component->ops->fields, state, component->node, component->path,
+			     b->problems);
 	if (g->count == g->cap) {
 		g->cap = g->cap ? g->cap * 2 : 16;
 		g->instances = realloc(g->instances, g->cap * sizeof(struct instance *));

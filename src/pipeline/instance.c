@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/sender_metrics.h"
 
 /* A batch on its way through a local exporter. */
 struct exporter_call {
@@ -119,14 +120,6 @@ static struct metric *items(struct metrics *m, const char *name, const char *hel
 	return metric_get(metrics_family(m, METRIC_COUNTER, name, help, labels, 0), values);
 }
 
-static struct metric *samples(struct metrics *m, const char *name, const char *help, const char *id)
-{
-	static const char *const labels[] = { "exporter", NULL };
-	struct str value = str_cstr(id);
-
-	return metric_get(metrics_family(m, METRIC_COUNTER, name, help, labels, 0), &value);
-}
-
 void instance_metrics(struct instance *i)
 {
 	struct metrics *m = i->env->metrics;
@@ -138,10 +131,12 @@ void instance_metrics(struct instance *i)
 				    "Samples a processor handed on.", i->component->id);
 	}
 	if (i->ops->kind == COMPONENT_EXPORTER && !i->ops->remote) {
-		i->sent = samples(m, "otelcol_exporter_sent_profile_samples",
-				  "Samples an exporter delivered.", i->component->id);
-		i->failed = samples(m, "otelcol_exporter_send_failed_profile_samples",
-				    "Samples an exporter failed to deliver.", i->component->id);
+		i->sent =
+			exporter_samples(m, "otelcol_exporter_sent_profile_samples",
+					 "Samples an exporter delivered.", i->component->id, NULL);
+		i->failed = exporter_samples(m, "otelcol_exporter_send_failed_profile_samples",
+					     "Samples an exporter failed to deliver.",
+					     i->component->id, NULL);
 	}
 }
 

@@ -77,6 +77,13 @@ struct yaml_out;
  */
 void options_fill(const struct config_field *fields, void *state, const struct config_node *node,
 		  const char *path, struct arena *arena, struct problems *problems);
+/* What options_print() writes for a secret that is no ${...} reference. */
+#define OPTIONS_HIDDEN "[REDACTED]"
+/* To be used, a printed configuration needs its secrets back: each that is still hidden is a
+ * problem. */
+void options_check_hidden(const struct config_field *fields, const void *state,
+			  const struct config_node *node, const char *path,
+			  struct problems *problems);
 /* Writes the filled state as the entries of a map that is open in `out`: every option with its
  * value; ${...} as in `node`, other secrets as [REDACTED]; strings and sections that are absent are
  * left out. */

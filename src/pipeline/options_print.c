@@ -76,7 +76,7 @@ static void print_map(struct yaml_out *out, const struct config_pairs *pairs,
 		if (value && value->reference.len)
 			yaml_reference(out, value->reference);
 		else if (secret)
-			yaml_string(out, STR("[REDACTED]"));
+			yaml_string(out, STR(OPTIONS_HIDDEN));
 		else
 			yaml_string(out, str_cstr(pairs->items[i].value));
 	}
@@ -137,7 +137,7 @@ static void print_value(struct yaml_out *out, const struct config_field *f, cons
 		yaml_string(out, str_cstr(*(const char *const *)at));
 		break;
 	case CONFIG_SECRET:
-		yaml_string(out, STR("[REDACTED]"));
+		yaml_string(out, STR(OPTIONS_HIDDEN));
 		break;
 	case CONFIG_ENUM:
 		yaml_string(out, str_cstr(f->choices[*(const int *)at]));

@@ -544,6 +544,7 @@ static void *sender_loop(void *arg)
 
 struct sender *sender_new(const struct sender_options *options)
 {
+	struct component_destination destination = { 0 };
 	struct sender *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
 
@@ -562,7 +563,9 @@ struct sender *sender_new(const struct sender_options *options)
 	pthread_cond_init(&s->wake, &attr);
 	pthread_cond_init(&s->idle, &attr);
 	pthread_condattr_destroy(&attr);
-	sender_metrics_init(&s->metrics, s->o.metrics, s->o.id);
+	if (s->o.ops->destination)
+		destination = s->o.ops->destination(s->o.state);
+	sender_metrics_init(&s->metrics, s->o.metrics, s->o.id, &destination);
 	return s;
 }
 

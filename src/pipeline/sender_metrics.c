@@ -20,6 +20,18 @@ static struct metric *get(struct metrics *m, enum metric_kind kind, const char *
 	return metric_get(metrics_family(m, kind, name, help, labels, 0), &value);
 }
 
+struct metric *exporter_samples(struct metrics *m, const char *name, const char *help,
+				const char *id, const struct component_destination *destination)
+{
+	static const char *const labels[] = { "exporter", "server_address", "server_port",
+					      "url_path", NULL };
+	struct component_destination none = { STR(""), STR(""), STR("") };
+	const struct component_destination *d = destination ? destination : &none;
+	struct str values[] = { str_cstr(id), d->address, d->port, d->path };
+
+	return metric_get(metrics_family(m, METRIC_COUNTER, name, help, labels, 0), values);
+}
+
 static struct metric *get_typed(struct metrics *m, const char *name, const char *help,
 				const char *id)
 {
@@ -29,15 +41,16 @@ static struct metric *get_typed(struct metrics *m, const char *name, const char 
 	return metric_get(metrics_family(m, METRIC_GAUGE, name, help, labels, 0), values);
 }
 
-void sender_metrics_init(struct sender_metrics *m, struct metrics *registry, const char *id)
+void sender_metrics_init(struct sender_metrics *m, struct metrics *registry, const char *id,
+			 const struct component_destination *destination)
 {
 	static const char *const labels[] = { "exporter", "reason", NULL };
 
-	m->sent = get(registry, METRIC_COUNTER, "otelcol_exporter_sent_profile_samples",
-		      "Samples an exporter delivered.", id);
+	m->sent = exporter_samples(registry, "otelcol_exporter_sent_profile_samples",
+				   "Samples an exporter delivered.", id, destination);
 	m->send_failed =
-		get(registry, METRIC_COUNTER, "otelcol_exporter_send_failed_profile_samples",
-		    "Samples an exporter failed to deliver.", id);
+		exporter_samples(registry, "otelcol_exporter_send_failed_profile_samples",
+				 "Samples an exporter failed to deliver.", id, destination);
 	m->enqueue_failed =
 		get(registry, METRIC_COUNTER, "otelcol_exporter_enqueue_failed_profile_samples",
 		    "Samples that a full queue, a full spool or a disk refused.", id);

@@ -17,7 +17,11 @@ struct sender_metrics {
 	struct metric *retries;
 };
 
-void sender_metrics_init(struct sender_metrics *m, struct metrics *registry, const char *id);
+/* A counter of samples of an exporter; destination NULL = a local one. */
+struct metric *exporter_samples(struct metrics *m, const char *name, const char *help,
+				const char *id, const struct component_destination *destination);
+void sender_metrics_init(struct sender_metrics *m, struct metrics *registry, const char *id,
+			 const struct component_destination *destination);
 void sender_metrics_sent(struct sender_metrics *m, const char *id, uint64_t samples,
 			 const struct outcome *o);
 void sender_metrics_retry(struct sender_metrics *m, const char *id, const struct err *err,

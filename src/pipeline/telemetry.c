@@ -84,14 +84,14 @@ static int64_t read_rss(void *arg)
 	return (int64_t)process_rss_bytes();
 }
 
-static int64_t read_cpu(void *arg)
+static int64_t read_cpu_us(void *arg)
 {
 	struct rusage u;
 
 	(void)arg;
 	getrusage(RUSAGE_SELF, &u);
-	return u.ru_utime.tv_sec + u.ru_stime.tv_sec +
-	       (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1000000;
+	return (int64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + u.ru_utime.tv_usec +
+	       u.ru_stime.tv_usec;
 }
 
 static int64_t read_uptime(void *arg)
@@ -125,8 +125,8 @@ void process_metrics_register(struct metrics *m)
 	read_uptime(NULL);
 	metrics_gauge_fn(m, "otelcol_process_memory_rss", "Resident memory in bytes.", read_rss,
 			 NULL);
-	metrics_gauge_fn(m, "otelcol_process_cpu_seconds",
-			 "Processor time used, user and system, in whole seconds.", read_cpu, NULL);
+	metrics_seconds_fn(m, "otelcol_process_cpu_seconds",
+			   "Processor time used, user and system, in seconds.", read_cpu_us, NULL);
 	metrics_gauge_fn(m, "otelcol_process_uptime", "Seconds since the start.", read_uptime,
 			 NULL);
 	metrics_gauge_fn(m, "otelcol_process_runtime_heap_alloc_bytes",

@@ -74,6 +74,23 @@ static void assert_heap(struct metrics *m)
 	free(block);
 }
 
+/* A counter with a fraction: the loop before took 1.1 s. */
+static void assert_cpu(struct metrics *m)
+{
+	static const char want[] = "# TYPE otelcol_process_cpu_seconds counter\n"
+				   "otelcol_process_cpu_seconds ";
+	const char *at;
+	struct buf text;
+
+	buf_init(&text, 0);
+	metrics_write(m, &text);
+	buf_char(&text, 0);
+	at = strstr(text.ptr, want);
+	assert_non_null(at);
+	assert_true(strtod(at + strlen(want), NULL) >= 1.1);
+	buf_release(&text);
+}
+
 /* The process's own figures, over a second of work. */
 static void test_process(void **state)
 {
@@ -85,6 +102,7 @@ static void test_process(void **state)
 	while (clock() < CLOCKS_PER_SEC * 11 / 10) /* of processor time, so of uptime too */
 		;
 	assert_in_range(metric_value(m, "otelcol_process_cpu_seconds"), 1, 10);
+	assert_cpu(m);
 	assert_in_range(metric_value(m, "otelcol_process_uptime"), 1, 300);
 	rss = metric_value(m, "otelcol_process_memory_rss");
 	real = (long long)process_rss_bytes();

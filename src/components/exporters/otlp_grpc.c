@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "components/exporters/destination.h"
 #include "components/exporters/otlp_export.h"
 #include "components/exporters/otlp_tls.h"
 #include "net/client.h"
@@ -227,6 +228,11 @@ static void otlp_grpc_stop(void *state, uint64_t deadline_ns)
 	otlp_export_release(&o->export);
 }
 
+static struct component_destination otlp_grpc_destination(const void *state)
+{
+	return destination_of_endpoint(str_cstr(((const struct otlp_grpc *)state)->endpoint));
+}
+
 const struct component_ops otlp_grpc_exporter = {
 	.type = "otlp_grpc",
 	.aliases = { "!otlp" },
@@ -241,4 +247,5 @@ const struct component_ops otlp_grpc_exporter = {
 	.consume = otlp_grpc_consume,
 	.stop = otlp_grpc_stop,
 	.reload = otlp_grpc_reload,
+	.destination = otlp_grpc_destination,
 };

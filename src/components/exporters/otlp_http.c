@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "components/exporters/destination.h"
 #include "components/exporters/otlp_export.h"
 #include "components/exporters/otlp_tls.h"
 #include "net/client.h"
@@ -108,6 +109,23 @@ static bool check_url(const char *name, const char *url, struct err *err)
 	return true;
 }
 
+static char *profiles_url(const struct otlp_http *o)
+{
+	struct str base = str_cstr(o->endpoint);
+	char *url;
+
+	if (o->profiles_endpoint && *o->profiles_endpoint) {
+		url = strdup(o->profiles_endpoint);
+		assert(url);
+		return url;
+	}
+	if (str_has_suffix(base, STR("/")))
+		base.len--;
+	if (asprintf(&url, "%.*s" PROFILES_PATH, STR_ARG(base)) < 0)
+		abort();
+	return url;
+}
+
 static bool otlp_http_check(void *state, struct err *err)
 {
 	struct otlp_http *o = state;
@@ -127,24 +145,8 @@ static bool otlp_http_check(void *state, struct err *err)
 			err, ERR_UNSUPPORTED,
 			"encoding json is written in the newest wire_version only, not in %s",
 			wire_version_name(o->export.version));
+	o->url = profiles_url(o);
 	return true;
-}
-
-static char *profiles_url(const struct otlp_http *o)
-{
-	struct str base = str_cstr(o->endpoint);
-	char *url;
-
-	if (o->profiles_endpoint && *o->profiles_endpoint) {
-		url = strdup(o->profiles_endpoint);
-		assert(url);
-		return url;
-	}
-	if (str_has_suffix(base, STR("/")))
-		base.len--;
-	if (asprintf(&url, "%.*s" PROFILES_PATH, STR_ARG(base)) < 0)
-		abort();
-	return url;
 }
 
 static void otlp_http_send(struct otlp_export *x, struct blob *body, struct client_call *call)
@@ -204,10 +206,9 @@ static bool otlp_http_start(void *state, const struct component_host *host, stru
 
 	o->export.send = otlp_http_send;
 	o->export.judge = otlp_http_judge;
-	o->url = profiles_url(o);
 	o->export.peer = o->url;
 	if (!check_certificates(o, err) || !start_client(o, err))
-		return false; /* release() frees the URL */
+		return false;
 	otlp_export_start(&o->export, host);
 	return true;
 }
@@ -233,6 +234,11 @@ static void otlp_http_release(void *state)
 	free(((struct otlp_http *)state)->url);
 }
 
+static struct component_destination otlp_http_destination(const void *state)
+{
+	return destination_of_url(str_cstr(((const struct otlp_http *)state)->url));
+}
+
 const struct component_ops otlp_http_exporter = {
 	.type = "otlp_http",
 	.aliases = { "!otlphttp" },
@@ -247,4 +253,5 @@ const struct component_ops otlp_http_exporter = {
 	.consume = otlp_http_consume,
 	.stop = otlp_http_stop,
 	.release = otlp_http_release,
+	.destination = otlp_http_destination,
 };
