@@ -65,6 +65,7 @@ chroot_run() {
 		set -eu
 		root=$1 user=$2
 		shift 2
+		mount --bind "$root" "$root" # a root that is a mount: tests make namespaces in it
 		mount -t proc proc "$root/proc"
 		mount --bind /dev "$root/dev"
 		mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts" && mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"

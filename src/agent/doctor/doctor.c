@@ -102,7 +102,7 @@ static void look_at_seccomp(struct doctor_report *r)
 
 static void look_at_bpf(struct doctor_report *r)
 {
-	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "flametap_try", 4, 4, 1, NULL);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "doctor_try", 4, 4, 1, NULL);
 
 	if (fd >= 0) {
 		close(fd);
