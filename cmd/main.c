@@ -32,6 +32,7 @@ static const struct command_entry commands[] = {
 	{ "export", LOOK, "give back what a store keeps, as the OTLP requests that came in",
 	  export_run },
 	{ "top", LOOK, "the functions that cost most, of files or a store", top_run },
+	{ "diff", LOOK, "what became dearer and what cheaper between two profiles", diff_run },
 	{ "components", ABOUT, "list receivers, processors, exporters and extensions",
 	  components_run },
 	{ "doctor", ABOUT, "can this machine be profiled, and if not, why", doctor_run },

@@ -90,6 +90,19 @@ static bool open_store(struct samples *s, const char *db, struct err *err)
 	return store_open(&options, &s->store, err) && store_source_new(s->store, &s->source, err);
 }
 
+static bool is_store(const char *path)
+{
+	static const char magic[] = "SQLite format 3";
+	char head[sizeof(magic)];
+	FILE *f = fopen(path, "rb");
+	bool is = f && fread(head, 1, sizeof(head), f) == sizeof(head) &&
+		  memcmp(head, magic, sizeof(head)) == 0;
+
+	if (f)
+		fclose(f);
+	return is;
+}
+
 bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,
 		  struct err *err)
 {
@@ -100,6 +113,8 @@ bool samples_open(struct samples *s, const char *db, char *const *files, unsigne
 		return open_store(s, db, err);
 	if (!file_count)
 		return err_set(err, ERR_INVALID, "no file given, and no --db");
+	if (file_count == 1 && is_store(files[0]))
+		return open_store(s, files[0], err);
 	if (!read_files(s, files, file_count, err))
 		return false;
 	s->source = profiles_source_new(s->profiles);

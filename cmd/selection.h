@@ -141,7 +141,7 @@ struct samples {
 	struct profiles *profiles; /* of files */
 	struct store *store;
 };
-/* `db` or `file_count` files, not both. Says on stderr what of a file was not good. */
+/* `db` or `file_count` files, not both; a single file may be a store, too. */
 bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,
 		  struct err *err) MUST_CHECK;
 void samples_close(struct samples *s);

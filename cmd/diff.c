@@ -1,0 +1,406 @@
+/*
+ * diff.c - flametap diff: what became dearer and what cheaper between two selections, and a gate
+ * for CI.
+ *
+ * Functions are compared by their share of their side's total; with --absolute by their cost per
+ * second of covered time, as a share of what the base cost per second in all. Both sides of a
+ * comparison are then percentages of one whole, and --fail-above means percentage points of it.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "command.h"
+#include "components/exporters/fd_out.h"
+#include "flags.h"
+#include "query/json.h"
+#include "query/units.h"
+#include "selection.h"
+#include "table.h"
+
+static struct selection_flags selection;
+static const char *base_db, *base_selector, *base_from, *base_to;
+static const char *rows_text = "30", *sort = "self", *fail_above;
+static bool json, absolute;
+
+static const char *const sorts[] = { "self", "total", NULL };
+
+static const struct flag flags[] = {
+	SELECTION_FLAGS(selection),
+	{ "Base (the first side), where it is not as the second", "base-db", FLAG_STRING, &base_db,
+	  "STORE", NULL, "the store of the base", NULL, false, false },
+	{ "Base (the first side), where it is not as the second", "base-select", FLAG_STRING,
+	  &base_selector, "SELECTOR", NULL, "as -select", NULL, false, false },
+	{ "Base (the first side), where it is not as the second", "base-from", FLAG_STRING,
+	  &base_from, "TIME", NULL, "as -from", NULL, false, false },
+	{ "Base (the first side), where it is not as the second", "base-to", FLAG_STRING, &base_to,
+	  "TIME", NULL, "as -to", NULL, false, false },
+	{ "Output", "n", FLAG_UINT, &rows_text, "ROWS", "30", "how many; 0: all", NULL, false,
+	  false },
+	{ "Output", "sort", FLAG_CHOICE, &sort, "COLUMN", "self", "what is compared: self, total",
+	  sorts, false, false },
+	{ "Output", "absolute", FLAG_BOOL, &absolute, NULL, NULL,
+	  "compare cost per second of covered time, not shares", NULL, false, false },
+	{ "Output", "fail-above", FLAG_STRING, &fail_above, "PERCENT", NULL,
+	  "exit 1 when a function became dearer by more percentage points, and name it", NULL,
+	  false, false },
+	{ "Output", "json", FLAG_BOOL, &json, NULL, NULL, "for programs", NULL, false, false },
+	{ 0 },
+};
+
+static const char *const examples[] = {
+	"flametap diff before.pb.gz after.pb.gz",
+	"flametap diff --fail-above 5% main.pb.gz branch.pb.gz",
+	"flametap diff --db flametap.db --base-from now-2h --base-to now-1h --from now-1h",
+	NULL,
+};
+
+static const struct command command = {
+	.name = "diff",
+	.words = "[BASE NOW]",
+	.summary = "What became dearer and what cheaper, between two files, stores or times.",
+	.examples = examples,
+	.flags = flags,
+	.words_max = 2,
+};
+
+/* ---- the comparison ---- */
+
+struct side {
+	struct samples samples;
+	struct selection_ids ids;
+	struct query *q;
+	uint64_t covered_ns;
+	double whole; /* what 100 % is, in the side's own values */
+};
+
+struct change {
+	const struct query_top_row *row;
+	double before, after; /* percent */
+};
+
+struct comparison {
+	struct side base, now;
+	struct query_top top;
+	struct change *changes;
+	uint32_t count;
+	enum query_by by;
+};
+
+static bool is_new(const struct change *c)
+{
+	return c->before == 0 && c->after != 0;
+}
+
+static bool is_gone(const struct change *c)
+{
+	return c->after == 0 && c->before != 0;
+}
+
+static int larger_change(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+	double v = fabs(x->after - x->before), w = fabs(y->after - y->before);
+
+	if (v != w)
+		return v > w ? -1 : 1;
+	return x->row->frame < y->row->frame ? -1 : x->row->frame > y->row->frame;
+}
+
+/* What 100 % is on each side. */
+static bool measure(struct comparison *c, struct err *err)
+{
+	c->base.whole = (double)c->top.total[QUERY_LEFT];
+	c->now.whole = (double)c->top.total[QUERY_RIGHT];
+	if (!query_covered(c->base.q, &c->base.covered_ns, err) ||
+	    !query_covered(c->now.q, &c->now.covered_ns, err))
+		return false;
+	if (!absolute)
+		return true;
+	if (!c->base.covered_ns || !c->now.covered_ns)
+		return err_set(err, ERR_INVALID,
+			       "--absolute needs profiles with durations on both sides");
+	c->now.whole = c->base.whole / (double)c->base.covered_ns * (double)c->now.covered_ns;
+	return true;
+}
+
+static void compare(struct comparison *c)
+{
+	bool total = strcmp(sort, "total") == 0;
+
+	c->changes = calloc(c->top.row_count + 1u, sizeof(*c->changes));
+	if (!c->changes)
+		abort();
+	for (uint32_t i = 0; i < c->top.row_count; i++) {
+		const struct query_top_row *r = &c->top.rows[i];
+		const int64_t *v = total ? r->total : r->self;
+		struct change change = { .row = r };
+
+		if (c->base.whole != 0)
+			change.before = 100 * (double)v[QUERY_LEFT] / c->base.whole;
+		if (c->now.whole != 0)
+			change.after = 100 * (double)v[QUERY_RIGHT] / c->now.whole;
+		if (v[QUERY_LEFT] || v[QUERY_RIGHT])
+			c->changes[c->count++] = change;
+	}
+	if (c->count)
+		qsort(c->changes, c->count, sizeof(*c->changes), larger_change);
+}
+
+/* ---- output ---- */
+
+static void put_percent(struct table *t, enum table_tone tone, double v)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "%.2f%%", v);
+	table_cell(t, tone, str_cstr(text));
+}
+
+static void put_points(struct table *t, double v)
+{
+	char text[48];
+
+	snprintf(text, sizeof(text), "%+.2f%%", v);
+	table_cell(t, v > 0 ? TONE_RED : TONE_GREEN, str_cstr(text));
+}
+
+static void put_ratio(struct table *t, const struct change *c)
+{
+	char text[48];
+
+	if (is_new(c))
+		snprintf(text, sizeof(text), "new");
+	else if (is_gone(c))
+		snprintf(text, sizeof(text), "gone");
+	else
+		snprintf(text, sizeof(text), "%.2fx", c->after / c->before);
+	table_cell(t, TONE_DIM, str_cstr(text));
+}
+
+static void put_name(struct buf *b, const struct comparison *c, const struct change *change)
+{
+	const struct query_frame *f = &c->top.frames.ptr[change->row->frame];
+
+	query_frame_append_name(b, f, c->by);
+	if (f->inlined)
+		buf_lit(b, " (inlined)");
+}
+
+static void put_rows(struct table *t, const struct comparison *c, uint32_t rows)
+{
+	static const char *const head[] = {
+		"base", "now", "change", "ratio", "binary", "function"
+	};
+	struct buf name;
+
+	for (size_t i = 0; i < ARRAY_LEN(head); i++)
+		table_cell(t, TONE_DIM, str_cstr(head[i]));
+	buf_init(&name, 0);
+	for (uint32_t i = 0; i < c->count && (!rows || i < rows); i++) {
+		const struct change *change = &c->changes[i];
+		const struct query_frame *f = &c->top.frames.ptr[change->row->frame];
+		double points = change->after - change->before;
+
+		put_percent(t, TONE_PLAIN, change->before);
+		put_percent(t, TONE_PLAIN, change->after);
+		put_points(t, points);
+		put_ratio(t, change);
+		table_cell(t, TONE_DIM, f->binary.len ? f->binary : STR("-"));
+		buf_reset(&name);
+		put_name(&name, c, change);
+		table_cell(t, TONE_PLAIN, buf_view(&name));
+	}
+	buf_release(&name);
+}
+
+static void put_side(struct buf *b, const char *name, const struct side *s, int64_t total)
+{
+	struct query_facts f = query_facts(s->q);
+
+	buf_str(b, str_cstr(name));
+	buf_char(b, ' ');
+	unit_append_alone(b, f.type.unit, total);
+	buf_char(b, ' ');
+	buf_str(b, f.type.type);
+	buf_lit(b, " in ");
+	unit_append_alone(b, (struct str){ 0 }, (int64_t)f.events);
+	buf_str(b, f.events == 1 ? STR(" event") : STR(" events"));
+	if (s->covered_ns) {
+		buf_lit(b, " in ");
+		unit_append_alone(b, STR("nanoseconds"), (int64_t)s->covered_ns);
+	}
+	buf_char(b, '\n');
+}
+
+static void show_text(struct buf *out, const struct comparison *c, uint32_t rows)
+{
+	struct table t;
+
+	put_side(out, "base", &c->base, c->top.total[QUERY_LEFT]);
+	put_side(out, "now ", &c->now, c->top.total[QUERY_RIGHT]);
+	table_init(&t, "rrrrll");
+	put_rows(&t, c, rows);
+	table_print(&t, out);
+	table_release(&t);
+}
+
+static void show_json(struct buf *out, const struct comparison *c, uint32_t rows)
+{
+	buf_lit(out, "{\"base\":{");
+	query_json_facts(out, c->base.q);
+	buf_printf(out, ",\"covered\":%llu},\"now\":{", (unsigned long long)c->base.covered_ns);
+	query_json_facts(out, c->now.q);
+	buf_printf(out, ",\"covered\":%llu},\"top\":", (unsigned long long)c->now.covered_ns);
+	query_json_top(out, &c->top, c->by, QUERY_SIDES, rows);
+	buf_lit(out, "}\n");
+}
+
+/* Names what is past the limit on stderr, the dearest first. */
+static bool gate(const struct comparison *c, double limit)
+{
+	uint32_t over = 0;
+	struct buf line;
+
+	buf_init(&line, 0);
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct change *change = &c->changes[i];
+
+		if (change->after - change->before <= limit)
+			continue;
+		over++;
+		buf_reset(&line);
+		put_name(&line, c, change);
+		fprintf(stderr, "dearer by %.2f points (%.2f%% -> %.2f%%): %.*s\n",
+			change->after - change->before, change->before, change->after,
+			(int)line.len, line.ptr);
+	}
+	buf_release(&line);
+	if (over)
+		fprintf(stderr,
+			"flametap diff: %u function%s dearer by more than %g points of %s\n", over,
+			over == 1 ? " is" : "s are", limit, sort);
+	return over == 0;
+}
+
+/* ---- the command ---- */
+
+static bool open_side(struct side *s, const struct selection_flags *f, char *const *file,
+		      struct err *err)
+{
+	struct query_request request;
+
+	if (!samples_open(&s->samples, file ? NULL : f->db, file, file ? 1 : 0, err) ||
+	    !selection_request(f, s->samples.source, &s->ids, &request, err))
+		return false;
+	request.limit_bytes = SELECTION_LIMIT_BYTES;
+	s->q = query_begin(&request, err);
+	return s->q != NULL;
+}
+
+static bool open_sides(struct comparison *c, const struct words *words, struct err *err)
+{
+	struct selection_flags base = selection;
+	bool files = words->count == 2;
+
+	if (words->count == 1)
+		return err_set(err, ERR_INVALID, "one file given; a diff has two sides");
+	base.db = base_db ? base_db : base.db;
+	base.selector = base_selector ? base_selector : base.selector;
+	base.from = base_from ? base_from : base.from;
+	base.to = base_to ? base_to : base.to;
+	if (!files && !base.db)
+		return err_set(err, ERR_INVALID, "no files given, and no --db");
+	return open_side(&c->base, &base, files ? &words->items[0] : NULL, err) &&
+	       open_side(&c->now, &selection, files ? &words->items[1] : NULL, err);
+}
+
+static void close_side(struct side *s)
+{
+	query_end(s->q);
+	samples_close(&s->samples);
+}
+
+static bool parse_limit(double *out, struct err *err)
+{
+	char *end;
+
+	*out = INFINITY;
+	if (!fail_above)
+		return true;
+	errno = 0;
+	*out = strtod(fail_above, &end);
+	if (*end == '%')
+		end++;
+	if (errno || end == fail_above || *end || !(*out >= 0))
+		return err_set(err, ERR_INVALID, "-fail-above \"%s\": like 5%% or 0.5", fail_above);
+	return true;
+}
+
+static bool show(const struct comparison *c, struct err *err)
+{
+	struct fd_out fd;
+	struct buf out;
+	uint64_t rows = 0;
+	bool ok;
+
+	if (!str_to_u64(str_cstr(rows_text), &rows) || rows > UINT32_MAX)
+		return err_set(err, ERR_INVALID, "-n %s: at most %u", rows_text, UINT32_MAX);
+	buf_init(&out, 0);
+	if (json)
+		show_json(&out, c, (uint32_t)rows);
+	else
+		show_text(&out, c, (uint32_t)rows);
+	fd_out_init(&fd, STDOUT_FILENO);
+	ok = fd_out_write(&fd, buf_view(&out), err) || err->kind == ERR_CANCELLED;
+	buf_release(&out);
+	return ok;
+}
+
+static bool run(const struct words *words, bool *passed, struct err *err)
+{
+	struct comparison c = { 0 };
+	double limit;
+	bool ok = parse_limit(&limit, err) && open_sides(&c, words, err) &&
+		  (!selection.by || query_by_parse(str_cstr(selection.by), &c.by, err)) &&
+		  query_top_diff(c.base.q, c.now.q, &c.top, err) && measure(&c, err);
+
+	if (ok && c.top.stacks == 0)
+		ok = err_set(err, ERR_NOT_FOUND, "no samples match on either side");
+	if (ok && fail_above && (!c.top.total[QUERY_LEFT] || !c.top.total[QUERY_RIGHT]))
+		ok = err_set(err, ERR_NOT_FOUND, "no samples match on one side: nothing to judge");
+	if (ok) {
+		compare(&c);
+		ok = show(&c, err);
+		*passed = gate(&c, limit);
+	}
+	free(c.changes);
+	close_side(&c.base);
+	close_side(&c.now);
+	return ok;
+}
+
+int diff_run(int argc, char **argv)
+{
+	struct words words;
+	struct err err = { 0 };
+	bool ok, passed = true;
+
+	switch (flags_parse(&command, argc, argv, &words, &err)) {
+	case FLAGS_HELP_SHOWN:
+		return EXIT_OK;
+	case FLAGS_ERROR:
+		return command_usage_error("diff", &err);
+	case FLAGS_GO:
+		break;
+	}
+	ok = run(&words, &passed, &err);
+	free(words.items);
+	if (!ok)
+		fprintf(stderr, "flametap diff: %s\n", err.msg);
+	return ok && passed ? EXIT_OK : EXIT_FAILED;
+}
