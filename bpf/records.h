@@ -104,7 +104,8 @@ struct unwind_executable {
 	__u32 padding;
 };
 _Static_assert(sizeof(struct unwind_executable) == 64, "unwind_executable is 64 bytes");
-#define EXECUTABLE_LOADED 1u
+#define EXECUTABLE_LOADED     1u
+#define EXECUTABLE_TRACKS_RBX 2u /* its rules tell where rbx is (UNWIND_CFA_RBX) */
 
 /* counters: one per CPU, in an mmap-able array. */
 struct sample_counters {
@@ -128,6 +129,12 @@ _Static_assert(sizeof(struct sample_counters) == 256, "sample_counters is 256 by
 
 enum { UNWIND_LEAF_REGS = 14 }; /* UNWIND_REG_COUNT - UNWIND_REG_LEAF */
 
+enum leaf_known {
+	LEAF_UNKNOWN,
+	LEAF_ALL, /* leaf[] is valid: nothing was popped since a full register set */
+	LEAF_RBX, /* only rbx, through frames of executables that track it */
+};
+
 /* Where a walk stands: enough to go on elsewhere. */
 struct unwind_cursor {
 	__u64 pc, sp, fp;
@@ -135,7 +142,7 @@ struct unwind_cursor {
 	__u64 leaf[UNWIND_LEAF_REGS]; /* by enum unwind_reg - UNWIND_REG_LEAF */
 	__u32 frame_count;
 	__u8 return_address; /* pc is one */
-	__u8 leaf_known;     /* leaf[] is valid: nothing was popped since a full register set */
+	__u8 leaf_known;     /* enum leaf_known */
 	__u8 pushed;         /* the frame of pc is already in the words */
 	__u8 step;           /* enum unwind_step_kind */
 };

@@ -107,7 +107,10 @@ UNWIND_INLINE bool unwind_register(const struct unwind_cursor *c, __u32 reg, __u
 		return true;
 	}
 	reg -= UNWIND_REG_LEAF;
-	if (!c->leaf_known || reg >= UNWIND_LEAF_REGS)
+	if (reg >= UNWIND_LEAF_REGS)
+		return false;
+	if (c->leaf_known != LEAF_ALL &&
+	    (c->leaf_known != LEAF_RBX || reg != UNWIND_REG_RBX - UNWIND_REG_LEAF))
 		return false;
 	*value = c->leaf[reg];
 	return true;
@@ -127,7 +130,7 @@ UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
 	c->sp = sp;
 	c->fp = fp;
 	c->return_address = 1;
-	c->leaf_known = 0;
+	c->leaf_known = LEAF_UNKNOWN;
 	c->pushed = 0;
 	return UNWIND_AGAIN;
 }
@@ -192,7 +195,7 @@ UNWIND_INLINE int unwind_signal(struct unwind_walk *w, __u64 at)
 	c->sp = r[15];
 	c->fp = r[10];
 	c->return_address = 0;
-	c->leaf_known = 1;
+	c->leaf_known = LEAF_ALL;
 	c->pushed = 0;
 	return UNWIND_AGAIN;
 }
@@ -288,6 +291,18 @@ UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule
 	return unwind_to(w, ra, cfa, fp);
 }
 
+/* A step has been made by `rule`, with SP at the CFA: rbx in the caller, if it can be told. */
+UNWIND_INLINE int unwind_track_rbx(struct unwind_cursor *c, const struct unwind_rule *rule,
+				   __u32 known_before)
+{
+	if (rule->kind == UNWIND_CFA_RBX)
+		known_before = env_read(c, &c->leaf[UNWIND_REG_RBX - UNWIND_REG_LEAF], 8,
+					c->sp + (__s64)rule->rbx_offset);
+	if (known_before)
+		c->leaf_known = LEAF_RBX;
+	return UNWIND_AGAIN;
+}
+
 /* By the table of the executable. */
 UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_executable *e,
 				  __u64 at)
@@ -297,7 +312,8 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 	const struct unwind_row *rows;
 	const struct unwind_rule *rule;
 	__u64 n = (at >> UNWIND_PAGE_SHIFT) - e->first_page;
-	__u32 i, row_low;
+	__u32 i, row_low, known;
+	int result;
 
 	if (n >= e->page_count)
 		return unwind_by_frame_pointer(w, false, false);
@@ -318,8 +334,13 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 	case UNWIND_CFA:
 	case UNWIND_CFA_RUN:
 	case UNWIND_CFA_DEREF:
+	case UNWIND_CFA_RBX:
 	case UNWIND_PLT:
-		return unwind_by_rule(w, rule, at & 0xffff, row_low);
+		known = c->leaf_known;
+		result = unwind_by_rule(w, rule, at & 0xffff, row_low);
+		if (result == UNWIND_AGAIN && e->flags & EXECUTABLE_TRACKS_RBX)
+			return unwind_track_rbx(c, rule, known);
+		return result;
 	case UNWIND_FP:
 		return unwind_by_frame_pointer(w, true, false);
 	case UNWIND_FP_OTHER_STACK:

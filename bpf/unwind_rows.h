@@ -89,6 +89,10 @@ enum unwind_kind {
 	 * + fp_offset); then SP = *(curg + 56), pc = *(curg + 64) (a return address), FP = *(curg +
 	 * go_bp). */
 	UNWIND_GO_MORESTACK,
+	/* As UNWIND_CFA with the RA at CFA - 8, and rbx is at CFA + rbx_offset. Only in executables
+	 * that track rbx (EXECUTABLE_TRACKS_RBX: the dynamic linker, where _dl_runtime_resolve
+	 * keeps its frame in rbx): rules of other kinds leave rbx there as it is. */
+	UNWIND_CFA_RBX,
 	UNWIND_KIND_COUNT,
 };
 
@@ -142,7 +146,8 @@ struct unwind_rule {
 			__u8 padding;
 			__s16 post;
 		};
-		__s32 go_bp; /* UNWIND_GO_MORESTACK: offset of sched.bp in the g */
+		__s32 rbx_offset; /* UNWIND_CFA_RBX */
+		__s32 go_bp;      /* UNWIND_GO_MORESTACK: offset of sched.bp in the g */
 	};
 };
 _Static_assert(sizeof(struct unwind_rule) == 16, "unwind_rule is 16 bytes");

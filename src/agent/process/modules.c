@@ -315,6 +315,8 @@ static void open_tables(struct module *m)
 		m->owner->pages_refused += count;
 		unwind_store_set_pages(store, m->id, 0, 0);
 	}
+	if (m->tables && unwind_tables_tracks_rbx(m->tables))
+		unwind_store_tracks_rbx(store, m->id);
 }
 
 static void make_ready(struct module *m, struct elf_file *f, int fd)

@@ -61,6 +61,10 @@ static struct cfi_value *rule_of(struct run *p, uint64_t dwarf_register, struct 
 		p->changed = true;
 		return &p->now.ra;
 	}
+	if (dwarf_register == p->machine->extra) {
+		p->changed = true;
+		return &p->now.extra;
+	}
 	return ignored;
 }
 
@@ -101,6 +105,8 @@ static void restore_rule(struct run *p, uint64_t dwarf_register)
 		*rule = p->initial->fp;
 	else if (rule == &p->now.ra)
 		*rule = p->initial->ra;
+	else if (rule == &p->now.extra)
+		*rule = p->initial->extra;
 }
 
 static void define_cfa(struct run *p, uint64_t dwarf_register, int64_t offset)

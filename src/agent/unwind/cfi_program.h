@@ -1,6 +1,6 @@
 /*
  * cfi_program.h - runs the call frame instructions of one FDE and tells what holds from where on:
- * CFA, FP and RA, no other register. Source: DWARF 5, 6.4.2 and 6.4.3.
+ * CFA, FP and RA, and one more register where asked for. Source: DWARF 5, 6.4.2 and 6.4.3.
  *
  * Memory: none but the caller's structs; expressions point into the section. Threads: values.
  */
@@ -29,13 +29,15 @@ struct cfi_state {
 	uint32_t cfa_register; /* DWARF's number */
 	int64_t cfa_offset;
 	struct bytes cfa_expression;
-	struct cfi_value fp, ra;
+	struct cfi_value fp, ra, extra;
 };
 
 /* DWARF's register numbers of a machine. */
 struct cfi_machine {
 	uint32_t fp, sp;
+	uint32_t extra; /* one more to track; CFI_NO_REGISTER: none */
 };
+#define CFI_NO_REGISTER UINT32_MAX
 
 enum { CFI_REMEMBER_MOST = 16 };
 

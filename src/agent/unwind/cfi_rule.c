@@ -17,9 +17,11 @@ enum { ARM64_FP = 29, ARM64_LR = 30, ARM64_SP = 31 }; /* AADWARF64, 4.1 */
 bool cfi_machine_of(uint16_t elf_machine, struct cfi_machine *out)
 {
 	if (elf_machine == EM_X86_64)
-		*out = (struct cfi_machine){ .fp = 6, .sp = 7 };
+		*out = (struct cfi_machine){ .fp = 6, .sp = 7, .extra = CFI_NO_REGISTER };
 	else if (elf_machine == EM_AARCH64)
-		*out = (struct cfi_machine){ .fp = ARM64_FP, .sp = ARM64_SP };
+		*out = (struct cfi_machine){ .fp = ARM64_FP,
+					     .sp = ARM64_SP,
+					     .extra = CFI_NO_REGISTER };
 	else
 		return false;
 	return true;
@@ -241,6 +243,18 @@ static struct unwind_rule signal_rule(const struct conversion *c, const struct c
 	return rule;
 }
 
+/* rbx too, where it is tracked and saved: only with the usual RA, whose place it takes. */
+static void add_rbx(struct unwind_rule *rule, const struct cfi_value *rbx)
+{
+	int32_t offset;
+
+	if (rbx->how != CFI_OFFSET || !fits(rbx->n, &offset) || rule->kind != UNWIND_CFA ||
+	    rule->ra_from != UNWIND_FROM_CFA || rule->ra_offset != -8)
+		return;
+	rule->kind = UNWIND_CFA_RBX;
+	rule->rbx_offset = offset;
+}
+
 struct unwind_rule cfi_rule_of(uint16_t elf_machine, uint32_t ra_column,
 			       const struct cfi_state *state, bool signal_frame,
 			       struct unwind_counts *counts)
@@ -260,5 +274,6 @@ struct unwind_rule cfi_rule_of(uint16_t elf_machine, uint32_t ra_column,
 		c.rule.fp_from = UNWIND_FROM_LOST;
 		c.rule.fp_offset = 0;
 	}
+	add_rbx(&c.rule, &state->extra);
 	return c.rule;
 }

@@ -5,6 +5,8 @@
 #include "agent/unwind/cfi_program.h"
 #include "bpf/unwind_rows.h"
 
+enum { CFI_X86_64_RBX = 3 };
+
 /* ELF machine: EM_X86_64 or EM_AARCH64. False: another one. */
 bool cfi_machine_of(uint16_t elf_machine, struct cfi_machine *out);
 

@@ -97,6 +97,34 @@ static void put_plt(struct unwind_tables *t, struct row_out *o, uint64_t from, u
 	row_out_put(o, from, &rule);
 }
 
+/*
+ * _init and _fini, put together by the linker from the pieces of crti.o and crtn.o, none of which
+ * has CFI: SUB $8, RSP; calls; ADD $8, RSP; RET. Another shape gets no rule.
+ */
+static void put_init(struct unwind_tables *t, struct row_out *o, uint64_t from, uint64_t to)
+{
+	static const uint8_t sub[] = { 0x48, 0x83, 0xec, 0x08 }, add[] = { 0x48, 0x83, 0xc4, 0x08 };
+	struct unwind_rule rule = { .kind = UNWIND_CFA,
+				    .cfa_base = UNWIND_REG_SP,
+				    .cfa_offset = 8,
+				    .ra_from = UNWIND_FROM_CFA,
+				    .ra_offset = -8 };
+	struct bytes code = code_at(t, from, to);
+	const uint8_t *down, *up;
+
+	if (t->machine != EM_X86_64 || !code.len)
+		return;
+	down = memmem(code.ptr, code.len, sub, sizeof(sub));
+	up = memmem(code.ptr, code.len, add, sizeof(add));
+	if (!down || !up || up < down)
+		return;
+	row_out_put(o, from, &rule);
+	rule.cfa_offset = 16;
+	row_out_put(o, from + (uint64_t)(down - code.ptr) + sizeof(sub), &rule);
+	rule.cfa_offset = 8;
+	row_out_put(o, from + (uint64_t)(up - code.ptr) + sizeof(add), &rule);
+}
+
 static void put_special(struct unwind_tables *t, struct row_out *o, const struct special *s,
 			uint64_t from, uint64_t to)
 {
@@ -106,6 +134,9 @@ static void put_special(struct unwind_tables *t, struct row_out *o, const struct
 		break;
 	case SPECIAL_ENTRY:
 		put_kind(o, from, UNWIND_STOP);
+		break;
+	case SPECIAL_INIT:
+		put_init(t, o, from, to);
 		break;
 	}
 	put_kind(o, to, UNWIND_NONE);
@@ -122,7 +153,8 @@ void layer_fill_gaps(struct unwind_tables *t, struct row_out *o, uint64_t from, 
 		const struct special *s = &t->specials[i];
 		uint64_t begin = s->begin > at ? s->begin : at, end = s->end < to ? s->end : to;
 
-		if (begin >= end)
+		/* An entry point with CFI is none of ours, nor what follows it. */
+		if (begin >= end || (s->kind == SPECIAL_ENTRY && s->begin < from))
 			continue;
 		put_sigreturns(t, o, at, begin);
 		put_special(t, o, s, begin, end);

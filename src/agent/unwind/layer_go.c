@@ -94,6 +94,14 @@ static struct bytes code_of(const struct unwind_tables *t, const struct pclntab_
 	return code;
 }
 
+/* The first place of an instruction, with `more` bytes behind it. */
+static const uint8_t *code_find(struct bytes code, const uint8_t *form, size_t len, size_t more)
+{
+	const uint8_t *hit = code.len ? memmem(code.ptr, code.len, form, len) : NULL;
+
+	return hit && (size_t)(code.ptr + code.len - hit) >= len + more ? hit : NULL;
+}
+
 /* Bytes of the function at an address, as far as they go. */
 static bool code_is(const struct go_fill *g, uint64_t at, const uint8_t *form, size_t len)
 {
@@ -252,8 +260,8 @@ static bool find_curg(const struct go_fill *g, int32_t *offset)
 		    special_of(pclntab_name(&g->t->go, &f)) != GO_OTHER_STACK)
 			continue;
 		code = code_of(g->t, &f);
-		hit = memmem(code.ptr, code.len, compare, sizeof(compare));
-		if (!hit || code.ptr + code.len - hit < 7)
+		hit = code_find(code, compare, sizeof(compare), sizeof(*offset));
+		if (!hit)
 			continue;
 		memcpy(offset, hit + sizeof(compare), sizeof(*offset));
 		return *offset > 0 && *offset < 4096;
@@ -271,12 +279,11 @@ static bool morestack_rule(const struct go_fill *g, struct unwind_rule *rule)
 {
 	static const uint8_t load_g[] = { 0x64, 0x48, 0x8b };
 	static const uint8_t store_bp[] = { 0x48, 0x89, 0x6f };
-	const uint8_t *tls = memmem(g->code.ptr, g->code.len, load_g, sizeof(load_g));
-	const uint8_t *bp = memmem(g->code.ptr, g->code.len, store_bp, sizeof(store_bp));
-	const uint8_t *end = g->code.ptr + g->code.len;
+	const uint8_t *tls = code_find(g->code, load_g, sizeof(load_g), 6);
+	const uint8_t *bp = code_find(g->code, store_bp, sizeof(store_bp), 1);
 
 	*rule = (struct unwind_rule){ .kind = UNWIND_GO_MORESTACK };
-	if (!tls || !bp || end - tls < 9 || end - bp < 4)
+	if (!tls || !bp)
 		return false;
 	if ((tls[3] & 0xc7) != 0x04 || tls[4] != 0x25 || !find_curg(g, &rule->fp_offset))
 		return false;

@@ -26,7 +26,7 @@ struct layer {
 /* Code that no CFI covers but whose rule is known: [begin, end). */
 struct special {
 	uint64_t begin, end;
-	enum { SPECIAL_PLT, SPECIAL_ENTRY } kind;
+	enum { SPECIAL_PLT, SPECIAL_ENTRY, SPECIAL_INIT } kind;
 };
 
 enum { LAYERS_MOST = 5, SPECIALS_MOST = 8 };

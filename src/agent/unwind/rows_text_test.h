@@ -34,8 +34,8 @@ static inline void say_from(struct buf *b, const char *what, uint8_t from, int32
 static inline void say_rule(struct buf *b, const struct unwind_rule *r)
 {
 	static const char *const kinds[UNWIND_KIND_COUNT] = {
-		"none",   "",      "run",         "deref", "plt",
-		"signal", "by_fp", "other_stack", "stop",  "morestack"
+		"none",        "",     "run",       "deref", "plt", "signal", "by_fp",
+		"other_stack", "stop", "morestack", "rbx"
 	};
 
 	buf_printf(b, "%s", kinds[r->kind]);

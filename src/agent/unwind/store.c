@@ -163,6 +163,11 @@ bool unwind_store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_
 	return true;
 }
 
+void unwind_store_tracks_rbx(struct unwind_store *s, uint32_t id)
+{
+	__atomic_or_fetch(&s->executables[id].flags, EXECUTABLE_TRACKS_RBX, __ATOMIC_RELEASE);
+}
+
 struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page)
 {
 	const struct unwind_executable *e = &s->executables[id];

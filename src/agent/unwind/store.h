@@ -53,6 +53,8 @@ void unwind_store_drop_executable(struct unwind_store *s, uint32_t id);
 /* Says where an executable's pages are: all absent at first. count 0: it has no table. */
 bool unwind_store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_page,
 			    uint32_t count);
+/* After set_pages: its rules tell where rbx is. */
+void unwind_store_tracks_rbx(struct unwind_store *s, uint32_t id);
 /* The page's entry, or NULL where the executable has none. */
 struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page);
 /* Copies rows in and publishes them. False: no memory is left; the page stays as it was. */

@@ -5,7 +5,7 @@
 
 #include "agent/unwind/layers.h"
 
-enum { DEBUG_FRAME_BYTES_MOST = 512 << 20, ENTRY_CODE = 64 };
+enum { DEBUG_FRAME_BYTES_MOST = 512 << 20, ENTRY_CODE = 64, INIT_CODE = 32 };
 
 /* ---- opening ---- */
 
@@ -131,11 +131,20 @@ static void add_special(struct unwind_tables *t, uint64_t begin, uint64_t len, i
 static void find_specials(struct unwind_tables *t)
 {
 	static const char *const tables[] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
+	static const char *const init[] = { ".init", ".fini" };
+	static const int64_t init_tags[] = { DT_INIT, DT_FINI };
 	struct elf_section section;
+	uint64_t vaddr;
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
 		if (elf_file_section_named(t->file, tables[i], &section))
 			add_special(t, section.vaddr, section.size, SPECIAL_PLT);
+	for (size_t i = 0; i < sizeof(init) / sizeof(init[0]); i++) {
+		if (elf_file_section_named(t->file, init[i], &section))
+			add_special(t, section.vaddr, section.size, SPECIAL_INIT);
+		else if (elf_file_dynamic(t->file, init_tags[i], &vaddr))
+			add_special(t, vaddr, INIT_CODE, SPECIAL_INIT);
+	}
 	if (elf_file_entry(t->file))
 		add_special(t, elf_file_entry(t->file), ENTRY_CODE, SPECIAL_ENTRY);
 }
@@ -156,6 +165,8 @@ struct unwind_tables *unwind_tables_open(const struct elf_file *file, const stru
 		err_set(err, ERR_NOT_FOUND, "no executable segment");
 		goto fail;
 	}
+	if (unwind_tables_tracks_rbx(t))
+		t->registers.extra = CFI_X86_64_RBX;
 	if (pclntab_open(file, &t->go))
 		layer_add(t, LAYER_GO);
 	add_eh_frame(t);
@@ -187,6 +198,11 @@ void unwind_tables_pages(const struct unwind_tables *t, uint64_t *first, uint64_
 const struct unwind_counts *unwind_tables_counts(const struct unwind_tables *t)
 {
 	return &t->counts;
+}
+
+bool unwind_tables_tracks_rbx(const struct unwind_tables *t)
+{
+	return t->machine == EM_X86_64 && str_has_prefix(elf_file_soname(t->file), STR("ld-linux"));
 }
 
 bool unwind_tables_is_go(const struct unwind_tables *t)

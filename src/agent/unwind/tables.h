@@ -45,4 +45,6 @@ enum unwind_build unwind_tables_build_page(struct unwind_tables *t, uint64_t pag
 
 /* What was met so far. A page built twice counts twice. */
 const struct unwind_counts *unwind_tables_counts(const struct unwind_tables *t);
+/* The dynamic linker: its rules tell where rbx is (UNWIND_CFA_RBX, EXECUTABLE_TRACKS_RBX). */
+bool unwind_tables_tracks_rbx(const struct unwind_tables *t);
 bool unwind_tables_is_go(const struct unwind_tables *t);

@@ -147,6 +147,10 @@ static struct found apply(const struct unwind_rule *r, const struct plain_machin
 		f.cfa = plain_memory(m, base) + (uint64_t)(int64_t)r->post;
 		f.ra = plain_memory(m, f.cfa - 8);
 		break;
+	case UNWIND_CFA_RBX:
+		f.cfa = m->reg[regs->dwarf[r->cfa_base]] + (uint64_t)(int64_t)r->cfa_offset;
+		f.ra = plain_memory(m, f.cfa - 8);
+		break;
 	case UNWIND_CFA:
 		f.cfa = m->reg[regs->dwarf[r->cfa_base]] + (uint64_t)(int64_t)r->cfa_offset;
 		f.ra = value_from(m, regs, r->ra_from, r->ra_offset, f.cfa,
@@ -177,6 +181,20 @@ static bool ra_above_frame(const struct plain_state *s, uint64_t ra)
 	       (s->cfa_register == 6 || s->cfa_register == 7);
 }
 
+enum { RBX = 3 };
+
+static void check_rbx(const struct check *c, const struct plain_run *run,
+		      const struct unwind_rule *rule, const struct plain_machine *m, uint64_t cfa,
+		      uint64_t at)
+{
+	uint64_t want = plain_value(m, &run->now.rule[RBX], RBX, cfa), got = m->reg[RBX];
+
+	if (rule->kind == UNWIND_CFA_RBX)
+		got = plain_memory(m, cfa + (uint64_t)(int64_t)rule->rbx_offset);
+	if (got != want && rule->ra_from == UNWIND_FROM_CFA) /* longjmp's RA is in a register */
+		fail_msg("%s: at %lx: rbx is lost (kind %u)", c->path, at, rule->kind);
+}
+
 static void check_at(struct check *c, const struct plain_run *run, uint64_t at)
 {
 	struct unwind_rule rule = look_up(&c->reader, at);
@@ -204,6 +222,8 @@ static void check_at(struct check *c, const struct plain_run *run, uint64_t at)
 	if (got.cfa != want.cfa || got.ra != want.ra)
 		fail_msg("%s: at %lx: CFA %lx RA %lx, should be %lx and %lx (kind %u)", c->path, at,
 			 got.cfa, got.ra, want.cfa, want.ra, rule.kind);
+	if (unwind_tables_tracks_rbx(c->reader.tables))
+		check_rbx(c, run, &rule, &m, want.cfa, at);
 	if (want.fp_undefined ? got.fp_lost : got.fp == want.fp)
 		return;
 	/* Off the stack, and so in its register again. */
@@ -326,14 +346,22 @@ static void check_file(const char *path, uint32_t every, uint32_t rule_cap,
 #define LIB "/usr/lib/" TRIPLET "/"
 #ifdef __aarch64__
 #define TRIPLET "aarch64-linux-gnu"
+#define LINKER  LIB "ld-linux-aarch64.so.1"
 #else
 #define TRIPLET "x86_64-linux-gnu"
+#define LINKER  LIB "ld-linux-x86-64.so.2"
 #endif
 
 static void test_libc(void **state)
 {
 	(void)state;
 	check_file(LIB "libc.so.6", 1, 16384, 0);
+}
+
+static void test_linker(void **state)
+{
+	(void)state;
+	check_file(LINKER, 1, 16384, 0);
 }
 
 static void test_libstdcxx(void **state)
@@ -503,11 +531,11 @@ static void test_readelf(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_libc),    cmocka_unit_test(test_libstdcxx),
-		cmocka_unit_test(test_crypto),  cmocka_unit_test(test_few_rules),
-		cmocka_unit_test(test_python),  cmocka_unit_test(test_node),
-		cmocka_unit_test(test_llvm),    cmocka_unit_test(test_other_machine),
-		cmocka_unit_test(test_readelf),
+		cmocka_unit_test(test_libc),          cmocka_unit_test(test_linker),
+		cmocka_unit_test(test_libstdcxx),     cmocka_unit_test(test_crypto),
+		cmocka_unit_test(test_few_rules),     cmocka_unit_test(test_python),
+		cmocka_unit_test(test_node),          cmocka_unit_test(test_llvm),
+		cmocka_unit_test(test_other_machine), cmocka_unit_test(test_readelf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
