@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/terminal.h"
 #include "components/exporters/fd_out.h"
 #include "components/exporters/folded.h"
 #include "components/exporters/render_out.h"
@@ -98,11 +99,9 @@ static bool is(const char *a, const char *b)
 
 static bool colour_wanted(const char *choice)
 {
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
 	if (!is(choice, "auto"))
 		return is(choice, "always");
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && is(term, "dumb"));
+	return terminal_wants_colour(STDOUT_FILENO);
 }
 
 static struct text_renderer *make_text(const struct decode_output_options *o)

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
 #include "base/text.h"
 
 struct table_cell {
@@ -16,10 +17,7 @@ struct table_cell {
 
 bool table_colours_wanted(void)
 {
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
-	       !(term && strcmp(term, "dumb") == 0);
+	return terminal_wants_colour(STDOUT_FILENO);
 }
 
 static unsigned terminal_width(void)

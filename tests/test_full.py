@@ -239,3 +239,21 @@ def test_json_value_is_what_the_sample_counts_for():
     v = view.view("1.10", schemas.schema("1.10").Request.FromString(body.bytes))
     for line, (_, _, _, sample) in zip(decode("--format", "json", body.path).splitlines(), view.samples(v)):
         assert json.loads(line)["value"] == (sum(sample["values"]) if sample["values"] else len(sample["timestamps"]))
+
+
+def test_the_unit_of_a_frame_type_is_shown(tmp_path):
+    """The column of types has no room for it: such an attribute stands among the others."""
+    request = schemas.schema(schemas.NEWEST).Request.FromString(fixtures.body("v1.11.0-synthetic-offcpu-links").bytes)
+    d = request.dictionary
+    key = list(d.string_table).index("profile.frame.type")
+    file = tmp_path / "body.p"
+    file.write_bytes(request.SerializeToString())
+    before = decode("--layout", "full", file)
+    assert "odd-unit" not in before and "profile.frame.type" not in before
+    d.string_table.append("odd-unit")
+    for a in d.attribute_table:
+        if a.key_strindex == key:
+            a.unit_strindex = len(d.string_table) - 1
+    file.write_bytes(request.SerializeToString())
+    after = decode("--layout", "full", file)
+    assert all("odd-unit" in line for line in after.splitlines() if "profile.frame.type" in line) and "odd-unit" in after

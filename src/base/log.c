@@ -2,11 +2,11 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 enum { LINE_BYTES_MOST = 64 * 1024 };
@@ -29,13 +29,10 @@ static const struct {
 
 void log_setup(enum log_level least, enum log_format format, int fd)
 {
-	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-	bool plain = (no_colour && *no_colour) || (term && str_is(STR("dumb"), term));
-
 	atomic_store(&log_state.least, (int)least);
 	atomic_store(&log_state.format, (int)format);
 	atomic_store(&log_state.fd, fd);
-	atomic_store(&log_state.colours, format == LOG_TEXT && !plain && isatty(fd));
+	atomic_store(&log_state.colours, format == LOG_TEXT && terminal_wants_colour(fd));
 }
 
 bool log_enabled(enum log_level level)

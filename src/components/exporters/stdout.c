@@ -9,10 +9,10 @@
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/terminal.h"
 #include "components/exporters/exporters.h"
 #include "components/exporters/fd_out.h"
 #include "components/exporters/text.h"
@@ -88,12 +88,9 @@ static const struct config_field custom_fields[] = {
 
 static bool colour_wanted(int choice)
 {
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
 	if (choice != COLOUR_AUTO)
 		return choice == COLOUR_ALWAYS;
-	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
-	       !(term && strcmp(term, "dumb") == 0);
+	return terminal_wants_colour(STDOUT_FILENO);
 }
 
 static void tell_hidden_references(struct stdout_state *s)

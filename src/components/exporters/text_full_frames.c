@@ -5,6 +5,8 @@
 
 #include <inttypes.h>
 
+#include "base/cleanup.h"
+
 enum {
 	NUMBER_COLUMNS = 14,
 	TYPE_COLUMNS = 8,
@@ -156,8 +158,9 @@ static bool append_details(struct text_renderer *t, struct render_out *out, uint
 	const struct any_value *type =
 		profiles_attribute(p, l->attributes, STR("profile.frame.type"));
 
-	if (type && (type->kind != ANY_STRING || type->string.len == 0))
-		type = NULL; /* the column does not show it */
+	if (type && (type->kind != ANY_STRING || type->string.len == 0 ||
+		     CONTAINER_OF(type, const struct attribute, value)->unit.v))
+		type = NULL; /* the column does not show it, or not all of it */
 	if (!text_full_attributes(t, out, DETAIL_INDENT, l->attributes, MESSAGE_LOCATION, index,
 				  type, err))
 		return false;
