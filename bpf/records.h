@@ -16,7 +16,9 @@ enum {
 	UNWIND_FRAME_WORDS_MAX = 3,     /* interpreters: header, two words */
 	/* A frame is pushed while at least UNWIND_FRAME_WORDS_MAX words are free. */
 	UNWIND_WORDS_MAX = UNWIND_KERNEL_FRAMES_MAX + 2 * UNWIND_FRAMES_MAX + 512,
-	UNWIND_CAPTURE_MAX = 32768, /* bytes of stack that a sample may carry */
+	/* Bytes of stack that a sample may carry: with their header just what a per-CPU value
+	   holds. */
+	UNWIND_CAPTURE_MAX = 32768 - 512,
 	UNWIND_GROUP_BLOCKS =
 		4, /* row blocks of 256 KiB per inner map: inserting one waits for RCU */
 	UNWIND_GROUPS_MAX = 128,
@@ -194,7 +196,8 @@ struct sample_record {
 };
 _Static_assert(sizeof(struct sample_record) == 64, "sample_record is 64 bytes");
 
-/* Where the walk of the sample that follows stopped, and the stack from cursor.sp upwards. */
+/* Where the walk of the sample that follows stopped; then `bytes` of stack, from cursor.sp upwards.
+ */
 struct stack_record {
 	__u16 kind; /* RECORD_STACK */
 	__u16 padding;
@@ -202,6 +205,5 @@ struct stack_record {
 	__u32 bytes; /* of stack that could be read */
 	__u32 padding2;
 	struct unwind_cursor cursor;
-	__u8 stack[];
 };
 _Static_assert(sizeof(struct stack_record) == 168, "stack_record is 168 bytes");

@@ -13,6 +13,8 @@
 #include "records.h"
 #include "unwind_rows.h"
 
+#define WAKE_PAUSE_NS 20000000 /* between wake-ups for news, per CPU */
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading (sample/loader.c). */
@@ -146,9 +148,9 @@ static __always_inline const struct unwind_rule *env_rule(struct unwind_cursor *
 
 /* The one scratch of this program: perf events of one CPU do not interrupt each other. */
 struct scratch {
+	u64 woken_ns;       /* when the reader was last woken for news */
 	u64 capture_window; /* second of the token bucket */
 	u32 captures_left;
-	u32 copied; /* bytes, of the stack being captured */
 	struct unwind_walk walk;
 };
 _Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU value is at most 32 KiB");
@@ -252,13 +254,34 @@ static __always_inline bool worth_capturing(u32 end)
 	       end == UNWIND_END_UNKNOWN_PROCESS || end == UNWIND_END_STALE;
 }
 
-/* Copies what the walk needs to go on in user space: the cursor and the stack above it. */
-static __always_inline bool capture(struct scratch *s, struct sample_counters *count, u64 now,
-				    u32 cpu)
-{
-	struct stack_record *r;
-	u64 second = now >> 30, sp = s->walk.cursor.sp;
+/* A stack on its way into the ring: most are a few KiB, so room is taken when the size is known. */
+struct capture {
+	struct stack_record record;
+	u8 stack[UNWIND_CAPTURE_MAX];
+};
+_Static_assert(sizeof(struct capture) <= 32768, "a per-CPU value is at most 32 KiB");
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, u32);
+	__type(value, struct capture);
+	__uint(max_entries, 1);
+} captures SEC(".maps");
 
+/* Copies what the walk needs to go on in user space: the cursor and the stack above it. */
+static __always_inline bool capture(struct scratch *s, struct sample_counters *count,
+				    struct task_struct *task, u64 now, u32 cpu)
+{
+	u32 zero = 0, bytes;
+	struct capture *r = bpf_map_lookup_elem(&captures, &zero);
+	u64 second = now >> 30, sp = s->walk.cursor.sp, start;
+	u32 limit = capture_bytes;
+
+	if (!r)
+		return false;
+	/* Above a main thread's entry lie only arguments and environment. */
+	start = task->mm->start_stack;
+	if (start > sp && start - sp < limit)
+		limit = (start - sp + 31) & ~31u;
 	if (s->capture_window != second) {
 		s->capture_window = second;
 		s->captures_left = captures_per_second;
@@ -267,33 +290,34 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 		count->capture_limit++;
 		return false;
 	}
-	r = bpf_ringbuf_reserve(&ring, sizeof(*r) + UNWIND_CAPTURE_MAX, 0);
-	if (!r) {
-		count->capture_ring++;
-		return false;
-	}
 	s->captures_left--;
 	/* A read fails as a whole where the stack ends: piece by piece, each half of the one
 	 * before, up to the last 32 bytes. The count lives in a map, where the verifier knows no
 	 * value of it: else it would follow each of the 2^11 ways through this loop. */
-	s->copied = 0;
+	r->record.bytes = 0;
 #pragma unroll
-	for (u32 piece = UNWIND_CAPTURE_MAX; piece >= 32; piece >>= 1) {
-		u32 at = s->copied;
+	for (u32 piece = 16384; piece >= 32; piece >>= 1) {
+		u32 at = r->record.bytes;
 
-		if (at + piece > capture_bytes)
+		if (at + piece > limit)
 			continue;
 		/* A sum of larger pieces: nothing but what the verifier wants to see. */
 		asm volatile("" : "+r"(at));
-		at &= (UNWIND_CAPTURE_MAX - 1) & ~(2 * piece - 1);
-		if (bpf_probe_read_user(r->stack + at, piece, (void *)(sp + at)) == 0)
-			s->copied = at + piece;
+		at &= 32767 & ~(2 * piece - 1);
+		if (at <= UNWIND_CAPTURE_MAX - piece &&
+		    bpf_probe_read_user(r->stack + at, piece, (void *)(sp + at)) == 0)
+			r->record.bytes = at + piece;
 	}
-	r->kind = RECORD_STACK;
-	r->cpu = cpu;
-	r->bytes = s->copied;
-	r->cursor = s->walk.cursor;
-	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	r->record.kind = RECORD_STACK;
+	r->record.cpu = cpu;
+	r->record.cursor = s->walk.cursor;
+	bytes = r->record.bytes;
+	if (bytes > UNWIND_CAPTURE_MAX)
+		bytes = UNWIND_CAPTURE_MAX;
+	if (bpf_ringbuf_output(&ring, r, sizeof(r->record) + bytes, BPF_RB_NO_WAKEUP)) {
+		count->capture_ring++;
+		return false;
+	}
 	count->captured++;
 	return true;
 }
@@ -306,8 +330,14 @@ static __always_inline void send(struct scratch *s, struct sample_counters *coun
 
 	if (words > UNWIND_WORDS_MAX)
 		words = UNWIND_WORDS_MAX;
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
+	/* Wake the reader when room gets scarce; and, but not too often, when it has something to
+	 * tell us: each sample of a process that we do not know costs a copied stack. */
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes) {
 		flags = BPF_RB_FORCE_WAKEUP;
+	} else if (worth_capturing(r->end) && r->time_ns - s->woken_ns > WAKE_PAUSE_NS) {
+		s->woken_ns = r->time_ns;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
 	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + words * 8, flags)) {
 		count->dropped_ring++;
 		return;
@@ -371,7 +401,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 	} else if (cursor_init(w, ctx, task)) {
 		walk_user(w, p);
 	}
-	if (worth_capturing(w->end) && capture(s, count, now, r->cpu))
+	if (worth_capturing(w->end) && capture(s, count, task, now, r->cpu))
 		r->flags |= SAMPLE_STACK;
 	r->word_count = w->word_count - r->kernel_count;
 	r->frame_count = w->cursor.frame_count;

@@ -26,6 +26,11 @@
 enum unwind_result {
 	UNWIND_AGAIN,   /* the cursor stands on the next frame */
 	UNWIND_STOPPED, /* walk.end says why */
+	/* Inside a step only: go by frame pointer. One call for all who want it keeps the
+	 * verifier's work small. */
+	UNWIND_BY_FP,         /* if it is plausible */
+	UNWIND_BY_SURE_FP,    /* the table promises one */
+	UNWIND_BY_FOREIGN_FP, /* as sure, and the frame may lie on another stack */
 };
 
 /* A walk: the cursor and what it has found so far. */
@@ -316,12 +321,12 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 	int result;
 
 	if (n >= e->page_count)
-		return unwind_by_frame_pointer(w, false, false);
+		return UNWIND_BY_FP;
 	page = env_page(c, e->page_base + (__u32)n);
 	if (!page || page->state == UNWIND_PAGE_ABSENT)
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
 	if (page->state == UNWIND_PAGE_EMPTY)
-		return unwind_by_frame_pointer(w, false, false);
+		return UNWIND_BY_FP;
 	rows = env_block(c, page->block);
 	if (!rows)
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
@@ -342,11 +347,11 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 			return unwind_track_rbx(c, rule, known);
 		return result;
 	case UNWIND_FP:
-		return unwind_by_frame_pointer(w, true, false);
+		return UNWIND_BY_SURE_FP;
 	case UNWIND_FP_OTHER_STACK:
-		return unwind_by_frame_pointer(w, true, true);
+		return UNWIND_BY_FOREIGN_FP;
 	case UNWIND_NONE:
-		return unwind_by_frame_pointer(w, false, false);
+		return UNWIND_BY_FP;
 	case UNWIND_SIGNAL:
 		return unwind_signal(w, c->sp + (__s64)rule->cfa_offset);
 	case UNWIND_GO_MORESTACK:
@@ -358,8 +363,8 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 	}
 }
 
-/* One native frame: push it, find its rule, go to its caller. */
-UNWIND_INLINE int unwind_native(struct unwind_walk *w)
+/* Pushes the frame of pc and goes to its caller, or says that its frame pointer leads there. */
+UNWIND_INLINE int unwind_method(struct unwind_walk *w)
 {
 	struct unwind_cursor *c = &w->cursor;
 	struct unwind_executable *e;
@@ -375,7 +380,7 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 	if (!mapped)
 		return unwind_stop(w, UNWIND_END_NO_MAPPING);
 	if (!w->mapping.executable)
-		return unwind_by_frame_pointer(w, false, false);
+		return UNWIND_BY_FP;
 	if (!placed)
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
 	e = env_executable(c, w->mapping.executable);
@@ -383,4 +388,14 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
 	e->used = w->now;
 	return unwind_by_table(w, e, pc - w->mapping.load_bias);
+}
+
+/* One native frame. */
+UNWIND_INLINE int unwind_native(struct unwind_walk *w)
+{
+	int result = unwind_method(w);
+
+	if (result < UNWIND_BY_FP)
+		return result;
+	return unwind_by_frame_pointer(w, result != UNWIND_BY_FP, result == UNWIND_BY_FOREIGN_FP);
 }

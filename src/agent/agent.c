@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "agent/process/table.h"
@@ -19,10 +20,10 @@
 #include "base/cleanup.h"
 
 enum {
+	TRACE_NICE = -10, /* of the trace thread, where the system allows it */
 	SAMPLES_PER_ROUND = 4096,
 	SIDE_RECORDS_PER_ROUND = 65536,
 	WRAPPED_BYTES_MOST = 1 << 20,
-	ID_BITS = 24, /* as in modules.c */
 };
 #define POLL_NS       (250 * MILLI_NS)
 #define POLL_FIRST_NS (50 * MILLI_NS) /* during the first seconds */
@@ -63,7 +64,7 @@ struct agent {
 	pthread_t thread;
 	bool threaded, attached;
 	_Atomic bool stopping, wanted_on;
-	bool on;
+	bool on, nice_refused;
 
 	/* one round */
 	struct sample_item *samples;
@@ -310,6 +311,9 @@ static void *trace_thread(void *arg)
 	struct err err;
 
 	pthread_setname_np(pthread_self(), "agent");
+	/* A busy machine is the one to be looked at: we need little time, but in time. */
+	if (setpriority(PRIO_PROCESS, (id_t)gettid(), TRACE_NICE))
+		a->nice_refused = true;
 	while (!a->stopping) {
 		uint64_t now = clock_monotonic_ns();
 
@@ -568,8 +572,8 @@ bool agent_open_executable(struct agent *a, const struct executable *e, int *fd,
 	bool ok = false;
 
 	pthread_mutex_lock(&a->lock);
-	m = modules_by_id(&a->modules, (uint32_t)(e->id & ((1u << ID_BITS) - 1)));
-	if (m && m->facts == e)
+	m = modules_by_executable(&a->modules, e);
+	if (m)
 		ok = module_open_again(m, fd, err);
 	else
 		err_set(err, ERR_NOT_FOUND, "%.*s is mapped no more", STR_ARG(e->filename));

@@ -117,6 +117,20 @@ static bool mend_table(const struct process *p, uint64_t pc)
 	return module_bias(m, &bias) && module_build(m->module, pc - bias);
 }
 
+/* BPF had no rows for the last frame, and no stack came along: at least the next sample finds them.
+ */
+static void build_for_next(struct resolver *r)
+{
+	const struct trace_frame *f = r->frame_count ? &r->frames[r->frame_count - 1] : NULL;
+	struct module *m;
+
+	if (!f || !f->executable)
+		return;
+	m = modules_by_executable(r->modules, f->executable);
+	if (m)
+		module_build(m, f->address - f->return_address);
+}
+
 static enum unwind_end go_on(struct resolver *r, struct process *p, struct captured *memory,
 			     const struct unwind_cursor *cursor)
 {
@@ -216,6 +230,8 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		end = UNWIND_END_STALE; /* walked by the mappings of what ran before exec() */
 	} else {
 		put_words(r, p, words + s.kernel_count, s.word_count);
+		if (end == UNWIND_END_NO_TABLE && !(s.flags & SAMPLE_STACK))
+			build_for_next(r);
 		if (s.flags & SAMPLE_STACK && take_stack(stack, &cursor, &memory)) {
 			end = go_on(r, p, &memory, &cursor);
 			more = twin_words(r->twin, &count);

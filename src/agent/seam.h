@@ -26,10 +26,10 @@ struct seam_options {
 	uint32_t cpu_count; /* 0: every online CPU, also those that come later; else only cpus[] */
 	const uint32_t *cpus; /* as -pin-cpu-ids lists them */
 	bool only_listed;     /* processes that are not in the map are dropped in the kernel */
-	uint32_t ring_bytes;  /* power of two; 0: 1 MiB */
+	uint32_t ring_bytes;  /* power of two; 0: 1 MiB, or what the rate asks for */
 	uint32_t scale; /* maps are 2^scale times as large as usual: -map-scale-factor, 0..8 */
-	uint32_t captures_per_second; /* stacks copied per CPU and second; 0: 100 */
-	uint32_t capture_bytes;       /* of each; 0: 32 KiB */
+	uint32_t captures_per_second; /* stacks copied per CPU and second; 0: 100 or more */
+	uint32_t capture_bytes;       /* of each; 0: 31.5 KiB */
 	uint32_t verifier_log;        /* 0..2: -bpf-log-level */
 };
 

@@ -21,7 +21,8 @@ enum {
 	ID_BITS = 24, /* of executable.id: the one in BPF; above it a serial number */
 	TABLE_PAGES_MOST = 16384,
 };
-#define IDLE_NS (5 * MINUTE_NS)
+#define IDLE_NS  (5 * MINUTE_NS)
+#define SWEEP_NS (10 * SECOND_NS)
 /* What BPF sees of a file that was not opened yet: no such executable, so ask user space. */
 #define EXECUTABLE_NOT_OPENED UINT32_MAX
 
@@ -135,31 +136,31 @@ struct module *modules_by_id(const struct modules *all, uint32_t id)
 	return id && id < all->store->executable_count ? all->by_id[id] : NULL;
 }
 
-/* Modules that others take for theirs live as long as those. */
-static bool is_shared(const struct modules *all, const struct module *m)
+struct module *modules_by_executable(const struct modules *all, const struct executable *e)
 {
-	for (uint32_t i = 0; i < BUCKETS; i++)
-		for (const struct module *o = all->buckets[i]; o; o = o->next)
-			if (o != m && o->same == m)
-				return true;
-	return false;
+	struct module *m = modules_by_id(all, (uint32_t)(e->id & ((1u << ID_BITS) - 1)));
+
+	return m && m->facts == e ? m : NULL;
 }
 
 void modules_sweep(struct modules *all, uint64_t now_ns)
 {
-	if (!all->idle_count)
+	if (!all->idle_count || now_ns - all->swept_ns < SWEEP_NS)
 		return;
+	all->swept_ns = now_ns;
 	for (uint32_t i = 0; i < BUCKETS; i++) {
 		for (struct module **at = &all->buckets[i]; *at;) {
 			struct module *m = *at;
 
-			if (m->refs || is_shared(all, m) ||
+			if (m->refs ||
 			    (now_ns - m->idle_since_ns < IDLE_NS && all->idle_count < IDLE_MOST)) {
 				at = &m->next;
 				continue;
 			}
 			*at = m->next;
 			all->idle_count--;
+			if (m->same != m)
+				module_unref(m->same);
 			module_free(m);
 		}
 	}
@@ -326,6 +327,7 @@ static void make_ready(struct module *m, struct elf_file *f, int fd)
 
 	if (same) {
 		m->same = same;
+		module_ref(same);
 		m->state = MODULE_READY;
 		elf_file_free(f);
 		close(fd);

@@ -35,8 +35,9 @@ struct module {
 	enum module_state state;
 	struct module *next; /* in its bucket */
 	struct modules *owner;
-	struct module *same; /* MODULE_READY: the first one of this build, or itself */
-	uint32_t id;         /* of the executable in BPF; 0 before READY and where `same` has it */
+	/* MODULE_READY: the first one of this build, with a reference; or itself, without. */
+	struct module *same;
+	uint32_t id; /* of the executable in BPF; 0 before READY and where `same` has it */
 	uint64_t idle_since_ns;
 	uint64_t device, inode;
 	uint8_t build_id[64];
@@ -55,6 +56,7 @@ struct modules {
 	struct module **buckets, **by_id;
 	struct unwind_row *scratch; /* one page's rows */
 	uint32_t count, idle_count;
+	uint64_t swept_ns;
 	uint64_t opened, refused, built, empty, pages_refused, evicted, build_ns;
 };
 
@@ -67,6 +69,8 @@ void module_ref(struct module *m);   /* NULL is fine */
 void module_unref(struct module *m); /* NULL is fine */
 /* The module that has the executable `id`, or NULL. */
 struct module *modules_by_id(const struct modules *all, uint32_t id);
+/* The module of an executable; NULL: it is gone, others may have its id. */
+struct module *modules_by_executable(const struct modules *all, const struct executable *e);
 /* Once per round: forgets modules that nobody has mapped for some minutes. */
 void modules_sweep(struct modules *all, uint64_t now_ns);
 

@@ -203,6 +203,18 @@ bool process_reread(struct process_table *t, struct process *p, uint64_t now_ns)
 /* ---- the start, and losses --------------------------------------------------------------------
  */
 
+/* Another program runs in p than we thought: an exec() was lost. Everything is read anew. */
+static void image_from_proc(struct process_table *t, struct process *p)
+{
+	t->resyncs++;
+	image_reset(t, p);
+	p->set = mapping_set_new(t->sets);
+	p->exec_id_known = false;
+	p->comm[0] = 0;
+	read_maps(t, p);
+	mark_dirty(t, p);
+}
+
 static struct process *add_from_proc(struct process_table *t, uint32_t pid)
 {
 	struct process *p = process_add(t, pid);
@@ -236,10 +248,13 @@ void process_table_resync(struct process_table *t)
 
 			next = p->next;
 			p->read_ns = 0;
+			p->exec_id_known = false; /* the next sample tells */
 			if (p->kernel_thread)
 				continue;
 			if (!t->seam->ops->exe_path(t->seam, p->pid, path, sizeof(path), &err))
 				process_remove(t, p->pid);
+			else if (p->path && strcmp(p->path, path) != 0)
+				image_from_proc(t, p);
 			else
 				process_reread(t, p, clock_monotonic_ns());
 		}
@@ -378,6 +393,11 @@ struct process *process_table_get(struct process_table *t, const struct sample_r
 		p = r->flags & SAMPLE_KTHREAD ? process_add(t, r->pid) : add_from_proc(t, r->pid);
 	if (!p)
 		return NULL;
+	/* Samples come in order with the side band, so that both must agree; but exec() counts up a
+	 * moment after it has told. */
+	if (p->exec_id_known && !p->kernel_thread && r->exec_id != p->exec_id &&
+	    r->exec_id + 1 != p->exec_id)
+		image_from_proc(t, p);
 	p->start_boottime_ns = r->start_boottime_ns;
 	p->kernel_thread = r->flags & SAMPLE_KTHREAD;
 	if (!p->comm[0] || r->pid == r->tid)

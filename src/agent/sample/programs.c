@@ -12,7 +12,13 @@
 #include "bpf/unwind_rows.h"
 #include "sample.skel.h"
 
-enum { RING_BYTES_DEFAULT = 1 << 20, CAPTURES_DEFAULT = 100, SCALE_MOST = 8 };
+enum {
+	RING_BYTES_DEFAULT = 1 << 20,
+	RING_BYTES_MOST = 16 << 20,
+	RECORD_BYTES_USUAL = 1024,
+	CAPTURES_DEFAULT = 100,
+	SCALE_MOST = 8
+};
 
 struct programs {
 	struct sample_bpf *object;
@@ -58,18 +64,38 @@ static void set_pid_namespace(struct sample_bpf *o)
 	}
 }
 
+/* A second of samples of usual size from all CPUs, in 1 to 16 MiB. */
+static uint32_t ring_for(const struct seam_options *options, uint32_t cpus)
+{
+	uint64_t need = (uint64_t)options->samples_per_second * cpus * RECORD_BYTES_USUAL;
+	uint32_t bytes = RING_BYTES_DEFAULT;
+
+	while (bytes < need && bytes < RING_BYTES_MOST)
+		bytes *= 2;
+	return bytes;
+}
+
+/* At usual rates every sample may carry its stack; at high ones a quarter. */
+static uint32_t captures_for(const struct seam_options *options)
+{
+	uint32_t quarter = options->samples_per_second / 4;
+
+	if (options->captures_per_second)
+		return options->captures_per_second;
+	return quarter > CAPTURES_DEFAULT ? quarter : CAPTURES_DEFAULT;
+}
+
 static bool set_options(struct programs *p, const struct seam_options *options)
 {
 	struct sample_bpf *o = p->object;
 	uint32_t scale = options->scale > SCALE_MOST ? SCALE_MOST : options->scale;
 
-	p->ring_bytes = options->ring_bytes ? options->ring_bytes : RING_BYTES_DEFAULT;
 	p->cpu_count = (uint32_t)libbpf_num_possible_cpus();
+	p->ring_bytes = options->ring_bytes ? options->ring_bytes : ring_for(options, p->cpu_count);
 	o->rodata->send_idle = options->send_idle;
 	o->rodata->only_listed = options->only_listed;
 	o->rodata->ring_wake_bytes = p->ring_bytes / 2;
-	o->rodata->captures_per_second =
-		options->captures_per_second ? options->captures_per_second : CAPTURES_DEFAULT;
+	o->rodata->captures_per_second = captures_for(options);
 	o->rodata->capture_bytes =
 		options->capture_bytes && options->capture_bytes < UNWIND_CAPTURE_MAX
 			? options->capture_bytes
