@@ -27,7 +27,7 @@ enum {
 	RATE_HZ = 397,
 	SAMPLES_ENOUGH = 60, /* of each program */
 	FIRST_WRONG = 4,
-	HANG_GUARD_S = 240,
+	HANG_GUARD_S = 180,
 	NAMES_MOST = 24,
 	STACK_MOST = 1200,
 };
