@@ -212,8 +212,11 @@ UNWIND_INLINE int unwind_go_morestack(struct unwind_walk *w, const struct unwind
 	__u64 g = 0, m = 0, saved[2], fp = 0;
 
 	if (!env_read(c, &g, 8, c->tp + (__s64)rule->cfa_offset) || !env_read(c, &m, 8, g + 48) ||
-	    !env_read(c, &g, 8, m + (__s64)rule->fp_offset) ||
-	    !env_read(c, saved, sizeof(saved), g + 56) ||
+	    !env_read(c, &g, 8, m + (__s64)rule->fp_offset))
+		return unwind_stop(w, UNWIND_END_UNREADABLE);
+	if (!g) /* the thread has let go of the goroutine and looks for another one */
+		return unwind_stop(w, UNWIND_END_BOTTOM);
+	if (!env_read(c, saved, sizeof(saved), g + 56) ||
 	    !env_read(c, &fp, 8, g + (__s64)rule->go_bp))
 		return unwind_stop(w, UNWIND_END_UNREADABLE);
 	c->sp = 0;

@@ -287,7 +287,7 @@ static bool morestack_rule(const struct go_fill *g, struct unwind_rule *rule)
 		return false;
 	if ((tls[3] & 0xc7) != 0x04 || tls[4] != 0x25 || !find_curg(g, &rule->fp_offset))
 		return false;
-	rule->go_bp = (int8_t)bp[3];
+	rule->go_bp = bp[3]; /* below 128, or it were no 8 bit offset */
 	memcpy(&rule->cfa_offset, tls + 5, sizeof(rule->cfa_offset));
 	return true;
 }
