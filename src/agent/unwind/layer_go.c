@@ -148,12 +148,17 @@ static struct unwind_rule depth_rule(uint16_t machine, int32_t depth, bool fp_sa
 
 /* PUSHQ BP; MOVQ SP, BP with the depth grown behind the push: from `at` + 3 on FP is the frame's,
  * and compiled code never uses it for anything else. */
-static bool keeps_fp(const struct go_fill *g, uint64_t at)
+static bool moves_fp(const struct go_fill *g, uint64_t at)
 {
 	static const uint8_t prologue[] = { 0x55, 0x48, 0x89, 0xe5 };
 
-	return g->t->machine == EM_X86_64 && g->f.compiled && at > g->f.begin &&
+	return g->t->machine == EM_X86_64 && at > g->f.begin &&
 	       code_is(g, at - 1, prologue, sizeof(prologue));
+}
+
+static bool keeps_fp(const struct go_fill *g, uint64_t at)
+{
+	return g->f.compiled && moves_fp(g, at);
 }
 
 /* The rule of each stretch of equal depth. other_stack: where there is a frame, by FP. */
@@ -188,6 +193,12 @@ static void fill_by_depth(struct go_fill *g, bool other_stack)
 			continue;
 		}
 		rule = depth_rule(g->t->machine, w.value, fp_saved);
+		if (other_stack && w.value > 0 && first && moves_fp(g, w.begin)) {
+			put(g, w.begin, &rule); /* FP is not the frame's yet */
+			rule = (struct unwind_rule){ .kind = UNWIND_FP_OTHER_STACK };
+			put(g, w.begin + 3, &rule);
+			continue;
+		}
 		if (other_stack && w.value > 0)
 			rule = (struct unwind_rule){ .kind = UNWIND_FP_OTHER_STACK };
 		else if (fp_kept && !first && w.value >= 8)

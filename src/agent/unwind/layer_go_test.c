@@ -49,9 +49,10 @@ static struct image image_of_file(const char *name, bool stripped)
  * switch; asmcgocall at 90, without a frame.
  */
 #define BEGIN "0:none fff:signal+40 1010:stop 1020:sp+8 "
-#define END                                                                                  \
-	" 1051:other_stack 1065:sp+8 1081:morestack(-8,192,104) 1090:sp+8 1094:other_stack " \
+#define SWITCHES                                                                             \
+	" 1054:other_stack 1065:sp+8 1081:morestack(-8,192,104) 1090:sp+8 1094:other_stack " \
 	"10a0:none"
+#define END " 1051:sp+16 fp=*cfa-16" SWITCHES
 
 static const struct {
 	const char *file, *want;
@@ -64,8 +65,9 @@ static const struct {
 	{ "go1_18", BEGIN "1037:sp+16 fp=*cfa-16 103e:sp+48 fp=*cfa-16 "
 			  "1047:runsp+16[81000001] fp=*cfa-16" END },
 	/* compiled code says so, and keeps FP */
-	{ "go1_20", BEGIN "1037:runsp+16[8000003] fp=*cfa-16 1048:sp+8" END },
-	{ "go1_26_no_text", BEGIN "1037:runsp+16[8000003] fp=*cfa-16 1048:sp+8" END },
+	{ "go1_20", BEGIN "1037:runsp+16[8000003] fp=*cfa-16 1048:runsp+8[1000009]" SWITCHES },
+	{ "go1_26_no_text",
+	  BEGIN "1037:runsp+16[8000003] fp=*cfa-16 1048:runsp+8[1000009]" SWITCHES },
 	{ "arm64", "0:none fff:signal+312 1010:stop 1020:sp+0 1037:sp+8 fp=*sp-8 ra=*sp+0 "
 		   "103e:sp+40 fp=*sp-8 ra=*sp+0 1047:sp+8 fp=*sp-8 ra=*sp+0 1048:sp+0 "
 		   "1051:other_stack 1065:sp+0 10a0:none" },
