@@ -191,16 +191,31 @@ static void wait_for_end(struct service *s)
 	}
 }
 
-/* While the graph drains, a second Ctrl-C ends the process as it always does. In a worker that is
- * the supervisor's business: systemd, for one, sends its signal to each process of the unit. */
+/* When the graph began to drain; for the handler, which gets nothing but a number. */
+static volatile uint64_t drain_began_ns;
+
+static void kill_if_meant(int signal_number)
+{
+	if (clock_monotonic_ns() - drain_began_ns < SECOND_NS)
+		return;
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+}
+
+/* While the graph drains, a second Ctrl-C ends the process as it always does. Not one that comes
+ * with the first: timeout(1) and a shell's script that passes Ctrl-C on both send two. In a worker
+ * that is the supervisor's business: systemd, for one, sends its signal to each process of the
+ * unit. */
 static void let_signals_kill(void)
 {
+	struct sigaction action = { .sa_handler = kill_if_meant, .sa_flags = SA_RESTART };
 	sigset_t set;
 
 	if (supervised())
 		return;
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
+	drain_began_ns = clock_monotonic_ns();
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGINT, &action, NULL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);

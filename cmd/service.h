@@ -1,9 +1,9 @@
 /*
  * service.h - runs a graph until a signal ends it: what every command that listens has in common.
  *
- * SIGTERM and SIGINT stop it in order (a second one at once), SIGHUP reads the configuration and
- * certificates again, all or nothing. A graph with the receiver `profiling` runs in a worker
- * without privileges, beside a sampler (agent/supervise/).
+ * SIGTERM and SIGINT stop it in order (a second one, a second or more later, at once), SIGHUP reads
+ * the configuration and certificates again, all or nothing. A graph with the receiver `profiling`
+ * runs in a worker without privileges, beside a sampler (agent/supervise/).
  */
 #pragma once
 #include <stdbool.h>

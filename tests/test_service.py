@@ -2,7 +2,10 @@
 
 import os
 import re
+import signal
 import socket
+import subprocess
+import threading
 import time
 
 import pytest
@@ -11,6 +14,7 @@ import certificates
 import clients
 import fixtures
 import program
+import receivers
 from test_config import MINIMAL
 
 SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
@@ -146,3 +150,43 @@ def test_bad_values_of_flags_have_no_lines(words, said):
     """The YAML behind the flags is not the user's."""
     err = program.run("backend", *words, check=1).stderr.decode()
     assert said in err and not re.search(r":\d+:\d+:", err), err
+
+
+@pytest.fixture
+def draining():
+    """A backend that waits for its peer, with SIGTERM and SIGINT sent at once; open the gate to let the peer answer."""
+    gate = threading.Event()
+    with receivers.HttpReceiver(lambda body, number: (gate.wait(4 * program.HANG), b"")[1]) as peer:
+        server = program.backend("-receiver", "otlphttp", "-otlphttp.endpoint", f"http://{peer.address}")
+        sender = threading.Thread(target=post, args=(server,), daemon=True)
+        sender.start()
+        program.wait_for(lambda: peer.calls, what="the peer has the request")
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGINT)
+        server.wait_line("Starting shutdown")
+        yield server, gate, peer
+        gate.set()
+        server.kill()
+        sender.join(program.HANG)
+
+
+def test_two_signals_at_once_are_one(draining):
+    """timeout(1) and Ctrl-C in a script send two: what was taken must still be sent."""
+    server, gate, peer = draining
+    gate.set()
+    server.process.wait(program.HANG)
+    assert server.process.returncode == 0 and len(peer.bodies) == 1
+    assert server.find_line("Shutdown complete")
+
+
+def test_a_later_second_signal_ends_the_drain(draining):
+    server = draining[0]
+    began = time.monotonic()
+    while server.alive() and time.monotonic() - began < program.HANG:
+        server.signal(signal.SIGINT)
+        try:
+            server.process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            pass
+    assert server.process.returncode == -signal.SIGINT
+    assert not server.find_line("Shutdown complete")
