@@ -283,36 +283,43 @@ static const char *exporter_name(const struct agent_flags *f)
 	return !f->collection_agent && is_http() ? "otlp_http" : "otlp_grpc";
 }
 
-static bool put_exporter(const struct agent_flags *f, struct yaml_out *y, struct err *err)
+static bool check_destination(const char *endpoint, struct err *err)
 {
-	const char *headers = first_of(f->headers, "HEADERS");
-	const char *whole_url = variable("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
-	const char *endpoint =
-		f->collection_agent ? f->collection_agent : exporter_variable("ENDPOINT");
-
 	if (!endpoint || !*endpoint)
 		return err_set(err, ERR_INVALID,
 			       "no collection agent to send to: -collection-agent HOST:PORT, or "
 			       "OTEL_EXPORTER_OTLP_ENDPOINT");
-	if (!check_protocol(err))
+	return check_protocol(err);
+}
+
+static void put_endpoint(const struct agent_flags *f, const char *endpoint, struct yaml_out *y)
+{
+	const char *whole_url = variable("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
+	bool http = strcmp(exporter_name(f), "otlp_http") == 0;
+
+	graph_put(y, http && whole_url ? "profiles_endpoint" : "endpoint", endpoint);
+	if (http && strcmp(exporter_variable("PROTOCOL"), "http/json") == 0)
+		graph_put(y, "encoding", "json");
+}
+
+/* Maps that were begun are ended, also when something is wrong. */
+static bool put_exporter(const struct agent_flags *f, struct yaml_out *y, struct err *err)
+{
+	const char *headers = first_of(f->headers, "HEADERS");
+	const char *endpoint = first_of(f->collection_agent, "ENDPOINT");
+	bool ok;
+
+	if (!check_destination(endpoint, err))
 		return false;
 	graph_begin(y, exporter_name(f));
-	if (strcmp(exporter_name(f), "otlp_http") == 0) {
-		graph_put(y, whole_url ? "profiles_endpoint" : "endpoint", endpoint);
-		if (strcmp(exporter_variable("PROTOCOL"), "http/json") == 0)
-			graph_put(y, "encoding", "json");
-	} else {
-		graph_put(y, "endpoint", endpoint);
-	}
+	put_endpoint(f, endpoint, y);
 	graph_put(y, "compression", first_of(f->compression, "COMPRESSION"));
 	graph_put_true(y, "log_sent", true);
 	put_tls(f, y);
-	if (headers && !graph_put_pairs(y, "headers", headers, err))
-		return err_prefix(err, "headers");
-	if (!put_timeout(y, err))
-		return false;
+	ok = !headers || graph_put_pairs(y, "headers", headers, err) || err_prefix(err, "headers");
+	ok = ok && put_timeout(y, err);
 	yaml_map_end(y);
-	return true;
+	return ok;
 }
 
 /* ---- the graph ---- */
@@ -363,27 +370,34 @@ static void put_engine(const struct agent_flags *f, struct yaml_out *y)
 	yaml_map_end(y);
 }
 
+static bool put_service(const struct agent_flags *f, struct yaml_out *y, struct err *err)
+{
+	bool ok;
+
+	graph_begin(y, "service");
+	put_pipeline(f, y);
+	ok = put_telemetry(f, y, err);
+	put_engine(f, y);
+	yaml_map_end(y);
+	return ok;
+}
+
 static bool put_graph(const struct agent_flags *f, struct yaml_out *y, struct err *err)
 {
+	bool ok;
+
 	yaml_map_begin(y);
 	graph_begin(y, "receivers");
 	graph_begin(y, "profiling");
-	if (!agent_put_receiver(f, y, err))
-		return false;
+	ok = agent_put_receiver(f, y, err);
 	yaml_map_end(y);
 	yaml_map_end(y);
 	graph_begin(y, "exporters");
-	if (!put_exporter(f, y, err))
-		return false;
+	ok = ok && put_exporter(f, y, err);
 	yaml_map_end(y);
-	graph_begin(y, "service");
-	put_pipeline(f, y);
-	if (!put_telemetry(f, y, err))
-		return false;
-	put_engine(f, y);
+	ok = ok && put_service(f, y, err);
 	yaml_map_end(y);
-	yaml_map_end(y);
-	return true;
+	return ok;
 }
 
 bool agent_graph_yaml(const struct agent_flags *f, struct buf *out, struct err *err)

@@ -1,7 +1,7 @@
 /*
  * message.h - a window of samples as an OTLP profiles message, in the shape of the eBPF profiler.
  *
- * One resource per process, in it one scope with one profile per origin (docs/agent-report.md).
+ * One resource per process, in it one scope with one profile per origin (docs/agent.md).
  * Native functions, lines and inlined frames are ours; without native_symbols native frames are as
  * the reference sends them: address and mapping only. The last resource is the host's: a profile
  * without samples, whose attributes say what was seen and what was lost:

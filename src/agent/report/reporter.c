@@ -20,8 +20,12 @@ enum own_loss {
 	LOSS_NOT_DELIVERED,
 	OWN_LOSSES
 };
-static const char *const own_loss_names[OWN_LOSSES] = { "report_full", "report_failed", "no_memory",
-							"not_delivered" };
+static const char *const loss_reasons[OWN_LOSSES] = { "report_full", "report_failed", "no_memory",
+						      "not_delivered" };
+
+/* What is left out as was asked for. */
+enum skip { SKIP_IDLE, SKIP_YOUNG, SKIPS };
+static const char *const skip_reasons[SKIPS] = { "idle", "young" };
 
 struct reporter {
 	struct reporter_options o;
@@ -29,7 +33,7 @@ struct reporter {
 	struct deliveries *deliveries;
 	struct metric_family *dropped_family, *cut_family;
 	struct metric *own_dropped[OWN_LOSSES];
-	struct metric *samples, *unnamed, *reports, *idle, *young;
+	struct metric *samples, *unnamed, *reports, *skipped[SKIPS];
 	pthread_t thread;
 	unsigned seed; /* of the jitter */
 
@@ -57,11 +61,11 @@ static bool is_too_young(const struct reporter *r, const struct trace *t)
 void reporter_add(struct reporter *r, const struct trace *trace)
 {
 	if (trace->pid == 0 && !r->o.send_idle_frames) {
-		metric_add(r->idle, 1);
+		metric_add(r->skipped[SKIP_IDLE], 1);
 		return;
 	}
 	if (r->o.min_process_age_ns && is_too_young(r, trace)) {
-		metric_add(r->young, 1);
+		metric_add(r->skipped[SKIP_YOUNG], 1);
 		return;
 	}
 	pthread_mutex_lock(&r->lock);
@@ -136,7 +140,7 @@ static uint32_t collect_losses(struct reporter *r, uint64_t own[OWN_LOSSES],
 	}
 	own[LOSS_NOT_DELIVERED] += deliveries_take_lost(r->deliveries);
 	for (int i = 0; i < OWN_LOSSES; i++)
-		put_loss(out, &count, own_loss_names[i], own[i]);
+		put_loss(out, &count, loss_reasons[i], own[i]);
 	return count;
 }
 
@@ -322,8 +326,8 @@ static void register_metrics(struct reporter *r)
 	r->unnamed = series(r, "flametap_agent_unnamed_frames_total",
 			    "Frames of samples that no name was found for");
 	r->reports = series(r, "flametap_agent_reports_total", "Reports made");
-	r->idle = skipped_series(r, "idle");
-	r->young = skipped_series(r, "young");
+	for (int i = 0; i < SKIPS; i++)
+		r->skipped[i] = skipped_series(r, skip_reasons[i]);
 	r->dropped_family =
 		metrics_family(r->o.metrics, METRIC_COUNTER, "flametap_agent_dropped_samples_total",
 			       "Samples taken but not sent", labels, 0);
@@ -331,7 +335,7 @@ static void register_metrics(struct reporter *r)
 		metrics_family(r->o.metrics, METRIC_COUNTER, "flametap_agent_cut_stacks_total",
 			       "Samples whose stack ends early", labels, 0);
 	for (int i = 0; i < OWN_LOSSES; i++)
-		r->own_dropped[i] = dropped_series(r, own_loss_names[i]);
+		r->own_dropped[i] = dropped_series(r, loss_reasons[i]);
 }
 
 struct reporter *reporter_new(const struct reporter_options *options)
