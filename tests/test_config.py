@@ -1,6 +1,5 @@
 """The command line and the configuration: --print-config, errors with their place and a suggestion, environment, help, link names."""
 
-import os
 import re
 import subprocess
 
@@ -351,9 +350,3 @@ def test_port_4137_is_taken_only_where_free(as_root, tmp_path):
         server.wait_line("4317")
         listening = subprocess.run(["nsenter", "-t", str(server.pid), "-n", "ss", "-Hltnp"], capture_output=True, text=True, check=True).stdout
         assert any("4137" in x and "python" in x for x in listening.splitlines())
-
-
-def test_agent_links_say_what_is_missing(tmp_path):
-    done = subprocess.run([as_link(tmp_path, "ebpf-profiler"), "-collection-agent", "localhost:4317"], capture_output=True, text=True,
-                          timeout=20, env=dict(os.environ), check=False)
-    assert done.returncode == 1 and "flametap --help" in done.stderr
