@@ -6,8 +6,15 @@
  */
 #include "agent/elf/elf_file.h"
 #include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libdeflate.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <zstd.h>
 #include "agent/elf/elf_internal.h"
 #include "base/blob.h"
+#include "base/cleanup.h"
 #include "net/compress.h"
 
 enum { ZDEBUG_HEAD_BYTES = 12 };
@@ -81,7 +88,7 @@ static bool inflate_section(const struct packed *packed, const struct elf_sectio
 		blob_unref(blob);
 		return false;
 	}
-	*out = (struct elf_data){ { (const uint8_t *)blob->ptr, blob->len }, blob };
+	*out = (struct elf_data){ { (const uint8_t *)blob->ptr, blob->len }, blob, 0 };
 	return true;
 }
 
@@ -105,7 +112,78 @@ bool elf_file_section_data(const struct elf_file *f, const struct elf_section *s
 			       STR_ARG(section->name), raw.len);
 	if (packed.is_packed)
 		return inflate_section(&packed, section, limit_bytes, out, err);
-	*out = (struct elf_data){ raw, NULL };
+	*out = (struct elf_data){ raw, NULL, 0 };
+	return true;
+}
+
+/* ---- onto disk ---- */
+
+static bool unpack_to(const struct packed *packed, void *to, struct err *err)
+{
+	size_t bytes = (size_t)packed->inflated_bytes, got = 0;
+	struct libdeflate_decompressor *d;
+
+	if (packed->method == COMPRESSION_ZSTD) {
+		got = ZSTD_decompress(to, bytes, packed->stream.ptr, packed->stream.len);
+		return got == bytes || err_set(err, ERR_INVALID, "a broken zstd stream");
+	}
+	d = libdeflate_alloc_decompressor();
+	if (!d)
+		abort();
+	if (libdeflate_zlib_decompress(d, packed->stream.ptr, packed->stream.len, to, bytes,
+				       &got) != LIBDEFLATE_SUCCESS)
+		got = 0;
+	libdeflate_free_decompressor(d);
+	return got == bytes || err_set(err, ERR_INVALID, "a broken zlib stream");
+}
+
+/* Room on the disk is taken beforehand: a write into a mapping cannot say that it is full. */
+static void *map_nameless(int folder, size_t bytes, struct err *err)
+{
+	AUTO(fd_close) int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	void *p;
+
+	if (fd < 0) {
+		err_set_errno(err, "a nameless file");
+		return NULL;
+	}
+	errno = posix_fallocate(fd, 0, (off_t)bytes);
+	if (errno) {
+		err_set_errno(err, "%zu bytes of disk", bytes);
+		return NULL;
+	}
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		err_set_errno(err, "mapping %zu bytes", bytes);
+		return NULL;
+	}
+	return p;
+}
+
+bool elf_file_section_spill(const struct elf_file *f, const struct elf_section *section, int folder,
+			    uint64_t limit_bytes, struct elf_data *out, struct err *err)
+{
+	struct packed packed;
+	struct bytes raw;
+	size_t bytes;
+	void *p;
+
+	if (section->type == SHT_NOBITS ||
+	    !bytes_part(f->image, section->file_offset, section->size, &raw) ||
+	    !packed_of(raw, section, &packed) || !packed.is_packed || !packed.inflated_bytes)
+		return elf_file_section_data(f, section, 0, out, err);
+	if (!packed.known_method || packed.inflated_bytes > limit_bytes)
+		return inflate_section(&packed, section, 0, out, err); /* says why not */
+	bytes = (size_t)packed.inflated_bytes;
+	p = map_nameless(folder, bytes, err);
+	if (!p)
+		return err_prefix(err, "section %.*s", STR_ARG(section->name));
+	if (!unpack_to(&packed, p, err)) {
+		munmap(p, bytes);
+		return err_prefix(err, "section %.*s", STR_ARG(section->name));
+	}
+	mprotect(p, bytes, PROT_READ);
+	*out = (struct elf_data){ { p, bytes }, NULL, bytes };
 	return true;
 }
 
@@ -127,5 +205,7 @@ void elf_data_release(struct elf_data *d)
 {
 	if (d->owned)
 		blob_unref(d->owned);
+	if (d->mapped_bytes)
+		munmap((void *)(uintptr_t)d->bytes.ptr, d->mapped_bytes);
 	*d = (struct elf_data){ 0 };
 }

@@ -86,7 +86,8 @@ bool elf_file_section_typed(const struct elf_file *f, uint32_t type, struct elf_
 /* Contents of a section: the mapping's bytes, or inflated ones that elf_data_release() frees. */
 struct elf_data {
 	struct bytes bytes;
-	void *owned; /* blob; NULL: borrowed from the file */
+	void *owned;         /* blob; NULL: borrowed from the file */
+	size_t mapped_bytes; /* of elf_file_section_spill() */
 };
 /*
  * SHF_COMPRESSED (zlib, zstd) and the older .zdebug form are inflated, up to limit_bytes
@@ -94,6 +95,10 @@ struct elf_data {
  */
 bool elf_file_section_data(const struct elf_file *f, const struct elf_section *section,
 			   size_t limit_bytes, struct elf_data *out, struct err *err) MUST_CHECK;
+/* A packed section inflated into a nameless file of this folder (on a disk, so that it counts as
+ * cache and not as our memory), and mapped. Otherwise as above. */
+bool elf_file_section_spill(const struct elf_file *f, const struct elf_section *section, int folder,
+			    uint64_t limit_bytes, struct elf_data *out, struct err *err) MUST_CHECK;
 void elf_data_release(struct elf_data *d);
 /* Is it SHF_COMPRESSED, and what does it grow to? */
 bool elf_section_compressed(const struct elf_file *f, const struct elf_section *section,

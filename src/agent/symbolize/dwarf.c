@@ -35,11 +35,18 @@ static bool find_section(const struct elf_file *f, const char *name, struct elf_
 	return elf_file_section_named(f, full, out);
 }
 
-static bool load_section(struct dwarf *d, enum dwarf_section id, struct err *err)
+static bool load_section(struct dwarf *d, enum dwarf_section id, int spill_folder, struct err *err)
 {
 	struct elf_section s;
+	struct err spill_err;
+	uint64_t grown;
 
 	if (!find_section(d->file, section_names[id], &s) || s.type == SHT_NOBITS)
+		return true;
+	if (spill_folder >= 0 && elf_section_compressed(d->file, &s, &grown) &&
+	    grown >= DWARF_SPILL_FROM &&
+	    elf_file_section_spill(d->file, &s, spill_folder, DWARF_SPILL_MOST, &d->data[id],
+				   &spill_err))
 		return true;
 	if (!elf_file_section_data(d->file, &s, d->limit_bytes - d->used_bytes, &d->data[id], err))
 		return false;
@@ -48,8 +55,8 @@ static bool load_section(struct dwarf *d, enum dwarf_section id, struct err *err
 	return true;
 }
 
-struct dwarf *dwarf_open(const struct elf_file *f, struct dwarf *alt, size_t limit_bytes,
-			 struct err *err)
+struct dwarf *dwarf_open(const struct elf_file *f, struct dwarf *alt, int spill_folder,
+			 size_t limit_bytes, struct err *err)
 {
 	struct dwarf *d = calloc(1, sizeof(*d));
 
@@ -65,7 +72,7 @@ struct dwarf *dwarf_open(const struct elf_file *f, struct dwarf *alt, size_t lim
 		goto fail;
 	}
 	for (int id = 0; id < DWARF_SECTION_COUNT; id++) {
-		if (!load_section(d, (enum dwarf_section)id, err))
+		if (!load_section(d, (enum dwarf_section)id, spill_folder, err))
 			goto fail;
 	}
 	if (!section_of(d, DWARF_INFO).len || !section_of(d, DWARF_ABBREV).len) {
@@ -91,8 +98,10 @@ void dwarf_free(struct dwarf *d)
 		elf_data_release(&d->data[i]);
 	for (int i = 0; i < ABBREV_TABLES_KEPT; i++)
 		free(d->abbrevs[i].list);
-	for (int i = 0; i < FUNCTIONS_KEPT; i++)
+	for (int i = 0; i < FUNCTIONS_KEPT; i++) {
 		free(d->functions[i].list);
+		free(d->functions[i].checkpoints);
+	}
 	free(d->unit_offsets);
 	free(d->ranges);
 	free(d);
@@ -170,6 +179,7 @@ static bool scan_functions(const struct unit *u, struct unit_functions *f,
 static void functions_drop(struct dwarf *d, struct unit_functions *f)
 {
 	dwarf_drop(d, (void **)&f->list, &f->cap, sizeof(*f->list));
+	dwarf_drop(d, (void **)&f->checkpoints, &f->checkpoint_cap, sizeof(*f->checkpoints));
 	*f = (struct unit_functions){ 0 };
 }
 
@@ -353,7 +363,7 @@ static void inlined_calls(const struct unit *u, const struct die *function, uint
 	for (uint32_t step = 0; depth > found_depth && step < TREE_STEPS_MOST; step++) {
 		bool descend = false;
 
-		if (!die_read(u, abbrevs, at, &die))
+		if (!die_read_scope(u, abbrevs, at, &die))
 			return;
 		if (!die.tag) {
 			depth--;
@@ -380,14 +390,15 @@ static void inlined_calls(const struct unit *u, const struct die *function, uint
 	}
 }
 
-static uint32_t chain_to_frames(const struct unit *u, const struct call_chain *chain,
-				uint64_t elf_vaddr, struct dwarf_frame *out, uint32_t cap)
+static uint32_t chain_to_frames(const struct unit *u, struct unit_functions *f,
+				const struct call_chain *chain, uint64_t elf_vaddr,
+				struct dwarf_frame *out, uint32_t cap)
 {
 	struct line_row row = { 0 };
 	struct dwarf_path path = { 0 };
 	uint32_t n = 0;
 
-	if (line_find(u, elf_vaddr, &row))
+	if (line_find(u, f, elf_vaddr, &row))
 		line_path(u, row.file, &path);
 	for (uint32_t i = chain->count; i-- > 0 && n < cap; n++) {
 		out[n] = chain->call[i].frame;
@@ -438,7 +449,7 @@ enum dwarf_answer dwarf_find(struct dwarf *d, uint64_t elf_vaddr, struct work_bu
 			inlined_calls(&u, &function, elf_vaddr, &chain);
 		}
 	}
-	*count = chain_to_frames(&u, &chain, elf_vaddr, out, cap);
+	*count = chain_to_frames(&u, functions, &chain, elf_vaddr, out, cap);
 	return *count ? DWARF_FOUND : DWARF_NONE;
 }
 

@@ -36,10 +36,15 @@ enum dwarf_answer {
 	DWARF_LATER, /* the budget is spent: ask again */
 };
 
+/* Where packed sections of more than this are inflated to disk, if there is a folder for it. */
+#define DWARF_SPILL_FROM (UINT64_C(64) << 10)
+#define DWARF_SPILL_MOST (UINT64_C(1) << 30) /* a section */
+
 /* `alt` is the file that .gnu_debugaltlink names, or NULL; it must outlive this one. ERR_NOT_FOUND:
- * no debug information. ERR_LIMIT: packed sections larger than the limit. */
-struct dwarf *dwarf_open(const struct elf_file *f, struct dwarf *alt, size_t limit_bytes,
-			 struct err *err) MUST_CHECK;
+ * no debug information. ERR_LIMIT: packed sections larger than the limit.
+ * spill_folder -1: none. */
+struct dwarf *dwarf_open(const struct elf_file *f, struct dwarf *alt, int spill_folder,
+			 size_t limit_bytes, struct err *err) MUST_CHECK;
 void dwarf_free(struct dwarf *d);
 size_t dwarf_bytes(const struct dwarf *d);
 

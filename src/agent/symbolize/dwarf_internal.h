@@ -106,6 +106,13 @@ struct function_range {
 	uint32_t die; /* relative to the unit's offset */
 };
 
+/* The line program's registers after a row: where a run may begin. */
+struct line_checkpoint {
+	uint32_t low, high; /* addresses that it serves, relative as above */
+	uint32_t at;        /* in .debug_line: the next opcode */
+	uint32_t file, line, column;
+};
+
 struct unit_functions {
 	uint32_t unit;
 	bool whole;       /* the scan is done */
@@ -113,9 +120,20 @@ struct unit_functions {
 	uint64_t scan_at; /* in .debug_info: where the scan goes on */
 	uint32_t count, cap;
 	struct function_range *list;
+	bool lines_noted, lines_whole; /* whole: an address without a checkpoint has no line */
+	uint32_t checkpoint_count, checkpoint_cap;
+	struct line_checkpoint *checkpoints;
 	uint64_t used;
 };
 enum { FUNCTIONS_KEPT = 48 };
+
+struct kept_path {
+	uint64_t unit_offset;
+	struct dwarf_path path;
+	uint32_t file;
+	bool known;
+};
+enum { PATHS_KEPT = 64 };
 
 struct dwarf {
 	const struct elf_file *file;
@@ -138,6 +156,7 @@ struct dwarf {
 	struct unit_functions functions[FUNCTIONS_KEPT];
 	struct unit units[UNITS_KEPT];
 	uint32_t next_unit_slot;
+	struct kept_path paths[PATHS_KEPT];
 };
 
 static inline struct bytes section_of(const struct dwarf *d, enum dwarf_section s)
@@ -165,6 +184,11 @@ bool die_read(const struct unit *u, const struct abbrev_table *abbrevs, uint64_t
 bool die_read_if(const struct unit *u, const struct abbrev_table *abbrevs, uint64_t offset,
 		 uint16_t wanted, struct die *out);
 
+/* The same for a walk down a function: attributes of what has no entries below it, and is no
+ * inlined call, are stepped over. */
+bool die_read_scope(const struct unit *u, const struct abbrev_table *abbrevs, uint64_t offset,
+		    struct die *out);
+
 static inline bool die_has(const struct die *die, enum die_attr_id id)
 {
 	return die->present & (1U << id);
@@ -191,7 +215,9 @@ struct line_row {
 	uint64_t address;
 	uint32_t file, line, column;
 };
-bool line_find(const struct unit *u, uint64_t elf_vaddr, struct line_row *out);
+/* Notes checkpoints in `f`, the unit's, when it has none. */
+bool line_find(const struct unit *u, struct unit_functions *f, uint64_t elf_vaddr,
+	       struct line_row *out);
 bool line_path(const struct unit *u, uint32_t file, struct dwarf_path *out);
 
 /* ---- dwarf_index.c ---- */

@@ -1,15 +1,26 @@
 /*
  * dwarf_line.c - runs the line program of a unit up to an address (DWARF 5, 6.2).
  *
+ * The first run of a unit notes checkpoints, the registers at the start of each sequence and at
+ * every 128th row, so that later ones begin near their address.
+ *
  *   unit length, u16 version, [5: u8 address size, u8 segment selector size], header length,
  *   u8 least instruction length, [4: u8 operations per instruction], u8 default is_stmt,
  *   i8 line base, u8 line range, u8 opcode base, u8 operands of opcodes 1...,
  *   2 to 4: directories as strings, "", files as { string, directory, mtime, length }, ""
  *   5: formats and entries of directories, then of files
  */
+#include <stdlib.h>
 #include "agent/symbolize/dwarf_internal.h"
 
-enum { CONTENT_PATH = 1, CONTENT_DIRECTORY = 2, FORMATS_MOST = 16, ENTRIES_MOST = 1 << 18 };
+enum {
+	CONTENT_PATH = 1,
+	CONTENT_DIRECTORY = 2,
+	FORMATS_MOST = 16,
+	ENTRIES_MOST = 1 << 18,
+	CHECKPOINT_ROWS = 128,
+	OVERLAPS_LOOK_BACK = 32
+};
 
 struct line_header {
 	struct bytes section; /* to the end of this program */
@@ -76,44 +87,96 @@ struct machine {
 	bool dead; /* the sequence's code was dropped by the linker */
 };
 
+/* What is done with the rows: one address is looked for, or checkpoints are noted. */
+struct run {
+	const struct line_header *h;
+	struct dwarf *dwarf;
+	struct machine m;
+	uint64_t target;
+	struct line_row *found;
+	struct unit_functions *noting; /* NULL: looking */
+	bool open, full;               /* noting: the last checkpoint has no end yet; no room */
+	uint32_t rows;                 /* since then */
+};
+
 static void machine_reset(struct machine *m)
 {
 	*m = (struct machine){ .row = { .file = 1, .line = 1 } };
 }
 
-static void advance(const struct line_header *h, struct machine *m, uint64_t by)
+static void advance(struct run *run, uint64_t by)
 {
-	if (h->operations > 1) {
-		uint64_t all = m->operation + by;
+	if (run->h->operations > 1) {
+		uint64_t all = run->m.operation + by;
 
-		m->operation = (uint32_t)(all % h->operations);
-		by = all / h->operations;
+		run->m.operation = (uint32_t)(all % run->h->operations);
+		by = all / run->h->operations;
 	}
-	m->row.address += by * h->least_instruction;
+	run->m.row.address += by * run->h->least_instruction;
 }
 
-/* A row begins at the registers' address, so the one before ends there. True: it holds the target.
- */
-static bool emit(struct machine *m, uint64_t target, uint64_t text_low, struct line_row *out)
+static void checkpoint_close(struct run *run)
 {
-	if (!m->has_last && m->row.address == 0 && text_low)
+	struct unit_functions *f = run->noting;
+	struct line_checkpoint *c = &f->checkpoints[f->checkpoint_count - 1];
+	uint64_t end = run->m.row.address - run->dwarf->text_low;
+
+	run->open = false;
+	if (run->m.row.address < run->dwarf->text_low || end <= c->low || end > UINT32_MAX)
+		f->checkpoint_count--; /* no address is in it */
+	else
+		c->high = (uint32_t)end;
+}
+
+static void checkpoint_note(struct run *run, uint64_t at, bool end)
+{
+	struct unit_functions *f = run->noting;
+	const struct line_row *row = &run->m.row;
+	uint64_t low = row->address - run->dwarf->text_low;
+
+	if (run->open && (end || run->rows++ >= CHECKPOINT_ROWS))
+		checkpoint_close(run);
+	if (run->open || end || run->m.dead || row->address < run->dwarf->text_low ||
+	    low > UINT32_MAX || at > UINT32_MAX)
+		return;
+	if (f->checkpoint_count == f->checkpoint_cap &&
+	    !dwarf_grow(run->dwarf, (void **)&f->checkpoints, &f->checkpoint_cap,
+			sizeof(*f->checkpoints))) {
+		run->full = true;
+		return;
+	}
+	f->checkpoints[f->checkpoint_count++] =
+		(struct line_checkpoint){ (uint32_t)low, 0,         (uint32_t)at,
+					  row->file,     row->line, row->column };
+	run->open = true;
+	run->rows = 0;
+}
+
+/* A row begins at the registers' address, so the one before ends there. True: stop. */
+static bool emit(struct run *run, const struct byte_reader *r, bool end)
+{
+	struct machine *m = &run->m;
+
+	if (!m->has_last && m->row.address == 0 && run->dwarf->text_low)
 		m->dead = true;
-	if (m->has_last && !m->dead && target >= m->last.address && target < m->row.address) {
-		*out = m->last;
+	if (run->noting) {
+		checkpoint_note(run, (uint64_t)(r->ptr - run->h->section.ptr), end);
+	} else if (m->has_last && !m->dead && run->target >= m->last.address &&
+		   run->target < m->row.address) {
+		*run->found = m->last;
 		return true;
 	}
 	m->last = m->row;
 	m->has_last = true;
-	return false;
+	return run->full;
 }
 
-/* An extended opcode. True: found. */
-static bool run_extended(struct byte_reader *r, struct machine *m, uint64_t target,
-			 uint64_t text_low, struct line_row *out)
+/* An extended opcode. True: stop. */
+static bool run_extended(struct run *run, struct byte_reader *r)
 {
 	uint64_t length = read_uleb128(r);
 	struct byte_reader op = *r;
-	bool found = false;
+	bool stop = false;
 
 	read_skip(r, length);
 	if (r->failed || !length)
@@ -121,30 +184,31 @@ static bool run_extended(struct byte_reader *r, struct machine *m, uint64_t targ
 	op.end = op.ptr + length;
 	switch (read_u8(&op)) {
 	case 1: /* end of sequence */
-		found = emit(m, target, text_low, out);
-		machine_reset(m);
+		stop = emit(run, r, true);
+		machine_reset(&run->m);
 		break;
 	case 2:
-		m->row.address = read_uint(&op, (unsigned)(length - 1 <= 8 ? length - 1 : 9));
-		m->operation = 0;
-		if (m->row.address >= UINT64_MAX - 1)
-			m->dead = true;
+		run->m.row.address = read_uint(&op, (unsigned)(length - 1 <= 8 ? length - 1 : 9));
+		run->m.operation = 0;
+		if (run->m.row.address >= UINT64_MAX - 1)
+			run->m.dead = true;
 		break;
 	default:
 		break; /* discriminators, files defined in between, and the vendors' own */
 	}
-	return found;
+	return stop;
 }
 
-static bool run_standard(const struct line_header *h, uint8_t opcode, struct byte_reader *r,
-			 struct machine *m, uint64_t target, uint64_t text_low,
-			 struct line_row *out)
+static bool run_standard(struct run *run, uint8_t opcode, struct byte_reader *r)
 {
+	const struct line_header *h = run->h;
+	struct machine *m = &run->m;
+
 	switch (opcode) {
 	case 1: /* copy */
-		return emit(m, target, text_low, out);
+		return emit(run, r, false);
 	case 2:
-		advance(h, m, read_uleb128(r));
+		advance(run, read_uleb128(r));
 		break;
 	case 3:
 		m->row.line += (uint32_t)read_sleb128(r);
@@ -156,7 +220,7 @@ static bool run_standard(const struct line_header *h, uint8_t opcode, struct byt
 		m->row.column = (uint32_t)read_uleb128(r);
 		break;
 	case 8:
-		advance(h, m, (255U - h->opcode_base) / h->line_range);
+		advance(run, (255U - h->opcode_base) / h->line_range);
 		break;
 	case 9:
 		m->row.address += read_u16(r);
@@ -174,35 +238,101 @@ static bool run_standard(const struct line_header *h, uint8_t opcode, struct byt
 	return false;
 }
 
-bool line_find(const struct unit *u, uint64_t elf_vaddr, struct line_row *out)
+/* True: it was stopped, by what it looked for or for want of room. */
+static bool run_program(struct run *run, struct byte_reader *r)
 {
-	uint64_t text_low = u->dwarf->text_low;
-	struct line_header h;
-	struct byte_reader r;
-	struct machine m;
+	const struct line_header *h = run->h;
 
-	if (!header_read(u, &h))
-		return false;
-	r = byte_reader_at(h.section, h.program_at);
-	machine_reset(&m);
-	while (!r.failed && r.ptr < r.end) {
-		uint8_t opcode = read_u8(&r);
+	while (!r->failed && r->ptr < r->end) {
+		uint8_t opcode = read_u8(r);
 
-		if (opcode >= h.opcode_base) {
-			uint8_t n = (uint8_t)(opcode - h.opcode_base);
+		if (opcode >= h->opcode_base) {
+			uint8_t n = (uint8_t)(opcode - h->opcode_base);
 
-			advance(&h, &m, n / h.line_range);
-			m.row.line += (uint32_t)(h.line_base + n % h.line_range);
-			if (emit(&m, elf_vaddr, text_low, out))
+			advance(run, n / h->line_range);
+			run->m.row.line += (uint32_t)(h->line_base + n % h->line_range);
+			if (emit(run, r, false))
 				return true;
-		} else if (opcode == 0) {
-			if (run_extended(&r, &m, elf_vaddr, text_low, out))
-				return true;
-		} else if (run_standard(&h, opcode, &r, &m, elf_vaddr, text_low, out)) {
+		} else if (opcode == 0 ? run_extended(run, r) : run_standard(run, opcode, r)) {
 			return true;
 		}
 	}
 	return false;
+}
+
+/* ---- checkpoints ---- */
+
+static int by_low(const void *a, const void *b)
+{
+	const struct line_checkpoint *x = a, *y = b;
+
+	if (x->low != y->low)
+		return x->low < y->low ? -1 : 1;
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+static bool note_checkpoints(const struct unit *u, const struct line_header *h,
+			     struct unit_functions *f)
+{
+	struct run run = { .h = h, .dwarf = u->dwarf, .noting = f };
+	struct byte_reader r = byte_reader_at(h->section, h->program_at);
+
+	f->lines_noted = true;
+	machine_reset(&run.m);
+	f->lines_whole = h->operations == 1 && !run_program(&run, &r);
+	if (run.open)
+		f->checkpoint_count--;
+	if (f->checkpoint_count)
+		qsort(f->checkpoints, f->checkpoint_count, sizeof(*f->checkpoints), by_low);
+	return f->lines_whole;
+}
+
+static const struct line_checkpoint *checkpoint_of(const struct unit_functions *f, uint32_t at)
+{
+	uint32_t low = 0, high = f->checkpoint_count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (f->checkpoints[mid].low <= at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (uint32_t back = 1; back <= low && back <= OVERLAPS_LOOK_BACK; back++) {
+		if (at < f->checkpoints[low - back].high)
+			return &f->checkpoints[low - back];
+	}
+	return NULL;
+}
+
+bool line_find(const struct unit *u, struct unit_functions *f, uint64_t elf_vaddr,
+	       struct line_row *out)
+{
+	struct run run = { .dwarf = u->dwarf, .target = elf_vaddr, .found = out };
+	const struct line_checkpoint *c = NULL;
+	struct line_header h;
+	struct byte_reader r;
+
+	if (!header_read(u, &h))
+		return false;
+	if (!f->lines_noted)
+		note_checkpoints(u, &h, f);
+	if (f->lines_whole) {
+		c = checkpoint_of(f, (uint32_t)(elf_vaddr - u->dwarf->text_low));
+		if (!c)
+			return false;
+	}
+	run.h = &h;
+	machine_reset(&run.m);
+	if (c) {
+		run.m.row = (struct line_row){ c->low + u->dwarf->text_low, c->file, c->line,
+					       c->column };
+		run.m.last = run.m.row;
+		run.m.has_last = true;
+	}
+	r = byte_reader_at(h.section, c ? c->at : h.program_at);
+	return run_program(&run, &r);
 }
 
 /* ---- files ---- */
@@ -344,14 +474,21 @@ static bool path_new(const struct unit *u, const struct line_header *h, uint32_t
 	return out->file.len > 0;
 }
 
+/* File tables are lists to walk: the paths asked for last are kept. */
 bool line_path(const struct unit *u, uint32_t file, struct dwarf_path *out)
 {
+	struct kept_path *kept = &u->dwarf->paths[(file ^ (uint32_t)(u->offset >> 2)) % PATHS_KEPT];
 	struct dwarf_path path = { .unit_directory = u->directory };
 	struct line_header h;
 
+	if (kept->known && kept->unit_offset == u->offset && kept->file == file) {
+		*out = kept->path;
+		return true;
+	}
 	if (!header_read(u, &h) ||
 	    !(h.version >= 5 ? path_new(u, &h, file, &path) : path_old(&h, file, &path)))
 		return false;
+	*kept = (struct kept_path){ u->offset, path, file, true };
 	*out = path;
 	return true;
 }

@@ -185,7 +185,7 @@ static void check_file(const char *what, const char *path, uint64_t step, struct
 
 	memset(c, 0, sizeof(*c));
 	assert_non_null(f);
-	d = dwarf_open(f, NULL, 64 << 20, &err);
+	d = dwarf_open(f, NULL, -1, 64 << 20, &err);
 	if (!d)
 		fail_msg("%s: %s", what, err.msg);
 	assert_true(elf_file_section_named(f, ".text", &text));
@@ -317,8 +317,8 @@ static void test_later(void **state)
 	assert_non_null(f);
 	assert_true(elf_file_section_named(f, ".text", &text));
 	at = text.vaddr + text.size / 2;
-	a = dwarf_open(f, NULL, 8 << 20, &err);
-	b = dwarf_open(f, NULL, 8 << 20, &err);
+	a = dwarf_open(f, NULL, -1, 8 << 20, &err);
+	b = dwarf_open(f, NULL, -1, 8 << 20, &err);
 	assert_int_equal(dwarf_find(a, at, &no_limit, once, DWARF_FRAMES_MOST, &once_count),
 			 DWARF_FOUND);
 	do {
@@ -333,7 +333,7 @@ static void test_later(void **state)
 	assert_int_equal(once[0].line, parts[0].line);
 	dwarf_free(a);
 	dwarf_free(b);
-	assert_null(dwarf_open(f, NULL, 1000, &err));
+	assert_null(dwarf_open(f, NULL, -1, 1000, &err));
 	assert_int_equal(err.kind, ERR_LIMIT);
 	elf_file_free(f);
 }

@@ -421,23 +421,35 @@ static bool die_start(const struct unit *u, const struct abbrev_table *t, uint64
 	return true;
 }
 
+static bool die_read_or_skip(const struct unit *u, const struct abbrev *a, bool wanted,
+			     struct byte_reader *r, struct die *out)
+{
+	if (a && !wanted && a->fixed_bytes != ABBREV_VARIES)
+		read_skip(r, a->fixed_bytes);
+	else if (a && !die_attrs(u, a, r, out))
+		return false;
+	out->next = (uint64_t)(r->ptr - section_of(u->dwarf, DWARF_INFO).ptr);
+	return !r->failed;
+}
+
 bool die_read_if(const struct unit *u, const struct abbrev_table *abbrevs, uint64_t offset,
 		 uint16_t wanted, struct die *out)
 {
-	const uint8_t *section = section_of(u->dwarf, DWARF_INFO).ptr;
 	const struct abbrev *a;
 	struct byte_reader r;
 
-	if (!die_start(u, abbrevs, offset, &r, &a, out))
-		return false;
-	if (!a)
-		return true;
-	if (a->tag != wanted && a->fixed_bytes != ABBREV_VARIES)
-		read_skip(&r, a->fixed_bytes);
-	else if (!die_attrs(u, a, &r, out))
-		return false;
-	out->next = (uint64_t)(r.ptr - section);
-	return !r.failed;
+	return die_start(u, abbrevs, offset, &r, &a, out) &&
+	       die_read_or_skip(u, a, out->tag == wanted, &r, out);
+}
+
+bool die_read_scope(const struct unit *u, const struct abbrev_table *abbrevs, uint64_t offset,
+		    struct die *out)
+{
+	const struct abbrev *a;
+	struct byte_reader r;
+
+	return die_start(u, abbrevs, offset, &r, &a, out) &&
+	       die_read_or_skip(u, a, out->children || out->tag == TAG_INLINED_SUBROUTINE, &r, out);
 }
 
 bool die_read(const struct unit *u, const struct abbrev_table *abbrevs, uint64_t offset,

@@ -522,6 +522,14 @@ bool go_pclntab_function(const struct go_pclntab *p, uint32_t i, uint64_t *start
 	return true;
 }
 
+bool go_pclntab_covers(const struct go_pclntab *p, uint64_t elf_vaddr)
+{
+	bool ok = true;
+
+	return elf_vaddr >= function_pc(p, 0, &ok) &&
+	       elf_vaddr < function_pc(p, p->function_count, &ok) && ok;
+}
+
 uint32_t go_pclntab_frames(const struct go_pclntab *p, uint64_t elf_vaddr, struct go_frame *out,
 			   uint32_t cap)
 {

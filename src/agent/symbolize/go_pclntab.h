@@ -46,6 +46,8 @@ bool go_pclntab_open(const struct elf_file *f, struct go_pclntab *out, struct er
 /* [*start, *limit) of the i-th function. False past the last. */
 bool go_pclntab_function(const struct go_pclntab *p, uint32_t i, uint64_t *start, uint64_t *limit,
 			 struct str *name);
+/* Between the first function and the end of the last. */
+bool go_pclntab_covers(const struct go_pclntab *p, uint64_t elf_vaddr);
 /* Frames at an address, innermost inlined function first; 0: no Go function is there. */
 uint32_t go_pclntab_frames(const struct go_pclntab *p, uint64_t elf_vaddr, struct go_frame *out,
 			   uint32_t cap);

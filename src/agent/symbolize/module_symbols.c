@@ -7,6 +7,7 @@
 #include "agent/symbolize/demangle.h"
 #include "agent/symbolize/dwarf.h"
 #include "agent/symbolize/go_pclntab.h"
+#include "agent/symbolize/name_cache.h"
 #include "agent/symbolize/symbol_table.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -17,7 +18,8 @@ struct module_symbols {
 	struct symbol_table *symbols;
 	struct dwarf *dwarf, *alt_dwarf;
 	struct go_pclntab go;
-	bool opened, refused, has_go, symbols_tried, lines_tried;
+	struct name_cache *cache; /* of this build, on disk */
+	bool cache_tried, opened, refused, has_go, symbols_tried, lines_tried;
 	size_t mini_bytes;
 	char directory[256]; /* of the file, as far as it can be seen; "" */
 };
@@ -53,6 +55,9 @@ void module_symbols_free(struct module_symbols *m)
 
 void module_symbols_trim(struct module_symbols *m)
 {
+	name_cache_free(m->cache);
+	m->cache = NULL;
+	m->cache_tried = false;
 	dwarf_free(m->dwarf);
 	dwarf_free(m->alt_dwarf);
 	symbol_table_free(m->symbols);
@@ -68,7 +73,8 @@ size_t module_symbols_bytes(const struct module_symbols *m)
 {
 	return (m->symbols ? symbol_table_bytes(m->symbols) : 0) +
 	       (m->dwarf ? dwarf_bytes(m->dwarf) : 0) +
-	       (m->alt_dwarf ? dwarf_bytes(m->alt_dwarf) : 0) + m->mini_bytes;
+	       (m->alt_dwarf ? dwarf_bytes(m->alt_dwarf) : 0) +
+	       (m->cache ? name_cache_bytes(m->cache) : 0) + m->mini_bytes;
 }
 
 uint64_t module_symbols_id(const struct module_symbols *m)
@@ -179,11 +185,13 @@ static void open_lines(struct module_symbols *m, const struct module_context *c)
 	if (!c->options->lines)
 		return;
 	if (m->alt)
-		m->alt_dwarf = dwarf_open(m->alt, NULL, part_of_memory(c) / 2, &err);
+		m->alt_dwarf =
+			dwarf_open(m->alt, NULL, c->cache_folder, part_of_memory(c) / 2, &err);
 	for (int i = 0; i < 2 && !m->dwarf; i++) {
 		if (!with[i])
 			continue;
-		m->dwarf = dwarf_open(with[i], m->alt_dwarf, part_of_memory(c), &err);
+		m->dwarf =
+			dwarf_open(with[i], m->alt_dwarf, c->cache_folder, part_of_memory(c), &err);
 		c->stats->tables_refused += !m->dwarf && err.kind == ERR_LIMIT;
 	}
 }
@@ -295,12 +303,14 @@ static enum module_answer name_native(struct module_symbols *m, const struct mod
 				      uint32_t *count)
 {
 	struct dwarf_frame frames[DWARF_FRAMES_MOST];
+	/* Go's own code has its lines in the table; its DWARF, packed mostly, is for cgo. */
+	bool in_go = m->has_go && go_pclntab_covers(&m->go, elf_vaddr);
 	enum dwarf_answer answer = DWARF_NONE;
 	uint32_t n = 0;
 
-	if (!m->lines_tried)
+	if (!m->lines_tried && !in_go)
 		open_lines(m, c);
-	if (m->dwarf)
+	if (m->dwarf && !in_go)
 		answer = dwarf_find(m->dwarf, elf_vaddr, c->budget, frames,
 				    cap < DWARF_FRAMES_MOST ? cap : DWARF_FRAMES_MOST, &n);
 	if (answer == DWARF_FOUND) {
@@ -312,6 +322,23 @@ static enum module_answer name_native(struct module_symbols *m, const struct mod
 		return answer == DWARF_LATER ? MODULE_LATER : MODULE_UNNAMED;
 	*count = 1;
 	return answer == DWARF_LATER ? MODULE_PARTLY : MODULE_NAMED;
+}
+
+/* Lines that an earlier run found, without a look at the file. */
+static uint32_t name_by_cache(struct module_symbols *m, const struct module_context *c,
+			      uint64_t elf_vaddr, struct name_line *lines, uint32_t cap)
+{
+	bool refused = false;
+	uint32_t n;
+
+	if (!m->cache_tried && c->cache_folder >= 0 && c->options->lines)
+		m->cache = name_cache_open(c->cache_folder, m->executable->build_id_gnu,
+					   c->options->memory_bytes / 8, &refused);
+	m->cache_tried = true;
+	c->stats->cache_refused += refused;
+	n = m->cache ? name_cache_find(m->cache, elf_vaddr, lines, cap) : 0;
+	c->stats->cache_hits += n > 0;
+	return n;
 }
 
 /* Truncated or overwritten while we had it: nothing read from it is to be trusted. */
@@ -327,7 +354,9 @@ enum module_answer module_symbols_name(struct module_symbols *m, const struct mo
 {
 	enum module_answer answer;
 
-	*count = 0;
+	*count = name_by_cache(m, c, elf_vaddr, lines, cap);
+	if (*count)
+		return MODULE_NAMED;
 	if (!m->opened) {
 		if (work_budget_spent(c->budget))
 			return MODULE_LATER;
@@ -345,5 +374,7 @@ enum module_answer module_symbols_name(struct module_symbols *m, const struct mo
 		m->refused = true;
 		return MODULE_UNNAMED;
 	}
+	if (answer == MODULE_NAMED && m->cache && m->dwarf)
+		name_cache_add(m->cache, elf_vaddr, lines, *count);
 	return answer;
 }

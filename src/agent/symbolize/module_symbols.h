@@ -19,7 +19,8 @@ struct module_context {
 	struct work_budget *budget;
 	struct arena *arena; /* of names in the answer */
 	struct buf *scratch;
-	uint32_t pid; /* a process that maps it; 0: none is known */
+	int cache_folder; /* -1: none */
+	uint32_t pid;     /* a process that maps it; 0: none is known */
 };
 
 enum module_answer {

@@ -1,4 +1,5 @@
 #include "agent/symbolize/symbolizer.h"
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "agent/symbolize/process_code.h"
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 
 enum {
@@ -36,6 +38,7 @@ struct process_slot {
 struct symbolizer {
 	struct symbolizer_options options;
 	struct symbol_access access;
+	int cache_folder; /* -1: none */
 	struct work_budget budget;
 	uint64_t stamp, report;
 	struct arena arena;
@@ -69,6 +72,9 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 	s->access = *access;
 	if (!s->options.memory_bytes)
 		s->options.memory_bytes = MEMORY_DEFAULT;
+	s->cache_folder = -1;
+	if (s->options.cache_dir && s->options.cache_dir[0])
+		s->cache_folder = open(s->options.cache_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	arena_init(&s->arena, 4096, NAMES_MOST);
 	buf_init(&s->scratch, NAMES_MOST);
 	pthread_mutex_init(&s->lock, NULL);
@@ -150,6 +156,7 @@ void symbolizer_free(struct symbolizer *s)
 	for (int i = 0; i < PROCESSES_KEPT; i++)
 		process_code_free(s->processes[i].code);
 	kernel_symbols_free(s->kernel);
+	fd_close(&s->cache_folder);
 	arena_release(&s->arena);
 	buf_release(&s->scratch);
 	pthread_mutex_destroy(&s->lock);
@@ -263,6 +270,7 @@ static bool name_in_file(struct symbolizer *s, const struct trace_frame *frame,
 				    .budget = &s->budget,
 				    .arena = &s->arena,
 				    .scratch = &s->scratch,
+				    .cache_folder = s->cache_folder,
 				    .pid = process ? process->pid : 0 };
 	uint64_t elf_vaddr = frame->address - frame->return_address;
 	struct module_symbols *m = module_of(s, frame->executable);

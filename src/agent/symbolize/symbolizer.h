@@ -1,13 +1,11 @@
 /*
  * symbolizer.h - names of frames: kernel, native, Go and code that a runtime made and told of.
  *
- * One struct namer (report/namer.h) over all sources:
- *
- *   kernel   /proc/kallsyms: the kernel, modules, BPF programs
- *   native   DWARF (lines, inlined functions), .symtab, .dynsym, .gnu_debugdata, PLT entries; of
- * the file itself and of its debug file: by build id and by .gnu_debuglink under /usr/lib/debug,
- * from debuginfod when asked for Go       the function table of the binary, stripped or not made
- * /tmp/perf-PID.map and jitdump files of the process, in its own root
+ * One struct namer (report/namer.h) over all sources. Kernel: /proc/kallsyms, with modules and BPF
+ * programs. Native: DWARF (lines, inlined functions), .symtab, .dynsym, .gnu_debugdata and PLT
+ * entries, of the file itself and of its debug file (by build id and by .gnu_debuglink, under
+ * /usr/lib/debug). Go: the function table of the binary, stripped or not. Code that a process made:
+ * its perf map and jitdump, in its own root.
  *
  * Where a file is known but no name, the answer is "libc.so.6+0x2724a", marked as a fallback. Files
  * are mapped, not copied; tables of our own stay within memory_bytes and those used last are kept.
@@ -16,7 +14,7 @@
  * report.
  *
  * Memory: as namer.h says, an answer holds until the next call. Threads: the reporter's one thread;
- * symbolizer_stats() and the two *_changed() from any.
+ * symbolizer_stats() and symbolizer_kernel_changed() from any.
  */
 #pragma once
 #include <stdbool.h>
@@ -44,10 +42,11 @@ struct symbol_access {
 
 /* The strings outlive the symbolizer. */
 struct symbolizer_options {
-	size_t memory_bytes;         /* -symbol-memory; 0: 8 MiB */
-	bool lines;                  /* DWARF lines and inlined functions (-inlines) */
-	const char *cache_dir;       /* names by build id that outlive us; NULL, "": none */
-	const char *debuginfod_urls; /* as DEBUGINFOD_URLS; NULL, "": never asked */
+	size_t memory_bytes; /* -symbol-memory; 0: 8 MiB */
+	bool lines;          /* DWARF lines and inlined functions (-inlines) */
+	/* A folder of our own, on a disk: lines found once outlive us there, and packed debug
+	 * information, as distributions have it, is inflated there. NULL, "": none. */
+	const char *cache_dir;
 };
 
 /* Counts since the start. */

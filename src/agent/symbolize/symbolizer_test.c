@@ -556,6 +556,65 @@ static void test_debug_files(void **state)
 	}
 }
 
+/* Packed lines that the memory has no room for go to disk; and what was found is found again
+ * without the file. */
+static void test_cache_folder(void **state)
+{
+	static const char id[] = "00112233445566778899aabbccddeeff00112233";
+	struct executable facts = { .id = 78, .filename = STR("t"), .build_id_gnu = str_cstr(id) };
+	struct fixture *f = *state;
+	struct symbolizer_options options = { .memory_bytes = 128 << 10, .lines = true };
+	struct symbolizer_stats stats;
+	struct frame_name name;
+	unsigned long at = 0;
+	char path[128], line[200];
+	FILE *nm;
+
+	snprintf(path, sizeof(path), "cp %s/tests/symbolize/inline.cc .",
+		 getcwd(line, sizeof(line)));
+	if (!run_in(f, path) ||
+	    !run_in(f, "g++ -O2 -g -gz -o t inline.cc && nm t | grep ' main$' > at")) {
+		print_message("no g++ here: skipped\n");
+		skip();
+	}
+	snprintf(path, sizeof(path), "%s/at", f->world.root);
+	nm = fopen(path, "r");
+	assert_non_null(nm);
+	assert_int_equal(fscanf(nm, "%lx", &at), 1);
+	fclose(nm);
+	executable_unref(f->executable);
+	f->executable = executable_new(&facts);
+	snprintf(path, sizeof(path), "%s/t", f->world.root);
+	f->world.executable = path;
+
+	begin_with(f, &options);
+	name = ask(f, FRAME_NATIVE, at + 4);
+	assert_int_equal(name.lines[name.line_count - 1].line, 0);
+	symbolizer_stats(f->s, &stats);
+	assert_true(stats.tables_refused > 0);
+	symbolizer_free(f->s);
+
+	options.cache_dir = f->world.root;
+	begin_with(f, &options);
+	name = ask(f, FRAME_NATIVE, at + 4);
+	if (!name.lines[name.line_count - 1]
+		     .line) { /* tmpfs and some overlays have no such files */
+		print_message("no nameless files in /tmp: skipped\n");
+		skip();
+	}
+	symbolizer_free(f->s);
+
+	f->world.executable = "/nowhere";
+	begin_with(f, &options);
+	name = ask(f, FRAME_NATIVE, at + 4);
+	assert_true(str_is(name.lines[name.line_count - 1].function, "main"));
+	assert_true(name.lines[name.line_count - 1].line > 0);
+	assert_true(name.final);
+	symbolizer_stats(f->s, &stats);
+	assert_int_equal(stats.cache_hits, 1);
+	assert_true(ask(f, FRAME_NATIVE, at + 400000).fallback);
+}
+
 static void test_program_rewrites_itself(void **state)
 {
 	struct fixture *f = *state;
@@ -606,6 +665,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_perf_map, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_jitdump, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_debug_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cache_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_program_rewrites_itself, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_file, setup, teardown),
 	};
