@@ -1,4 +1,7 @@
-/* export.c - flametap export: what a store keeps, as the OTLP requests that came in. */
+/*
+ * export.c - flametap export: what a store keeps, as the OTLP requests that came in; or a selection
+ * of a store or of files in the format of another tool (export_view.h).
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,40 +11,52 @@
 
 #include "base/cleanup.h"
 #include "command.h"
+#include "export_view.h"
 #include "flags.h"
 #include "store/reader.h"
 #include "wire/otlp_json.h"
 
-static const char *db = "flametap.db", *out = "-", *format = "otlp", *version_text = "1.10";
+static struct selection_flags selection;
+static const char *title;
+static bool inverted;
+static const char *out = "-", *format = "otlp", *version_text = "1.10";
 static enum wire_version version;
 
-static const char *const formats[] = { "otlp", "otlp-json", NULL };
+static const char *const formats[] = { "otlp",       "otlp-json", "pprof", "folded",
+				       "speedscope", "svg",       NULL };
 static const char *const versions[] = { "1.7", "1.8", "1.9", "1.10", "1.11", NULL };
 
 static const struct flag flags[] = {
-	{ "Input", "db", FLAG_STRING, &db, "FILE", "flametap.db", "the store", NULL, false, false },
+	SELECTION_FLAGS(selection),
 	{ "Output", "o", FLAG_STRING, &out, "FILE", "-", "where to; - is standard output", NULL,
 	  false, false },
 	{ "Output", "format", FLAG_CHOICE, &format, "FORMAT", "otlp",
-	  "otlp: length-prefixed requests, as the Collector's file exporter writes them; "
-	  "otlp-json: "
-	  "one a line",
+	  "otlp: requests as they came, length-prefixed; otlp-json: one a line; pprof, folded, "
+	  "speedscope, svg: of a selection",
 	  formats, false, false },
 	{ "Output", "wire-version", FLAG_CHOICE, &version_text, "VERSION", "1.10",
 	  "of otlp: the opentelemetry-proto version to write", versions, false, false },
+	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL, "of svg and speedscope", NULL,
+	  false, false },
+	{ "Output", "inverted", FLAG_BOOL, &inverted, NULL, NULL,
+	  "svg: from the functions that cost to their callers", NULL, false, false },
 	{ 0 },
 };
 
 static const char *const examples[] = {
 	"flametap export --db flametap.db -o out.otlp",
 	"flametap export --db flametap.db | flametap decode --layout full -",
+	"flametap export --format svg -o flames.svg profile.pb.gz",
+	"flametap export --db flametap.db --select '{service.name=\"api\"}' --format pprof -o "
+	"api.pb.gz",
 	NULL,
 };
 
 static const struct command command = {
 	.name = "export",
-	.words = "",
-	.summary = "Give back what a store keeps: OTLP requests, sample by sample as they came.",
+	.words = "[FILE...]",
+	.summary = "Give back what a store keeps, as it came, or a selection for another tool.",
+	.words_max = 1u << 20,
 	.examples = examples,
 	.flags = flags,
 };
@@ -101,27 +116,69 @@ static bool export_all(struct store_snapshot *snap, int fd, struct err *err)
 	return false;
 }
 
-static bool export_to(const char *path, struct store_snapshot *snap, struct err *err)
+static int open_output(struct err *err)
 {
-	bool to_stdout = strcmp(path, "-") == 0, ok;
-	int fd = to_stdout ? STDOUT_FILENO
-			   : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd = strcmp(out, "-") == 0 ? STDOUT_FILENO
+				       : open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 
 	if (fd < 0)
-		return err_set_errno(err, "cannot write %s", path);
-	ok = export_all(snap, fd, err);
-	if (!to_stdout && close(fd) < 0 && ok)
-		return err_set_errno(err, "cannot write %s", path);
+		err_set_errno(err, "cannot write %s", out);
+	return fd;
+}
+
+static bool close_output(int fd, bool ok, struct err *err)
+{
+	if (fd != STDOUT_FILENO && close(fd) < 0 && ok)
+		return err_set_errno(err, "cannot write %s", out);
 	return ok;
+}
+
+/* The whole store, request by request. */
+static bool export_store(struct err *err)
+{
+	struct store_open_options options = { .location = selection.db };
+	struct store_snapshot *snap = NULL;
+	struct store *store = NULL;
+	bool ok = wire_version_parse(str_cstr(version_text), &version, err) &&
+		  store_open(&options, &store, err) && store_begin(store, &snap, err);
+	int fd = ok ? open_output(err) : -1;
+
+	if (fd >= 0)
+		ok = close_output(fd, export_all(snap, fd, err), err);
+	store_end(snap);
+	store_close(store);
+	return ok && fd >= 0;
+}
+
+static bool export_selected(const struct words *words, struct err *err)
+{
+	struct export_view v = { .selection = &selection,
+				 .format = format,
+				 .title = title,
+				 .inverted = inverted,
+				 .files = words->items,
+				 .file_count = words->count };
+	AUTO(buf_release) struct buf b = { 0 };
+	int fd;
+
+	/* What cannot be made leaves no empty file behind. */
+	if (!export_view_write(&v, &b, err))
+		return false;
+	fd = open_output(err);
+	return fd >= 0 && close_output(fd, write_all(fd, &b, err), err);
+}
+
+static bool whole_store_wanted(const struct words *words)
+{
+	return words->count == 0 && !export_view_is_format(format) && !selection.selector &&
+	       !selection.type && !selection.from && !selection.to && !selection.trace &&
+	       !selection.span;
 }
 
 int export_run(int argc, char **argv)
 {
-	struct store_open_options options = { 0 };
-	struct store_snapshot *snap = NULL;
-	struct store *store = NULL;
 	struct words words;
-	struct err err;
+	struct err err = { 0 };
 	bool ok;
 
 	switch (flags_parse(&command, argc, argv, &words, &err)) {
@@ -132,14 +189,11 @@ int export_run(int argc, char **argv)
 	case FLAGS_GO:
 		break;
 	}
+	if (!selection.db && words.count == 0)
+		selection.db = "flametap.db";
+	ok = whole_store_wanted(&words) ? export_store(&err) : export_selected(&words, &err);
 	free(words.items);
-	options.location = db;
-	ok = wire_version_parse(str_cstr(version_text), &version, &err) &&
-	     store_open(&options, &store, &err) && store_begin(store, &snap, &err) &&
-	     export_to(out, snap, &err);
 	if (!ok)
 		fprintf(stderr, "flametap export: %s\n", err.msg);
-	store_end(snap);
-	store_close(store);
 	return ok ? EXIT_OK : EXIT_FAILED;
 }

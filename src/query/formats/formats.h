@@ -25,3 +25,9 @@ bool pprof_write(const struct profiles *p, const struct export_options *o, struc
 		 struct err *err) MUST_CHECK;
 bool folded_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		  struct err *err) MUST_CHECK;
+/* speedscope's JSON: a profile a thread, in the order of time. */
+bool speedscope_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+		      struct err *err) MUST_CHECK;
+/* A flame graph that works alone in a browser. */
+bool svg_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+	       struct err *err) MUST_CHECK;

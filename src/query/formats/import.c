@@ -1,13 +1,124 @@
 #include "query/formats/import.h"
 
+#include "wire/json_reader.h"
 #include "wire/otlp_json.h"
+#include "wire/pb_reader.h"
+
+enum { LOOK_BYTES = 65536 };
+
+/* ---- by the keys of the outermost object ---- */
+
+static enum import_format tell_json(struct str bytes)
+{
+	enum import_format found = IMPORT_OTLP_JSON;
+	bool nodes = false, deltas = false;
+	struct json_reader j;
+	struct str key;
+
+	json_reader_init(&j, bytes, 0);
+	if (json_begin_object(&j))
+		while (found == IMPORT_OTLP_JSON && json_next_key(&j, &key)) {
+			nodes |= str_is(key, "nodes");
+			deltas |= str_is(key, "timeDeltas") || str_is(key, "samples");
+			if (str_is(key, "shared") || str_is(key, "activeProfileIndex"))
+				found = IMPORT_SPEEDSCOPE;
+			else if (str_is(key, "$schema") &&
+				 str_search(json_string(&j), STR("speedscope")) >= 0)
+				found = IMPORT_SPEEDSCOPE;
+			else if (nodes && deltas)
+				found = IMPORT_CPUPROFILE;
+			else if (!str_is(key, "$schema"))
+				json_skip(&j);
+		}
+	json_reader_release(&j);
+	return found;
+}
+
+/* ---- text ---- */
+
+static bool is_text(struct str bytes)
+{
+	struct str head = str_head(bytes, LOOK_BYTES);
+
+	for (size_t i = 0; i < head.len; i++) {
+		unsigned char c = (unsigned char)head.ptr[i];
+
+		if (c < 0x20 && c != '\n' && c != '\r' && c != '\t')
+			return false;
+	}
+	return head.len > 0;
+}
+
+static bool is_number(struct str s)
+{
+	int64_t v;
+
+	return str_to_i64(s, &v);
+}
+
+/* Folded: a number ends the first line that is no comment. perf script: a time with a colon in it,
+ * or a frame behind it. */
+static enum import_format tell_text(struct str bytes)
+{
+	struct str line, rest = bytes, first = { 0 };
+	size_t space;
+
+	while (!first.len && str_split(&rest, '\n', &line))
+		if (str_trim(line).len && str_trim(line).ptr[0] != '#')
+			first = str_trim(line);
+	for (space = first.len; space > 0 && first.ptr[space - 1] != ' ';)
+		space--;
+	if (space > 1 && is_number(str_skip(first, space)))
+		return IMPORT_FOLDED;
+	return str_find(first, ':') > 0 && str_find(first, ' ') > 0 ? IMPORT_PERF_SCRIPT
+								    : IMPORT_OTLP;
+}
+
+/* ---- protobuf: pprof has a string table at the top, OTLP fields 1 and 2 only ---- */
+
+static bool is_pprof(struct str bytes)
+{
+	struct pb_reader r = pb_reader_of(bytes);
+
+	while (pb_more(&r)) {
+		uint32_t tag = pb_tag(&r);
+
+		if (tag == PB_TAG(6, PB_LEN))
+			return true;
+		pb_skip(&r, tag);
+	}
+	return false;
+}
+
+enum import_format import_tell(struct str bytes)
+{
+	if (otlp_looks_like_json(bytes))
+		return tell_json(bytes);
+	if (is_text(bytes)) /* first: a text's letters may read as tags */
+		return tell_text(bytes);
+	return is_pprof(bytes) ? IMPORT_PPROF : IMPORT_OTLP;
+}
 
 bool import_read(struct blob *bytes, struct profiles **out, struct err *err)
 {
 	struct otlp_decode_options options = { 0 };
 	struct otlp_decode_report report;
 
-	if (otlp_looks_like_json(blob_view(bytes)))
+	switch (import_tell(blob_view(bytes))) {
+	case IMPORT_PPROF:
+		return pprof_read(bytes, out, err);
+	case IMPORT_SPEEDSCOPE:
+		return speedscope_read(bytes, out, err);
+	case IMPORT_CPUPROFILE:
+		return cpuprofile_read(bytes, out, err);
+	case IMPORT_FOLDED:
+		return folded_read(bytes, out, err);
+	case IMPORT_PERF_SCRIPT:
+		return perf_script_read(bytes, out, err);
+	case IMPORT_OTLP_JSON:
 		return otlp_json_decode(bytes, &options, out, &report, err);
+	case IMPORT_OTLP:
+		break;
+	}
 	return otlp_decode(bytes, &options, out, &report, NULL, err);
 }

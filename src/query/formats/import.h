@@ -1,11 +1,33 @@
 /*
- * import.h - reads a profile into the model: OTLP (protobuf and JSON, every wire version).
+ * import.h - reads a profile of any known format into the model, told apart by its content.
  *
- * The bytes are decompressed already. Memory: the result takes its own reference of the bytes where
- * it borrows from them. Threads: no state.
+ * OTLP (protobuf and JSON, every wire version), pprof, speedscope, Chrome's .cpuprofile, folded
+ * stacks, `perf script` text. The bytes are decompressed already. Memory: the result takes its own
+ * reference of the bytes where it borrows from them. Threads: no state. What each format is stands
+ * at the top of its reader.
  */
 #pragma once
 #include "base/blob.h"
 #include "model/profiles.h"
 
+enum import_format {
+	IMPORT_OTLP,
+	IMPORT_OTLP_JSON,
+	IMPORT_PPROF,
+	IMPORT_SPEEDSCOPE,
+	IMPORT_CPUPROFILE,
+	IMPORT_FOLDED,
+	IMPORT_PERF_SCRIPT,
+};
+
+/* What the content looks like. OTLP where it looks like nothing else: its decoder says what is
+ * wrong. */
+enum import_format import_tell(struct str bytes);
 bool import_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
+
+/* The readers one by one. */
+bool pprof_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
+bool speedscope_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
+bool cpuprofile_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
+bool folded_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
+bool perf_script_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;

@@ -1,0 +1,19 @@
+/* export_view.h - a selection of files or a store in the format of another tool. */
+#pragma once
+#include "base/buf.h"
+#include "selection.h"
+
+/* The names of the formats, NULL-terminated: "pprof", "folded", "speedscope", "svg". */
+extern const char *const export_view_formats[];
+bool export_view_is_format(const char *format);
+
+struct export_view {
+	const struct selection_flags *selection; /* its stack filters are not applied: a writer
+						    gets whole stacks */
+	const char *format;                      /* one of those, or "otlp", "otlp-json" */
+	const char *title;                       /* may be NULL */
+	bool inverted;                           /* svg */
+	char *const *files;
+	unsigned file_count;
+};
+bool export_view_write(const struct export_view *v, struct buf *out, struct err *err) MUST_CHECK;

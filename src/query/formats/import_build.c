@@ -1,0 +1,113 @@
+#include "query/formats/import_build.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void import_begin(struct import *im, struct blob *bytes)
+{
+	struct builder_options options = { .limit_bytes = IMPORT_MEMORY_MOST,
+					   .copy_strings = true,
+					   .body = bytes };
+
+	*im = (struct import){ .b = builder_new(&options) };
+	builder_begin_resource(im->b);
+	builder_begin_scope(im->b);
+}
+
+bool import_end(struct import *im, bool ok, struct profiles **out, struct err *err)
+{
+	struct builder *b = im->b;
+
+	free(im->stack);
+	im->b = NULL;
+	if (!ok) {
+		builder_free(b);
+		return false;
+	}
+	*out = builder_finish(b, err);
+	return *out != NULL;
+}
+
+struct attribute_index import_text(struct import *im, const char *key, struct str value)
+{
+	struct attribute a = { .key = builder_string(im->b, str_cstr(key)),
+			       .value = { .kind = ANY_STRING, .string = value } };
+
+	return builder_attribute(im->b, &a);
+}
+
+struct attribute_index import_int(struct import *im, const char *key, int64_t value)
+{
+	struct attribute a = { .key = builder_string(im->b, str_cstr(key)),
+			       .value = { .kind = ANY_INT, .integer = value } };
+
+	return builder_attribute(im->b, &a);
+}
+
+struct location_index import_location(struct import *im, const struct import_frame *f)
+{
+	struct mapping m = { .filename = builder_string(im->b, f->binary) };
+	struct function function = { .name = builder_string(im->b, f->function),
+				     .system_name = builder_string(im->b, f->system_name),
+				     .filename = builder_string(im->b, f->file),
+				     .start_line = f->start_line };
+	struct line line = { .line = f->line, .column = f->column };
+	struct location l = { .address = f->address };
+	struct attribute_index type;
+
+	if (f->binary.len)
+		l.mapping = builder_mapping(im->b, &m, NULL, 0);
+	if (f->function.len)
+		line.function = builder_function(im->b, &function);
+	if (f->type.len)
+		type = import_text(im, "profile.frame.type", f->type);
+	return builder_location(im->b, &l, &line, f->function.len ? 1 : 0, &type,
+				f->type.len ? 1 : 0);
+}
+
+struct profile *import_profile(struct import *im, struct str type, struct str unit,
+			       struct str period_type, struct str period_unit, int64_t period)
+{
+	struct profile *p = builder_begin_profile(im->b);
+
+	p->sample_type =
+		(struct value_type){ builder_string(im->b, type), builder_string(im->b, unit) };
+	p->period_type = (struct value_type){ builder_string(im->b, period_type),
+					      builder_string(im->b, period_unit) };
+	p->period = period;
+	return p;
+}
+
+void import_stack_clear(struct import *im)
+{
+	im->stack_count = 0;
+}
+
+bool import_stack_push(struct import *im, struct location_index l, struct err *err)
+{
+	if (im->stack_count == IMPORT_STACK_MOST)
+		return err_set(err, ERR_LIMIT, "a stack of more than %d frames", IMPORT_STACK_MOST);
+	if (im->stack_count == im->stack_cap) {
+		im->stack_cap = im->stack_cap ? im->stack_cap * 2 : 128;
+		im->stack = realloc(im->stack, im->stack_cap * sizeof(*im->stack));
+		assert(im->stack);
+	}
+	im->stack[im->stack_count++] = l;
+	return true;
+}
+
+void import_stack_reverse(struct import *im)
+{
+	for (uint32_t i = 0; i < im->stack_count / 2; i++) {
+		struct location_index t = im->stack[i];
+
+		im->stack[i] = im->stack[im->stack_count - 1 - i];
+		im->stack[im->stack_count - 1 - i] = t;
+	}
+}
+
+struct stack_index import_stack(struct import *im)
+{
+	return im->stack_count ? builder_stack(im->b, im->stack, im->stack_count)
+			       : (struct stack_index){ 0 };
+}

@@ -1,0 +1,38 @@
+/*
+ * import_build.h - the few steps that all readers of foreign formats share: a builder with one
+ * resource and scope, frames by name, attributes. Only src/query/formats includes this.
+ */
+#pragma once
+#include "model/builder.h"
+
+struct import_frame {
+	struct str function, system_name, file, binary, type;
+	int64_t line, column, start_line;
+	uint64_t address;
+};
+
+struct import {
+	struct builder *b;
+	struct location_index *stack; /* the one being gathered, leaf first */
+	uint32_t stack_count, stack_cap;
+};
+
+/* What is read may grow by much (a stack repeated in few bytes); the model may not. */
+enum { IMPORT_MEMORY_MOST = 1 << 30, IMPORT_STACK_MOST = 1 << 16 };
+
+void import_begin(struct import *im,
+		  struct blob *bytes); /* bytes: what strings are borrowed from */
+/* Hands over or, where ok is false, drops what was built. */
+bool import_end(struct import *im, bool ok, struct profiles **out, struct err *err) MUST_CHECK;
+
+struct attribute_index import_text(struct import *im, const char *key, struct str value);
+struct attribute_index import_int(struct import *im, const char *key, int64_t value);
+struct location_index import_location(struct import *im, const struct import_frame *f);
+/* A profile of one value type under the one resource and scope. */
+struct profile *import_profile(struct import *im, struct str type, struct str unit,
+			       struct str period_type, struct str period_unit, int64_t period);
+
+void import_stack_clear(struct import *im);
+bool import_stack_push(struct import *im, struct location_index l, struct err *err) MUST_CHECK;
+void import_stack_reverse(struct import *im); /* gathered root first */
+struct stack_index import_stack(struct import *im);

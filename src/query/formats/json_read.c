@@ -1,0 +1,485 @@
+/*
+ * json_read.c - speedscope's JSON and Chrome's .cpuprofile into the model.
+ *
+ * speedscope (https://www.speedscope.app/file-format-schema.json): shared.frames and profiles,
+ * `sampled` (samples root first, with weights) or `evented` (frames open and close at values).
+ * .cpuprofile (Chrome DevTools protocol, Profiler.Profile): nodes with children, samples of node
+ * ids, timeDeltas in microseconds.
+ */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "query/formats/import.h"
+#include "query/formats/import_build.h"
+#include "wire/json_reader.h"
+
+enum { FRAMES_MOST = 1 << 22, DEPTH_MOST = 64 };
+
+/* ---- speedscope ---- */
+
+struct scope_reading {
+	struct import im;
+	struct json_reader j;
+	struct location_index *frames;
+	uint32_t frame_count, frame_cap;
+	uint32_t *open; /* frames that are open now, root first; or a sample's */
+	uint32_t open_count, open_cap;
+	double *weights;
+	struct stack_index *stacks;
+	uint32_t weight_count, weight_cap, stack_count, stack_cap;
+	struct err *err;
+};
+
+static void *grown(void *array, uint32_t count, uint32_t *cap, size_t size)
+{
+	if (count < *cap)
+		return array;
+	*cap = *cap ? *cap * 2 : 64;
+	array = realloc(array, *cap * size);
+	assert(array);
+	return array;
+}
+
+static struct str keep(struct import *im, struct str s)
+{
+	return str_dup(builder_arena(im->b), s); /* the reader's buffer is used again */
+}
+
+static void scope_frame(struct scope_reading *r)
+{
+	struct import_frame f = { 0 };
+	struct str key;
+
+	if (!json_begin_object(&r->j))
+		return;
+	while (json_next_key(&r->j, &key)) {
+		if (str_is(key, "name"))
+			f.function = keep(&r->im, json_string(&r->j));
+		else if (str_is(key, "file"))
+			f.file = keep(&r->im, json_string(&r->j));
+		else if (str_is(key, "line"))
+			f.line = (int64_t)json_double(&r->j);
+		else if (str_is(key, "col"))
+			f.column = (int64_t)json_double(&r->j);
+		else
+			json_skip(&r->j);
+	}
+	r->frames = grown(r->frames, r->frame_count, &r->frame_cap, sizeof(*r->frames));
+	r->frames[r->frame_count++] = import_location(&r->im, &f);
+}
+
+static void scope_shared(struct scope_reading *r)
+{
+	struct str key;
+
+	if (!json_begin_object(&r->j))
+		return;
+	while (json_next_key(&r->j, &key)) {
+		if (!str_is(key, "frames")) {
+			json_skip(&r->j);
+			continue;
+		}
+		if (json_begin_array(&r->j))
+			while (json_next_element(&r->j)) {
+				if (r->frame_count == FRAMES_MOST)
+					json_fail(&r->j, ERR_LIMIT, "more than %d frames",
+						  FRAMES_MOST);
+				else
+					scope_frame(r);
+			}
+	}
+}
+
+static bool frame_is_there(struct scope_reading *r, uint64_t frame)
+{
+	return frame < r->frame_count || json_fail(&r->j, ERR_INVALID, "frame %llu, there are %u",
+						   (unsigned long long)frame, r->frame_count);
+}
+
+/* The open frames as a stack: leaf first. */
+static struct stack_index scope_stack(struct scope_reading *r)
+{
+	struct err err;
+
+	import_stack_clear(&r->im);
+	for (uint32_t i = r->open_count; i > 0; i--)
+		if (!import_stack_push(&r->im, r->frames[r->open[i - 1]], &err)) {
+			json_fail(&r->j, ERR_LIMIT, "%s", err.msg);
+			break;
+		}
+	return import_stack(&r->im);
+}
+
+static void open_frame(struct scope_reading *r, uint64_t frame)
+{
+	if (!frame_is_there(r, frame))
+		return;
+	if (r->open_count == IMPORT_STACK_MOST) {
+		json_fail(&r->j, ERR_LIMIT, "a stack of more than %d frames", IMPORT_STACK_MOST);
+		return;
+	}
+	r->open = grown(r->open, r->open_count, &r->open_cap, sizeof(*r->open));
+	r->open[r->open_count++] = (uint32_t)frame;
+}
+
+static void add_stack(struct scope_reading *r, struct stack_index s)
+{
+	r->stacks = grown(r->stacks, r->stack_count, &r->stack_cap, sizeof(*r->stacks));
+	r->stacks[r->stack_count++] = s;
+}
+
+static void add_weight(struct scope_reading *r, double w)
+{
+	r->weights = grown(r->weights, r->weight_count, &r->weight_cap, sizeof(*r->weights));
+	r->weights[r->weight_count++] = w;
+}
+
+static void scope_samples(struct scope_reading *r)
+{
+	if (!json_begin_array(&r->j))
+		return;
+	while (json_next_element(&r->j)) {
+		r->open_count = 0;
+		if (json_begin_array(&r->j))
+			while (json_next_element(&r->j))
+				open_frame(r, json_uint64(&r->j));
+		add_stack(r, scope_stack(r));
+	}
+}
+
+static void scope_weights(struct scope_reading *r)
+{
+	if (!json_begin_array(&r->j))
+		return;
+	while (json_next_element(&r->j))
+		add_weight(r, json_double(&r->j));
+}
+
+/* Between two events what is open costs the difference of their values. */
+static void scope_events(struct scope_reading *r)
+{
+	double before = 0;
+	bool first = true;
+	struct str key;
+
+	if (!json_begin_array(&r->j))
+		return;
+	r->open_count = 0;
+	while (json_next_element(&r->j)) {
+		bool opens = false;
+		uint64_t frame = 0;
+		double at = 0;
+
+		if (!json_begin_object(&r->j))
+			continue;
+		while (json_next_key(&r->j, &key)) {
+			if (str_is(key, "type"))
+				opens = str_is(json_string(&r->j), "O");
+			else if (str_is(key, "frame"))
+				frame = json_uint64(&r->j);
+			else if (str_is(key, "at"))
+				at = json_double(&r->j);
+			else
+				json_skip(&r->j);
+		}
+		if (!first && at > before && r->open_count) {
+			add_stack(r, scope_stack(r));
+			add_weight(r, at - before);
+		}
+		first = false;
+		before = at;
+		if (opens)
+			open_frame(r, frame);
+		else if (r->open_count)
+			r->open_count--;
+	}
+}
+
+static int64_t rounded(double v)
+{
+	if (!(v > -9.2e18 && v < 9.2e18))
+		return v > 0 ? INT64_MAX : 0;
+	return llround(v);
+}
+
+static void put_profile(struct scope_reading *r, struct str name, struct str unit)
+{
+	struct attribute_index thread;
+	bool time = !str_is(unit, "none") && !str_is(unit, "bytes") && unit.len;
+	/* Fractions of long units become whole nanoseconds. */
+	double scale = str_is(unit, "seconds")        ? 1e9
+		       : str_is(unit, "milliseconds") ? 1e6
+		       : str_is(unit, "microseconds") ? 1e3
+						      : 1;
+
+	import_profile(&r->im,
+		       time                    ? STR("cpu")
+		       : str_is(unit, "bytes") ? STR("space")
+					       : STR("samples"),
+		       time                    ? STR("nanoseconds")
+		       : str_is(unit, "bytes") ? STR("bytes")
+					       : STR("count"),
+		       STR(""), STR(""), 0);
+	thread = import_text(&r->im, "thread.name", name);
+	for (uint32_t i = 0; i < r->stack_count; i++) {
+		int64_t v = rounded((i < r->weight_count ? r->weights[i] : 1) * scale);
+
+		if (r->stacks[i].v) /* an empty stack is a gap */
+			builder_sample(r->im.b, r->stacks[i], (struct link_index){ 0 }, &thread,
+				       name.len ? 1 : 0, &v, 1, NULL, 0);
+	}
+}
+
+static void scope_profile(struct scope_reading *r)
+{
+	struct str key, name = { 0 }, unit = { 0 };
+
+	r->stack_count = r->weight_count = 0;
+	if (!json_begin_object(&r->j))
+		return;
+	while (json_next_key(&r->j, &key)) {
+		if (str_is(key, "name"))
+			name = keep(&r->im, json_string(&r->j));
+		else if (str_is(key, "unit"))
+			unit = keep(&r->im, json_string(&r->j));
+		else if (str_is(key, "samples"))
+			scope_samples(r);
+		else if (str_is(key, "weights"))
+			scope_weights(r);
+		else if (str_is(key, "events"))
+			scope_events(r);
+		else
+			json_skip(&r->j);
+	}
+	if (!r->j.failed)
+		put_profile(r, name, unit);
+}
+
+/* The frames may stand behind the profiles: they are read first. */
+static bool scope_pass(struct scope_reading *r, struct str text, bool profiles)
+{
+	struct str key;
+	bool ok;
+
+	json_reader_init(&r->j, text, DEPTH_MOST);
+	if (json_begin_object(&r->j))
+		while (json_next_key(&r->j, &key)) {
+			if (!profiles && str_is(key, "shared"))
+				scope_shared(r);
+			else if (profiles && str_is(key, "profiles") && json_begin_array(&r->j))
+				while (json_next_element(&r->j))
+					scope_profile(r);
+			else if (!profiles || !str_is(key, "profiles"))
+				json_skip(&r->j);
+		}
+	ok = json_finish(&r->j, r->err) || err_prefix(r->err, "speedscope");
+	json_reader_release(&r->j);
+	return ok;
+}
+
+bool speedscope_read(struct blob *bytes, struct profiles **out, struct err *err)
+{
+	struct scope_reading r = { .err = err };
+	bool ok;
+
+	import_begin(&r.im, bytes);
+	ok = scope_pass(&r, blob_view(bytes), false) && scope_pass(&r, blob_view(bytes), true);
+	free(r.frames);
+	free(r.open);
+	free(r.weights);
+	free(r.stacks);
+	return import_end(&r.im, ok, out, err);
+}
+
+/* ---- .cpuprofile ---- */
+
+struct cpu_node {
+	int64_t id;
+	struct location_index location;
+	uint32_t parent; /* place + 1; 0: none */
+};
+
+struct child { /* an id that a node names as its child */
+	int64_t id;
+	uint32_t parent;
+};
+
+struct cpu_reading {
+	struct import im;
+	struct json_reader j;
+	struct cpu_node *nodes;
+	struct child *children;
+	int64_t *samples, *deltas;
+	uint32_t node_count, node_cap, child_count, child_cap, sample_count, sample_cap,
+		delta_count, delta_cap;
+	int64_t start_us;
+};
+
+static void call_frame(struct cpu_reading *r, struct import_frame *f)
+{
+	struct str key;
+
+	f->type = STR("v8js");
+	if (!json_begin_object(&r->j))
+		return;
+	while (json_next_key(&r->j, &key)) {
+		if (str_is(key, "functionName"))
+			f->function = keep(&r->im, json_string(&r->j));
+		else if (str_is(key, "url"))
+			f->file = keep(&r->im, json_string(&r->j));
+		else if (str_is(key, "lineNumber"))
+			f->line = (int64_t)json_double(&r->j) + 1; /* counted from 0 */
+		else if (str_is(key, "columnNumber"))
+			f->column = (int64_t)json_double(&r->j) + 1;
+		else
+			json_skip(&r->j);
+	}
+	if (!f->function.len)
+		f->function = STR("(anonymous)");
+}
+
+static void cpu_children(struct cpu_reading *r)
+{
+	if (!json_begin_array(&r->j))
+		return;
+	while (json_next_element(&r->j)) {
+		r->children =
+			grown(r->children, r->child_count, &r->child_cap, sizeof(*r->children));
+		r->children[r->child_count++] = (struct child){ json_int64(&r->j), r->node_count };
+	}
+}
+
+static void cpu_node(struct cpu_reading *r)
+{
+	struct import_frame f = { 0 };
+	struct cpu_node n = { 0 };
+	struct str key;
+
+	if (!json_begin_object(&r->j))
+		return;
+	while (json_next_key(&r->j, &key)) {
+		if (str_is(key, "id"))
+			n.id = json_int64(&r->j);
+		else if (str_is(key, "callFrame"))
+			call_frame(r, &f);
+		else if (str_is(key, "children"))
+			cpu_children(r);
+		else
+			json_skip(&r->j);
+	}
+	n.location = import_location(&r->im, &f);
+	r->nodes = grown(r->nodes, r->node_count, &r->node_cap, sizeof(*r->nodes));
+	r->nodes[r->node_count++] = n;
+}
+
+static void numbers(struct json_reader *j, int64_t **out, uint32_t *count, uint32_t *cap)
+{
+	if (!json_begin_array(j))
+		return;
+	while (json_next_element(j)) {
+		*out = grown(*out, *count, cap, sizeof(**out));
+		(*out)[(*count)++] = rounded(json_double(j));
+	}
+}
+
+static int node_order(const void *a, const void *b)
+{
+	int64_t x = ((const struct cpu_node *)a)->id, y = ((const struct cpu_node *)b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+static struct cpu_node *node_by_id(struct cpu_reading *r, int64_t id)
+{
+	struct cpu_node key = { .id = id };
+
+	return r->node_count ? bsearch(&key, r->nodes, r->node_count, sizeof(key), node_order)
+			     : NULL;
+}
+
+/* Parents by place: ids are remembered before the nodes are put in order. */
+static void link_parents(struct cpu_reading *r)
+{
+	int64_t *ids = calloc(r->node_count + 1u, sizeof(*ids));
+
+	assert(ids);
+	for (uint32_t i = 0; i < r->node_count; i++)
+		ids[i] = r->nodes[i].id;
+	if (r->node_count)
+		qsort(r->nodes, r->node_count, sizeof(*r->nodes), node_order);
+	for (uint32_t i = 0; i < r->child_count; i++) {
+		struct cpu_node *child = node_by_id(r, r->children[i].id), *parent;
+
+		if (!child || r->children[i].parent >= r->node_count)
+			continue;
+		parent = node_by_id(r, ids[r->children[i].parent]);
+		child->parent = (uint32_t)(parent - r->nodes) + 1;
+	}
+	free(ids);
+}
+
+static bool put_cpu_samples(struct cpu_reading *r, struct err *err)
+{
+	uint64_t time = r->start_us > 0 ? (uint64_t)r->start_us : 0;
+
+	import_profile(&r->im, STR("cpu"), STR("nanoseconds"), STR(""), STR(""), 0);
+	for (uint32_t i = 0; i < r->sample_count; i++) {
+		/* A sample lasts until the next one: delta i leads to it. */
+		int64_t us = i + 1 < r->delta_count ? r->deltas[i + 1] : 0;
+		int64_t value = us > 0 && us < INT64_MAX / 1000 ? us * 1000 : 0;
+		const struct cpu_node *n = node_by_id(r, r->samples[i]);
+		uint64_t ns;
+
+		if (i < r->delta_count && r->deltas[i] > 0)
+			time += (uint64_t)r->deltas[i];
+		ns = time < UINT64_MAX / 1000 ? time * 1000 : UINT64_MAX;
+		import_stack_clear(&r->im);
+		for (uint32_t depth = 0; n; depth++) {
+			if (depth == IMPORT_STACK_MOST)
+				return err_set(err, ERR_INVALID,
+					       "cpuprofile: nodes are each other's parents");
+			if (!import_stack_push(&r->im, n->location, err))
+				return false;
+			n = n->parent ? &r->nodes[n->parent - 1] : NULL;
+		}
+		builder_sample(r->im.b, import_stack(&r->im), (struct link_index){ 0 }, NULL, 0,
+			       &value, 1, &ns, 1);
+	}
+	return true;
+}
+
+bool cpuprofile_read(struct blob *bytes, struct profiles **out, struct err *err)
+{
+	struct cpu_reading r = { 0 };
+	struct str key;
+	bool ok;
+
+	import_begin(&r.im, bytes);
+	json_reader_init(&r.j, blob_view(bytes), DEPTH_MOST);
+	if (json_begin_object(&r.j))
+		while (json_next_key(&r.j, &key)) {
+			if (str_is(key, "nodes") && json_begin_array(&r.j))
+				while (json_next_element(&r.j))
+					cpu_node(&r);
+			else if (str_is(key, "samples"))
+				numbers(&r.j, &r.samples, &r.sample_count, &r.sample_cap);
+			else if (str_is(key, "timeDeltas"))
+				numbers(&r.j, &r.deltas, &r.delta_count, &r.delta_cap);
+			else if (str_is(key, "startTime"))
+				r.start_us = rounded(json_double(&r.j));
+			else if (!str_is(key, "nodes"))
+				json_skip(&r.j);
+		}
+	ok = json_finish(&r.j, err) || err_prefix(err, "cpuprofile");
+	json_reader_release(&r.j);
+	if (ok) {
+		link_parents(&r);
+		ok = put_cpu_samples(&r, err);
+	}
+	free(r.nodes);
+	free(r.children);
+	free(r.samples);
+	free(r.deltas);
+	return import_end(&r.im, ok, out, err);
+}
