@@ -371,6 +371,9 @@ def test_metrics_of_the_agent(needs_bpf, spin, peer, tmp_path):
         m = a.metrics()
         assert program.metric_sum(m, "flametap_agent_samples_total", receiver="profiling") >= 3
         assert program.metric_sum(m, "flametap_agent_reports_total") >= 1
+        assert program.metric_sum(m, "flametap_agent_state", what="processes") >= 1
+        assert program.metric_sum(m, "flametap_agent_state", what="symbol_bytes") > 0
+        assert program.metric_sum(m, "flametap_agent_events", what="side_band_lost") == 0
         assert m["flametap_supervisor_worker_restarts"] == m["flametap_supervisor_sampler_restarts"] == 0
         program.wait_for(lambda: program.metric_sum(a.metrics(), "otelcol_exporter_sent_profile_samples") > 0, what="samples sent")
 

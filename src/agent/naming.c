@@ -147,3 +147,11 @@ const struct namer *naming_namer(const struct naming *n)
 {
 	return &n->outer;
 }
+
+uint64_t naming_bytes(const struct naming *n)
+{
+	struct symbolizer_stats stats;
+
+	symbolizer_stats(n->symbolizer, &stats);
+	return stats.memory_bytes;
+}

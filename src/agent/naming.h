@@ -23,3 +23,5 @@ struct naming *naming_new(const struct naming_options *options);
 void naming_bind(struct naming *n, struct agent *agent, struct seam *seam);
 void naming_free(struct naming *n); /* NULL is fine */
 const struct namer *naming_namer(const struct naming *n);
+/* Memory that symbols take now. Any thread. */
+uint64_t naming_bytes(const struct naming *n);

@@ -143,11 +143,63 @@ static uint64_t read_sampling_ns(void *ctx)
 	return ns;
 }
 
+/* ---- own metrics, brought up to date with each report ---- */
+
+static void set_series(struct profiling *r, enum metric_kind kind, const char *name,
+		       const char *help, const char *what, uint64_t value)
+{
+	static const char *const labels[] = { "receiver", "what", NULL };
+	const struct str values[] = { str_cstr(r->host->id), str_cstr(what) };
+
+	metric_set(
+		metric_get(metrics_family(r->host->metrics, kind, name, help, labels, 0), values),
+		(int64_t)value);
+}
+
+static void set_state(struct profiling *r, const char *what, uint64_t value)
+{
+	set_series(r, METRIC_GAUGE, "flametap_agent_state", "What the agent holds now", what,
+		   value);
+}
+
+static void set_events(struct profiling *r, const char *what, uint64_t value)
+{
+	set_series(r, METRIC_GAUGE, "flametap_agent_events",
+		   "What happened since the present sampler was started", what, value);
+}
+
+static void set_metrics(struct profiling *r)
+{
+	struct agent_stats s;
+	bool runs;
+
+	pthread_mutex_lock(&r->lock);
+	runs = r->agent != NULL;
+	if (runs)
+		agent_stats(r->agent, &s);
+	pthread_mutex_unlock(&r->lock);
+	if (!runs)
+		return;
+	set_state(r, "processes", s.processes);
+	set_state(r, "mappings", s.mappings);
+	set_state(r, "executables", s.executables);
+	set_state(r, "row_blocks", s.row_blocks);
+	set_state(r, "symbol_bytes", naming_bytes(r->naming));
+	set_events(r, "side_band_lost", s.side_band_lost);
+	set_events(r, "resyncs", s.resyncs);
+	set_events(r, "files_refused", s.files_refused);
+	set_events(r, "pages_refused", s.pages_refused);
+	set_events(r, "pages_evicted", s.pages_evicted);
+	set_events(r, "walks_resumed", s.resumed);
+	set_events(r, "samples_late", s.ring_late);
+	set_events(r, "samples_filtered", s.held_dropped);
+}
+
 static void log_report(void *ctx, const struct report_totals *t)
 {
 	char line[96];
 
-	(void)ctx;
+	set_metrics(ctx);
 	snprintf(line, sizeof(line), "Captured %llu stack traces from %u processes",
 		 (unsigned long long)t->samples, t->processes);
 	LOG(t->samples ? LOG_INFO : LOG_DEBUG, line);
@@ -182,6 +234,14 @@ static void log_tracers(uint32_t set, uint32_t named)
 	    LOG_STR("tracers", buf_view(&missing)));
 }
 
+static bool wants(const struct profiling_options *o, enum tracer tracer)
+{
+	uint32_t set, named;
+	struct err err;
+
+	return profiling_tracers(o, &set, &named, &err) && set & 1u << tracer;
+}
+
 static struct reporter *make_reporter(struct profiling *r)
 {
 	const struct profiling_options *o = &r->o;
@@ -200,6 +260,7 @@ static struct reporter *make_reporter(struct profiling *r)
 		.frame_cache_size = o->frame_cache_size,
 		.send_error_frames = o->send_error_frames,
 		.send_idle_frames = o->send_idle_frames,
+		.go_as_native = !wants(o, TRACER_GO),
 		.min_process_age_ns = o->filter_min_process_age_ns,
 		.namer = naming_namer(r->naming),
 		.naming_budget_ns = o->naming_budget_ns,

@@ -234,6 +234,29 @@ static void test_without_native_symbols(void **state)
 	setup_release(&s);
 }
 
+static void test_go_as_native(void **state)
+{
+	struct setup s;
+	struct profiles *p;
+
+	(void)state;
+	setup_init(&s, false);
+	struct trace_frame frames[] = {
+		{ .kind = FRAME_GO, .executable = s.executable, .address = 0x1200 },
+		{ .kind = FRAME_NATIVE, .executable = s.executable, .address = 0x1200 },
+	};
+
+	s.window.go_as_native = true;
+	add(&s, s.a, START, frames, 2);
+	assert_int_equal(s.window.frame_count, 1);
+	p = make(&s);
+	ASSERT_STR(location_frame_type(p, frame_at(p, 0, 0)), "native");
+	profiles_free(p);
+	window_reset(&s.window);
+	assert_true(s.window.go_as_native);
+	setup_release(&s);
+}
+
 static void test_without_inlines(void **state)
 {
 	struct setup s;
@@ -553,6 +576,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_shape),
 		cmocka_unit_test(test_without_native_symbols),
+		cmocka_unit_test(test_go_as_native),
 		cmocka_unit_test(test_without_inlines),
 		cmocka_unit_test(test_call_and_leaf_are_one),
 		cmocka_unit_test(test_end_markers),

@@ -354,6 +354,7 @@ struct reporter *reporter_new(const struct reporter_options *options)
 				       r->own_dropped[LOSS_NOT_DELIVERED]);
 	window_init(&r->open, bytes, options->send_error_frames);
 	window_init(&r->closed, bytes, options->send_error_frames);
+	r->open.go_as_native = r->closed.go_as_native = options->go_as_native;
 	r->open_start_ns = clock_realtime_ns();
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_condattr_init(&attr);

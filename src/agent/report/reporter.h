@@ -22,6 +22,7 @@ struct reporter_options {
 	uint32_t frame_cache_size; /* 0: the usual */
 	size_t window_bytes;       /* 0: 32 MiB */
 	bool send_error_frames, send_idle_frames;
+	bool go_as_native;           /* without the tracer go */
 	uint64_t min_process_age_ns; /* samples of younger processes are left out */
 	const struct namer *namer;   /* NULL: nothing has a name */
 	uint64_t naming_budget_ns;   /* of CPU per report */

@@ -85,8 +85,11 @@ static void forget_ids(struct intern_table *t)
 void window_reset(struct window *w)
 {
 	if (w->bytes > KEEP_BYTES) {
+		bool go_as_native = w->go_as_native;
+
 		window_release(w);
 		window_init(w, w->limit_bytes, w->keep_end_markers);
+		w->go_as_native = go_as_native;
 		return;
 	}
 	drop_references(w);
@@ -157,6 +160,8 @@ static uint32_t add_frame(struct window *w, const struct trace_frame *came, uint
 				 frame_kind_is_of_process(frame.kind) ? process : NO_PROCESS };
 	uint32_t at;
 
+	if (frame.kind == FRAME_GO && w->go_as_native)
+		frame.kind = FRAME_NATIVE;
 	if (frame.return_address) {
 		frame.address--;
 		frame.return_address = false;

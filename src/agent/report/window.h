@@ -54,7 +54,8 @@ struct window {
 
 	uint32_t process_cap, frame_cap, stack_frame_cap, stack_cap, sample_cap, event_cap;
 	struct intern_table process_ids, frame_ids, stack_ids, sample_ids;
-	bool keep_end_markers;         /* else they are counted only, but where nothing else is */
+	bool go_as_native;     /* set by the owner: Go's frames are sent as any native code */
+	bool keep_end_markers; /* else they are counted only, but where nothing else is */
 	uint64_t cut[WINDOW_REASONS];  /* events by their stack's end marker */
 	uint64_t oldest_ns, newest_ns; /* of the events; 0 when there is none */
 	uint32_t *scratch;             /* the frames of the trace that is being added */
