@@ -6,6 +6,7 @@ set(CMAKE_C_EXTENSIONS ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 option(FLAMETAP_FUZZ "build the fuzz targets (clang, libFuzzer)" OFF)
+option(UI "embed the page: needs node and npm" OFF)
 option(FLAMETAP_WERROR "warnings are errors: ./test and CI, not a desk" OFF)
 set(FLAMETAP_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 

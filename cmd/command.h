@@ -20,6 +20,8 @@ int check_run(int argc, char **argv);
 int export_run(int argc, char **argv);
 int top_run(int argc, char **argv);
 int diff_run(int argc, char **argv);
+int up_run(int argc, char **argv);
+int view_run(int argc, char **argv);
 int components_run(int argc, char **argv);
 int doctor_run(int argc, char **argv);
 int agent_run(int argc, char **argv);

@@ -22,12 +22,15 @@ static const char LOOK[] = "Look into files";
 static const char ABOUT[] = "About this program";
 
 static const struct command_entry commands[] = {
+	{ "up", INTAKE, "profile this machine, keep every sample, show it in the browser", up_run },
 	{ "backend", INTAKE, "receive OTLP profiles and show them: stdout, files, metrics, onward",
 	  backend_run },
 	{ "agent", INTAKE, "profile every process of this machine and send it on", agent_run },
 	{ "collector", INTAKE, "run the pipelines of a Collector configuration", collector_run },
 	{ "record", LOOK, "profile a process, a command or the machine into a file", record_run },
 	{ "decode", LOOK, "print OTLP profiles files with every stack resolved", decode_run },
+	{ "view", LOOK, "the page on OTLP profiles files: flame graph, time, raw samples",
+	  view_run },
 	{ "check", LOOK, "find what is wrong with OTLP profiles files", check_run },
 	{ "export", LOOK, "give back what a store keeps, as the OTLP requests that came in",
 	  export_run },

@@ -69,6 +69,12 @@ house_need_packages() {
 	fi
 }
 
+# node and npm, for the page: those on the PATH, from wherever, or Debian's.
+house_need_node() {
+	command -v node > /dev/null && command -v npm > /dev/null && return 0
+	house_need_packages node
+}
+
 # A virtual environment in build/venv with tests/requirements.txt; nothing to do when it has that very list.
 house_need_venv() {
 	local stamp=build/venv/requirements.stamp

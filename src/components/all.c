@@ -6,6 +6,7 @@
 #include "components/processors/processors.h"
 #include "components/receivers/receivers.h"
 #include "store/exporters.h"
+#include "web/extension.h"
 
 /* clang-format off */
 const struct component_ops *const components_all[] = {
@@ -29,6 +30,7 @@ const struct component_ops *const components_all[] = {
 
 	/* extensions */
 	&file_storage_extension,
+	&web_extension,
 	NULL,
 };
 /* clang-format on */

@@ -91,7 +91,9 @@ static void write_answer(struct conn *c, const struct answer *a, bool head_only,
 		buf_str(&out, header_list_value(&a->headers, i));
 		buf_lit(&out, "\r\n");
 	}
-	if (status_has_body(a->status)) {
+	if (a->open) {
+		buf_lit(&out, "transfer-encoding: chunked\r\n");
+	} else if (status_has_body(a->status)) {
 		buf_lit(&out, "content-length: ");
 		buf_u64(&out, a->body.len);
 		buf_lit(&out, "\r\n");
@@ -99,9 +101,29 @@ static void write_answer(struct conn *c, const struct answer *a, bool head_only,
 	if (!keep_alive)
 		buf_lit(&out, "connection: close\r\n");
 	buf_lit(&out, "\r\n");
-	if (!head_only && status_has_body(a->status))
+	if (!a->open && !head_only && status_has_body(a->status))
 		buf_str(&out, buf_view(&a->body));
 	net_stream_write(&c->stream, buf_view(&out));
+	conn_written(c);
+	buf_release(&out);
+}
+
+/* RFC 9112, 7.1: what has come of an open answer as one chunk; the last one when it has ended. */
+static void write_chunk(struct conn *c, struct answer *a, bool head_only)
+{
+	struct buf out;
+
+	buf_init(&out, 0);
+	if (a->body.len && !head_only) {
+		buf_printf(&out, "%zx\r\n", a->body.len);
+		buf_str(&out, buf_view(&a->body));
+		buf_lit(&out, "\r\n");
+	}
+	if (!a->open && !head_only)
+		buf_lit(&out, "0\r\n\r\n");
+	buf_reset(&a->body);
+	if (out.len)
+		net_stream_write(&c->stream, buf_view(&out));
 	conn_written(c);
 	buf_release(&out);
 }
@@ -126,7 +148,16 @@ static void http1_answer(struct conn *c, struct net_request *r)
 	if (c->stream.closing)
 		return;
 	assert(r == h->request);
-	write_answer(c, r->answer, r->no_body, keep_alive);
+	if (r->answer->open || r->answer->head_sent) {
+		if (!r->answer->head_sent)
+			write_answer(c, r->answer, r->no_body, true);
+		r->answer->head_sent = true;
+		write_chunk(c, r->answer, r->no_body);
+		if (r->answer->open)
+			return;
+	} else {
+		write_answer(c, r->answer, r->no_body, keep_alive);
+	}
 	h->request = NULL;
 	request_detach(r, true);
 	if (!keep_alive) {
@@ -360,6 +391,8 @@ static void http1_end_when_idle(struct conn *c)
 		http1_finish(c);
 	else if (h->ended && h->state == HTTP1_BODY)
 		conn_close(c); /* its body will never be whole */
+	else if (h->ended && h->request && h->request->answer && h->request->answer->open)
+		conn_close(c); /* nobody waits for events any more */
 }
 
 /* Works on what was kept and on `bytes`. */

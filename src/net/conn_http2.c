@@ -191,9 +191,9 @@ static int submit_http(struct http2 *h, struct net_request *r)
 		if (!is_connection_header(header_list_name(&a->headers, i)))
 			nv[n++] = field(header_list_name(&a->headers, i),
 					header_list_value(&a->headers, i));
-	if (a->status != 204 && a->status != 304)
+	if (a->status != 204 && a->status != 304 && !a->open)
 		nv[n++] = field(STR("content-length"), status_text(&length, (int)a->body.len));
-	if (r->no_body || !a->body.len || a->status == 204 || a->status == 304)
+	if (r->no_body || (!a->body.len && !a->open) || a->status == 204 || a->status == 304)
 		return nghttp2_submit_response(h->session, r->stream_id, nv, n, NULL);
 	return nghttp2_submit_response(h->session, r->stream_id, nv, n, &provider);
 }

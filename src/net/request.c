@@ -31,7 +31,7 @@ struct net_request *request_new(struct conn *c, enum net_transport transport)
 }
 
 /* Kept until both the connection and the handler are done with it. */
-static void request_free_if_done(struct net_request *r)
+void request_free_if_done(struct net_request *r)
 {
 	if (r->conn || r->handed)
 		return;
@@ -58,6 +58,8 @@ void request_detach(struct net_request *r, bool sent)
 	if (r->stream && r->stream->closed)
 		r->stream->closed(r, r->stream->ctx);
 	r->stream = NULL;
+	if (r->events)
+		events_gone(r->events);
 	r->gone = c->draining ? LATE_CLOSED : LATE_PEER_GONE;
 	if (!sent && !r->handed && !r->answer && !r->body_done)
 		app_count_refusal(r->app, REFUSED_BODY_CUT);

@@ -115,6 +115,19 @@ struct net_header {
 /* HTTP answer; body is copied (or compressed when large and the client accepts gzip). */
 void net_reply_http(struct net_request *r, int status, const struct net_header *headers,
 		    size_t count, struct str body);
+/*
+ * A HTTP answer that goes on until one side ends it (server-sent events): the head goes out at
+ * once, then what net_events_send() is given. Counts as the request's reply. Any thread, one at a
+ * time; net_events_close() ends and frees it and must be called, also once the client has gone.
+ */
+struct net_events;
+struct net_events *net_reply_events(struct net_request *r, const struct net_header *headers,
+				    size_t count);
+/* Text that has not gone out when the next is sent is replaced by it: a slow client sees the latest
+ * state. False: the client has gone. */
+bool net_events_send(struct net_events *e, struct str text);
+void net_events_close(struct net_events *e);
+
 /* gRPC answers. details: a serialized google.rpc.Status for grpc-status-details-bin, or empty. */
 void net_reply_grpc(struct net_request *r, struct str message);
 void net_reply_grpc_error(struct net_request *r, int grpc_status, struct str message,

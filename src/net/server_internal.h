@@ -32,7 +32,8 @@ struct answer {
 	size_t body_at;              /* what of it the protocol has taken */
 	struct buf message, details; /* gRPC: encoded for grpc-message, grpc-status-details-bin */
 	bool accept_encoding;        /* gRPC: say which encodings we take */
-	bool open;                   /* gRPC stream: more may come */
+	bool open;                   /* a stream: more may come */
+	bool head_sent;              /* HTTP/1.1, open */
 };
 struct answer *answer_new(void);
 /* The body is copied, or compressed when large and the client takes that. */
@@ -133,7 +134,10 @@ struct net_request {
 	unsigned message_count;
 	const struct grpc_stream_method *stream;
 	void *stream_state;
+	struct net_events *events; /* NULL once closed */
 };
+/* The connection or stream is gone. */
+void events_gone(struct net_events *e);
 
 enum conn_phase {
 	CONN_TLS,     /* until the handshake is done */
@@ -214,6 +218,7 @@ void request_data(struct net_request *r, struct str bytes);
 void request_complete(struct net_request *r);
 /* The protocol is done with it (sent whole or not) or its connection is gone. */
 void request_detach(struct net_request *r, bool sent);
+void request_free_if_done(struct net_request *r);
 /* The server's own answer. */
 void request_refuse(struct net_request *r, enum net_refusal reason, int http_status,
 		    int grpc_status, const char *format, ...) __attribute__((format(printf, 5, 6)));

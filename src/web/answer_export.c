@@ -1,0 +1,58 @@
+/* answer_export.c - the selection as a file of another tool's format. */
+#include "web/internal.h"
+
+#include "model/profiles.h"
+#include "net/compress.h"
+#include "query/formats/formats.h"
+
+typedef bool write_fn(const struct profiles *p, const struct export_options *o, struct buf *out,
+		      struct err *err);
+
+static const struct format {
+	const char *name, *file_name, *content_type;
+	write_fn *write;
+	bool gzip;
+} FORMATS[] = {
+	{ "pprof", "profile.pb.gz", "application/octet-stream", pprof_write, true },
+	{ "folded", "profile.folded", "text/plain; charset=utf-8", folded_write, false },
+};
+
+static const struct format *find(struct str name)
+{
+	for (size_t i = 0; i < sizeof(FORMATS) / sizeof(FORMATS[0]); i++)
+		if (str_is(name, FORMATS[i].name))
+			return &FORMATS[i];
+	return NULL;
+}
+
+static bool pack(struct web_ask *a, struct err *err)
+{
+	struct buf plain = a->body;
+	bool ok;
+
+	a->body = (struct buf){ 0 };
+	ok = compress(COMPRESSION_GZIP, 0, buf_view(&plain), &a->body, err);
+	buf_release(&plain);
+	return ok;
+}
+
+bool web_answer_export(struct web_ask *a, struct err *err)
+{
+	struct str name = params_get(&a->params, "format");
+	const struct format *f = find(name);
+	struct profiles *p = NULL;
+	struct query *q;
+	bool ok;
+
+	if (!f)
+		return err_set(err, ERR_INVALID, "format is \"%.*s\", which is none of ours",
+			       (int)(name.len < 40 ? name.len : 40), name.ptr);
+	q = web_begin(a, 0, err);
+	ok = q && query_collect(q, &p, err) && f->write(p, NULL, &a->body, err) &&
+	     (!f->gzip || pack(a, err));
+	query_end(q);
+	profiles_free(p);
+	a->content_type = f->content_type;
+	a->file_name = f->file_name;
+	return ok;
+}

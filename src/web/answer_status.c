@@ -1,0 +1,68 @@
+/* answer_status.c - what there is: profile types, the time that has data, the store. */
+#include "web/internal.h"
+
+static void put_type(struct buf *b, const struct query_type *t, struct query_range extent)
+{
+	buf_lit(b, "{\"id\":");
+	buf_json_string(b, t->id);
+	buf_lit(b, ",\"name\":");
+	buf_json_string(b, t->name);
+	buf_lit(b, ",\"unit\":");
+	buf_json_string(b, t->unit);
+	buf_printf(b, ",\"series\":%u,\"first\":\"%llu\",\"last\":\"%llu\",\"gauge\":%s}",
+		   t->series_count, (unsigned long long)extent.from, (unsigned long long)extent.to,
+		   t->gauge ? "true" : "false");
+}
+
+/* The type that a selection without one is answered for comes first. */
+static void put_types(struct buf *b, const struct query_facts *f, struct query_range extent)
+{
+	bool any = f->type.id.len > 0;
+
+	buf_lit(b, ",\"types\":[");
+	if (any)
+		put_type(b, &f->type, extent);
+	for (uint32_t i = 0; i < f->type_count; i++) {
+		if (str_equal(f->types[i].id, f->type.id))
+			continue;
+		if (any)
+			buf_char(b, ',');
+		put_type(b, &f->types[i], extent);
+		any = true;
+	}
+	buf_char(b, ']');
+}
+
+bool web_answer_status(struct web_ask *a, struct err *err)
+{
+	struct query_request all = { .source = a->source, .deadline_ns = a->deadline_ns };
+	struct query_range extent = { 0, 0 };
+	const uint64_t span = 15ull * 60 * 1000000000;
+	struct query_facts f;
+	struct query *q;
+	struct err why = { 0 };
+
+	if (!a->source->ops->extent(a->source, &extent, &why) && why.kind != ERR_NOT_FOUND) {
+		*err = why;
+		return false;
+	}
+	q = query_begin(&all, err);
+	if (!q)
+		return false;
+	f = query_facts(q);
+	buf_lit(&a->body, "{\"version\":\"" FLAMETAP_VERSION "\"");
+	buf_printf(&a->body, ",\"now_ns\":%llu,\"from\":\"%llu\",\"to\":\"%llu\",\"asof\":\"%llu\"",
+		   (unsigned long long)a->now_ns,
+		   (unsigned long long)(extent.to - extent.from > span ? extent.to + 1 - span
+								       : extent.from),
+		   (unsigned long long)(extent.to + (extent.to ? 1 : 0)),
+		   (unsigned long long)f.asof);
+	put_types(&a->body, &f, extent);
+	buf_lit(&a->body, ",\"store\":{\"kind\":");
+	buf_json_string(&a->body, str_cstr(a->options->sources.kind));
+	buf_lit(&a->body, ",\"path\":");
+	buf_json_string(&a->body, str_cstr(a->options->sources.path));
+	buf_lit(&a->body, "}}\n");
+	query_end(q);
+	return true;
+}

@@ -1,0 +1,159 @@
+/* ask.c - a URL's parameters as one selection of the query engine (docs/api.md). */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "query/time_range.h"
+#include "web/internal.h"
+
+enum { RECENT_NS_MINUTES = 15 };
+
+static struct str side_param(const struct web_ask *a, const char *name, int side)
+{
+	char key[32];
+
+	if (side == 0)
+		return params_get(&a->params, name);
+	snprintf(key, sizeof(key), "%s2", name);
+	return params_get(&a->params, params_has(&a->params, key) ? key : name);
+}
+
+/* Without times: the last 15 minutes that have data. */
+static bool recent(struct web_ask *a, struct query_range *out, struct err *err)
+{
+	const uint64_t span = RECENT_NS_MINUTES * 60ull * 1000000000ull;
+	struct query_range extent;
+	struct err why;
+
+	if (!a->source->ops->extent(a->source, &extent, &why)) {
+		if (why.kind != ERR_NOT_FOUND) {
+			*err = why;
+			return false;
+		}
+		*out = (struct query_range){ 0, 1 };
+		return true;
+	}
+	out->to = extent.to == UINT64_MAX ? extent.to : extent.to + 1;
+	out->from = out->to - extent.from > span ? out->to - span : extent.from;
+	return true;
+}
+
+static bool range_of(struct web_ask *a, int side, struct query_range *out, struct err *err)
+{
+	struct str from = side_param(a, "from", side), to = side_param(a, "to", side);
+
+	if (from.len == 0 && to.len == 0)
+		return recent(a, out, err);
+	return time_range_parse(from, to, a->now_ns, out, err);
+}
+
+static const struct {
+	const char *name;
+	enum query_filter_kind kind;
+} FILTERS[] = {
+	{ "focus", FILTER_FOCUS },
+	{ "ignore", FILTER_IGNORE },
+	{ "hide", FILTER_HIDE },
+	{ "show_from", FILTER_SHOW_FROM },
+};
+
+static bool add_transform(struct query_request *q, struct str text, struct err *err)
+{
+	ptrdiff_t colon = str_find(text, ':');
+	struct str kind = colon < 0 ? text : str_head(text, (size_t)colon);
+	struct str rest = colon < 0 ? str_from("", 0) : str_skip(text, (size_t)colon + 1);
+
+	for (size_t i = 0; i < sizeof(FILTERS) / sizeof(FILTERS[0]); i++) {
+		if (!str_is(kind, FILTERS[i].name))
+			continue;
+		if (q->filter_count == QUERY_FILTERS_MOST)
+			return err_set(err, ERR_LIMIT, "more than %d transforms",
+				       QUERY_FILTERS_MOST);
+		query_filter_parse(rest, FILTERS[i].kind, &q->filters[q->filter_count++]);
+		return true;
+	}
+	return err_set(err, ERR_INVALID,
+		       "x=%.*s: no such transform; there are focus, ignore, hide and show_from",
+		       (int)(text.len < 60 ? text.len : 60), text.ptr);
+}
+
+static bool add_transforms(const struct web_ask *a, struct query_request *q, struct err *err)
+{
+	for (uint32_t i = 0; i < a->params.count; i++)
+		if (str_is(a->params.ptr[i].name, "x") &&
+		    !add_transform(q, a->params.ptr[i].value, err))
+			return false;
+	return true;
+}
+
+static int hex_value(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
+}
+
+/* NULL with no error where the parameter is absent. */
+static bool id_param(struct web_ask *a, const char *name, size_t bytes, const uint8_t **out,
+		     struct err *err)
+{
+	struct str text = params_get(&a->params, name);
+	uint8_t *id;
+
+	*out = NULL;
+	if (text.len == 0)
+		return true;
+	if (text.len != 2 * bytes)
+		return err_set(err, ERR_INVALID, "%s has %zu hex digits, wanted are %zu", name,
+			       text.len, 2 * bytes);
+	id = arena_alloc(&a->arena, bytes);
+	for (size_t i = 0; i < bytes; i++) {
+		int high = hex_value(text.ptr[2 * i]), low = hex_value(text.ptr[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return err_set(err, ERR_INVALID, "%s is no hex number: \"%.*s\"", name,
+				       STR_ARG(text));
+		id[i] = (uint8_t)(high * 16 + low);
+	}
+	*out = id;
+	return true;
+}
+
+static bool asof_of(const struct web_ask *a, uint64_t *out, struct err *err)
+{
+	struct str text = params_get(&a->params, "asof");
+
+	*out = 0;
+	if (text.len && !str_to_u64(text, out))
+		return err_set(err, ERR_INVALID, "asof is no number: \"%.*s\"",
+			       (int)(text.len < 40 ? text.len : 40), text.ptr);
+	return true;
+}
+
+enum query_by web_by(const struct web_ask *a)
+{
+	enum query_by by;
+	struct err ignored;
+
+	return query_by_parse(params_get(&a->params, "by"), &by, &ignored) ? by : QUERY_BY_FUNCTION;
+}
+
+struct query *web_begin(struct web_ask *a, int side, struct err *err)
+{
+	struct str by = params_get(&a->params, "by");
+	struct query_request q = {
+		.source = a->source,
+		.selector = side_param(a, "query", side),
+		.profile_type = side_param(a, "type", side),
+		.gauge_last = params_has(&a->params, "last"),
+		.deadline_ns = a->deadline_ns,
+		.cancelled = &a->cancelled,
+	};
+
+	if (!range_of(a, side, &q.range, err) || !add_transforms(a, &q, err) ||
+	    !asof_of(a, &q.asof, err) || (by.len && !query_by_parse(by, &q.by, err)) ||
+	    !id_param(a, "trace", 16, &q.trace_id, err) || !id_param(a, "span", 8, &q.span_id, err))
+		return NULL;
+	return query_begin(&q, err);
+}

@@ -1,0 +1,106 @@
+/*
+ * extension.c - the extension `web`: the page on a store that an exporter of the same graph, or
+ * another process, writes.
+ *
+ * The store is opened when it is first asked for (its writer makes it), read-only, and once: each
+ * question takes a snapshot of its own.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "query/store_source.h"
+#include "store/reader.h"
+#include "web/extension.h"
+#include "web/web.h"
+
+struct web_state {
+	const char *endpoint, *store_path, *allowed_hosts, *token;
+	uint32_t threads;
+	uint64_t timeout_ns;
+
+	pthread_mutex_t lock;
+	struct store *store; /* guarded: NULL until it was there */
+	struct web_server *server;
+};
+
+#define FIELD(name_, kind_, member, default_, help_)                                            \
+	{                                                                                       \
+		.name = (name_), .kind = (kind_), .offset = offsetof(struct web_state, member), \
+		.default_text = (default_), .help = (help_)                                     \
+	}
+
+static const struct config_field web_fields[] = {
+	FIELD("endpoint", CONFIG_STRING, endpoint, "127.0.0.1:4040", "where the page is"),
+	FIELD("store", CONFIG_STRING, store_path, "flametap.db", "the SQLite file that is shown"),
+	FIELD("allowed_hosts", CONFIG_STRING, allowed_hosts, NULL,
+	      "further names under which the page may be asked for, by commas"),
+	FIELD("token", CONFIG_STRING, token, NULL, "asked for with each request when set"),
+	FIELD("query_threads", CONFIG_UINT32, threads, "2", "questions answered at a time"),
+	FIELD("query_timeout", CONFIG_DURATION, timeout_ns, "30s", "most time for a question"),
+	{ 0 },
+};
+
+static struct store *opened(struct web_state *w, struct err *err)
+{
+	struct store_open_options options = { .location = w->store_path };
+	struct store *store;
+
+	pthread_mutex_lock(&w->lock);
+	if (!w->store && !store_open(&options, &w->store, err))
+		w->store = NULL;
+	store = w->store;
+	pthread_mutex_unlock(&w->lock);
+	return store;
+}
+
+static bool open_source(void *ctx, struct query_source **out, struct err *err)
+{
+	struct store *store = opened(ctx, err);
+
+	return store && store_source_new(store, out, err);
+}
+
+static bool web_extension_start(void *state, const struct component_host *host, struct err *err)
+{
+	struct web_state *w = state;
+	struct web_options options = {
+		.address = w->endpoint,
+		.allowed_hosts = w->allowed_hosts,
+		.token = w->token && *w->token ? w->token : NULL,
+		.sources = { open_source, w, "sqlite", w->store_path },
+		.metrics = host->metrics,
+		.threads = w->threads,
+		.timeout_ns = w->timeout_ns,
+	};
+
+	pthread_mutex_init(&w->lock, NULL);
+	w->server = web_start(host->loops, &options, err);
+	if (!w->server) {
+		pthread_mutex_destroy(&w->lock);
+		return false;
+	}
+	LOG(LOG_INFO, "The page is served", LOG_S("endpoint", web_address(w->server)),
+	    LOG_S("store", w->store_path));
+	return true;
+}
+
+static void web_extension_stop(void *state, uint64_t deadline_ns)
+{
+	struct web_state *w = state;
+
+	web_stop(w->server, deadline_ns);
+	store_close(w->store);
+	pthread_mutex_destroy(&w->lock);
+}
+
+const struct component_ops web_extension = {
+	.type = "web",
+	.summary = "the page and its API: flame graphs of a store in the browser",
+	.kind = COMPONENT_EXTENSION,
+	.state_size = sizeof(struct web_state),
+	.fields = web_fields,
+	.start = web_extension_start,
+	.stop = web_extension_stop,
+};

@@ -1,0 +1,82 @@
+/* internal.h - what the files of src/web share: a question on its way to its answer. */
+#pragma once
+#include <stdatomic.h>
+#include "base/arena.h"
+#include "base/buf.h"
+#include "net/server.h"
+#include "query/query.h"
+#include "web/params.h"
+#include "web/web.h"
+
+/* One question: parsed, then answered on a thread of the pool. */
+struct web_ask {
+	const struct web_options *options;
+	struct params params;
+	struct arena arena;
+	struct query_source *source;
+	uint64_t now_ns, deadline_ns;
+	atomic_bool cancelled;
+	struct buf body; /* the answer */
+	const char *content_type;
+	const char *file_name; /* not NULL: a download */
+};
+
+/* Fills `body`; the kind of a failure decides the status. */
+typedef bool web_answer_fn(struct web_ask *a, struct err *err);
+
+web_answer_fn web_answer_status, web_answer_flamegraph, web_answer_diff, web_answer_sandwich,
+	web_answer_search, web_answer_top, web_answer_timeline, web_answer_heatmap, web_answer_raw,
+	web_answer_labels, web_answer_label_values, web_answer_export;
+
+/* The selection of the URL; side 1 takes the names that end in "2". */
+struct query *web_begin(struct web_ask *a, int side, struct err *err) MUST_CHECK;
+
+/* What frames are told apart by; query_begin() has refused what is none. */
+enum query_by web_by(const struct web_ask *a);
+/* A frame's key as URLs carry it: hex. */
+bool web_key_parse(struct str text, uint64_t *out, struct err *err) MUST_CHECK;
+
+/* ---- the pool (jobs.c) ---- */
+struct web_jobs;
+struct web_job {
+	void (*run)(struct web_job *job, bool refused); /* refused: the queue is full or closed */
+	uint64_t queued_ns;
+	struct web_job *next;
+};
+struct web_jobs *web_jobs_new(uint32_t threads, uint32_t queue_most);
+void web_jobs_add(struct web_jobs *jobs, struct web_job *job);
+void web_jobs_free(struct web_jobs *jobs); /* refuses what waits, joins the threads */
+
+/* ---- who follows (live.c) ---- */
+struct web_live;
+struct web_live *web_live_new(const struct web_sources *sources);
+void web_live_add(struct web_live *l, struct net_request *r);
+void web_live_stop(struct web_live *l); /* ends all answers, so that the listener can close */
+void web_live_free(struct web_live *l); /* after the listener */
+
+/* ---- who may ask (guard.c) ---- */
+struct web_guard {
+	char *hosts; /* comma list, lower case */
+	const char *token;
+	bool any_host; /* listens beyond loopback without a list */
+};
+void web_guard_init(struct web_guard *g, const struct web_options *options);
+void web_guard_release(struct web_guard *g);
+/* 0, or the HTTP status to refuse with and why. */
+int web_guard_check(const struct web_guard *g, const struct net_request *r, const char **why);
+
+/* ---- answers ---- */
+enum { WEB_HEADERS_MOST = 12 };
+/* The headers that every answer carries; returns how many were written. */
+size_t web_common_headers(struct net_header headers[WEB_HEADERS_MOST]);
+void web_reply_error(struct net_request *r, int status, struct str what, struct str hint);
+int web_status_of(const struct err *err);
+
+/* ---- the page (assets.c) ---- */
+struct web_asset {
+	const char *path, *content_type;
+	struct str gzipped;
+	char etag[24]; /* "\"0123456789abcdef\"" */
+};
+/* NULL: no such file of the page. */
+const struct web_asset *web_asset_find(struct str path);

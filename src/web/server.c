@@ -1,0 +1,264 @@
+/* server.c - routes, and the way of a question: guarded and parsed on its connection's loop,
+ * answered on a thread of the pool. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "net/compress.h"
+#include "web/internal.h"
+
+struct web_server {
+	struct web_options options;
+	struct net_app *app;
+	struct net_listener *listener;
+	struct web_guard guard;
+	struct web_jobs *jobs;
+	struct web_live *live;
+};
+
+/* A question of /api/v1/, until it is answered. */
+struct question {
+	struct web_job job;
+	struct web_server *server;
+	struct net_request *request;
+	web_answer_fn *answer;
+	struct web_ask ask;
+};
+
+static const struct {
+	const char *path;
+	web_answer_fn *answer;
+} QUESTIONS[] = {
+	{ "/api/v1/status", web_answer_status },
+	{ "/api/v1/flamegraph", web_answer_flamegraph },
+	{ "/api/v1/diff", web_answer_diff },
+	{ "/api/v1/sandwich", web_answer_sandwich },
+	{ "/api/v1/search", web_answer_search },
+	{ "/api/v1/top", web_answer_top },
+	{ "/api/v1/timeline", web_answer_timeline },
+	{ "/api/v1/heatmap", web_answer_heatmap },
+	{ "/api/v1/raw", web_answer_raw },
+	{ "/api/v1/labels", web_answer_labels },
+	{ "/api/v1/label-values", web_answer_label_values },
+	{ "/api/v1/export", web_answer_export },
+};
+
+static void question_free(struct question *q)
+{
+	query_source_free(q->ask.source);
+	buf_release(&q->ask.body);
+	arena_release(&q->ask.arena);
+	free(q);
+}
+
+static void refuse(struct question *q, const struct err *err)
+{
+	static const char LATER[] = "Try a shorter time, or again in a moment.";
+	int status = web_status_of(err);
+
+	web_reply_error(q->request, status, str_cstr(err->msg),
+			status == 503 || status == 504 ? str_cstr(LATER) : str_from("", 0));
+}
+
+static void reply(struct question *q)
+{
+	struct net_header headers[WEB_HEADERS_MOST];
+	size_t count = web_common_headers(headers);
+	AUTO(buf_release) struct buf disposition = { 0 };
+
+	headers[count++] = (struct net_header){ "content-type", str_cstr(q->ask.content_type) };
+	headers[count++] = (struct net_header){ "cache-control", STR("no-store") };
+	if (q->ask.file_name) {
+		buf_printf(&disposition, "attachment; filename=\"%s\"", q->ask.file_name);
+		headers[count++] =
+			(struct net_header){ "content-disposition", buf_view(&disposition) };
+	}
+	net_reply_http(q->request, 200, headers, count, buf_view(&q->ask.body));
+}
+
+static void run(struct web_job *job, bool refused)
+{
+	struct question *q = (struct question *)job;
+	const struct web_sources *sources = &q->server->options.sources;
+	struct err err = { 0 };
+	bool ok;
+
+	if (refused)
+		ok = err_set(&err, ERR_BUSY, "too many questions at once");
+	else if (clock_monotonic_ns() >= q->ask.deadline_ns)
+		ok = err_set(&err, ERR_TIMEOUT, "the question waited too long for its turn");
+	else
+		ok = sources->open(sources->ctx, &q->ask.source, &err) && q->answer(&q->ask, &err);
+	if (ok)
+		reply(q);
+	else
+		refuse(q, &err);
+	question_free(q);
+}
+
+static bool guarded(struct web_server *s, struct net_request *r)
+{
+	const char *why;
+	int status = web_guard_check(&s->guard, r, &why);
+
+	if (status)
+		web_reply_error(r, status, str_cstr(why), str_from("", 0));
+	return status == 0;
+}
+
+static web_answer_fn *find_answer(struct str path)
+{
+	for (size_t i = 0; i < sizeof(QUESTIONS) / sizeof(QUESTIONS[0]); i++)
+		if (str_is(path, QUESTIONS[i].path))
+			return QUESTIONS[i].answer;
+	return NULL;
+}
+
+static void handle_api(struct net_request *r, struct blob *body, void *ctx)
+{
+	struct web_server *s = ctx;
+	web_answer_fn *answer = find_answer(net_request_path(r));
+	struct question *q;
+	struct err err;
+
+	blob_unref(body);
+	if (!guarded(s, r))
+		return;
+	if (!answer) {
+		web_reply_error(r, 404, STR("no such question"),
+				STR("docs/api.md lists what may be asked"));
+		return;
+	}
+	q = calloc(1, sizeof(*q));
+	q->job.run = run;
+	q->server = s;
+	q->request = r;
+	q->answer = answer;
+	q->ask.options = &s->options;
+	q->ask.content_type = "application/json";
+	q->ask.now_ns = clock_realtime_ns();
+	q->ask.deadline_ns = clock_monotonic_ns() + s->options.timeout_ns;
+	arena_init(&q->ask.arena, 4096, 0);
+	if (!params_parse(&q->ask.arena, net_request_query(r), &q->ask.params, &err)) {
+		refuse(q, &err);
+		question_free(q);
+		return;
+	}
+	web_jobs_add(s->jobs, &q->job);
+}
+
+static void handle_live(struct net_request *r, struct blob *body, void *ctx)
+{
+	struct web_server *s = ctx;
+
+	blob_unref(body);
+	if (guarded(s, r))
+		web_live_add(s->live, r);
+}
+
+static bool accepts_gzip(const struct net_request *r)
+{
+	return str_search(net_request_header(r, "accept-encoding"), STR("gzip")) >= 0;
+}
+
+static void send_asset(struct net_request *r, const struct web_asset *asset)
+{
+	struct net_header headers[WEB_HEADERS_MOST];
+	size_t count = web_common_headers(headers);
+	bool page = str_is(str_cstr(asset->path), "/");
+	struct blob *plain;
+	struct err err;
+
+	headers[count++] = (struct net_header){ "content-type", str_cstr(asset->content_type) };
+	headers[count++] = (struct net_header){ "etag", str_cstr(asset->etag) };
+	headers[count++] = (struct net_header){ "vary", STR("accept-encoding") };
+	headers[count++] = (struct net_header){ "cache-control",
+						page ? STR("no-cache")
+						     : STR("public, max-age=31536000, immutable") };
+	if (str_equal(net_request_header(r, "if-none-match"), str_cstr(asset->etag))) {
+		net_reply_http(r, 304, headers, count, str_from("", 0));
+		return;
+	}
+	if (accepts_gzip(r)) {
+		headers[count++] = (struct net_header){ "content-encoding", STR("gzip") };
+		net_reply_http(r, 200, headers, count, asset->gzipped);
+	} else if ((plain = decompress(COMPRESSION_GZIP, asset->gzipped, 4 << 20, &err))) {
+		net_reply_http(r, 200, headers, count, blob_view(plain));
+		blob_unref(plain);
+	} else {
+		web_reply_error(r, 500, str_cstr(err.msg), str_from("", 0));
+	}
+}
+
+static void handle_page(struct net_request *r, struct blob *body, void *ctx)
+{
+	struct web_server *s = ctx;
+	struct str path = net_request_path(r);
+	const struct web_asset *asset;
+
+	blob_unref(body);
+	if (!guarded(s, r))
+		return;
+	if (str_has_prefix(path, STR("/span/")))
+		path = STR("/");
+	asset = web_asset_find(path);
+	if (asset)
+		send_asset(r, asset);
+	else
+		web_reply_error(r, 404, STR("there is no such page"), STR("the page is at /"));
+}
+
+static struct web_options with_defaults(const struct web_options *options)
+{
+	struct web_options o = *options;
+
+	if (!o.threads)
+		o.threads = 2;
+	if (!o.queue_most)
+		o.queue_most = 64;
+	if (!o.timeout_ns)
+		o.timeout_ns = 30ull * 1000000000;
+	return o;
+}
+
+struct web_server *web_start(struct net_loops *loops, const struct web_options *options,
+			     struct err *err)
+{
+	struct net_app_options app = { .max_body_bytes = 1 << 20, .metrics = options->metrics };
+	struct web_server *s = calloc(1, sizeof(*s));
+
+	s->options = with_defaults(options);
+	s->app = net_app_new(&app);
+	s->jobs = web_jobs_new(s->options.threads, s->options.queue_most);
+	s->live = web_live_new(&s->options.sources);
+	net_app_route(s->app, "GET", "/api/v1/live", NULL, (struct net_handler){ handle_live, s });
+	net_app_route(s->app, "GET", "/api/v1/", NULL, (struct net_handler){ handle_api, s });
+	net_app_route(s->app, "GET", "/", NULL, (struct net_handler){ handle_page, s });
+	web_guard_init(&s->guard, &s->options);
+	s->listener = net_listen(loops, s->app, options->address, NULL, err);
+	if (!s->listener) {
+		web_stop(s, 0);
+		return NULL;
+	}
+	return s;
+}
+
+const char *web_address(const struct web_server *s)
+{
+	return net_listener_address(s->listener);
+}
+
+void web_stop(struct web_server *s, uint64_t deadline_ns)
+{
+	if (!s)
+		return;
+	web_live_stop(s->live);
+	if (s->listener)
+		net_listener_close(s->listener, deadline_ns);
+	web_jobs_free(s->jobs);
+	net_app_free(s->app);
+	web_live_free(s->live);
+	web_guard_release(&s->guard);
+	free(s);
+}

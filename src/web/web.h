@@ -1,0 +1,48 @@
+/*
+ * web.h - the page and its API on one address (127.0.0.1:4040).
+ *
+ *   GET /                      the page; /span/TRACE/SPAN is the same page
+ *   GET /api/v1/...            what the page asks (docs/api.md)
+ *
+ * Questions are answered on `threads` threads of the server's own; those that find no free thread
+ * wait in a queue, and are refused (503) when it is full or they waited too long. Each question
+ * opens the source anew through `sources`, so that it sees a state of its own.
+ *
+ * Guarded: the Host header must name an address that was listened on (DNS rebinding), POST needs
+ * an Origin of ours, a token if one is set; answers carry a strict Content-Security-Policy.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/err.h"
+#include "base/metrics.h"
+#include "net/loops.h"
+
+struct query_source;
+
+/* Where samples are asked for. Any thread, several at once. */
+struct web_sources {
+	bool (*open)(void *ctx, struct query_source **out, struct err *err);
+	void *ctx;
+	const char *kind, *path; /* "sqlite", "/var/lib/flametap/flametap.db": shown */
+};
+
+struct web_options {
+	const char *address;       /* "127.0.0.1:4040" */
+	const char *allowed_hosts; /* comma list of further Host names; NULL = none */
+	const char *token;         /* NULL = none is asked for */
+	struct web_sources sources;
+	struct metrics *metrics; /* may be NULL */
+	uint32_t threads;        /* 0 = 2 */
+	uint32_t queue_most;     /* 0 = 64 */
+	uint64_t timeout_ns;     /* of one question, waiting included; 0 = 30 s */
+};
+
+struct web_server;
+
+struct web_server *web_start(struct net_loops *loops, const struct web_options *options,
+			     struct err *err) MUST_CHECK;
+/* The bound address with the real port. */
+const char *web_address(const struct web_server *s);
+/* Ends what runs, answers it, and joins the threads. NULL is fine. */
+void web_stop(struct web_server *s, uint64_t deadline_ns);

@@ -1,0 +1,154 @@
+// api.ts - the program's answers (docs/api.md). A later question cancels the earlier one of the same kind.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { decodeTree, type Tree } from "./flame/tree";
+
+export class ApiError extends Error {
+	constructor(readonly status: number, what: string, readonly hint: string) {
+		super(what);
+	}
+}
+
+async function ask(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<Response> {
+	const query = params.toString();
+	let response: Response;
+	try {
+		response = await fetch(`/api/v1/${path}${query ? `?${query}` : ""}`, { signal });
+	} catch (cause) {
+		if (signal?.aborted) throw cause;
+		throw new ApiError(0, "flametap does not answer", "Is it still running? The picture is the last one it gave.");
+	}
+	if (response.ok) return response;
+	let what = `${response.status} ${response.statusText}`;
+	let hint = "";
+	try {
+		const body = await response.json();
+		what = body.error.what;
+		hint = body.error.hint ?? "";
+	} catch {
+		/* not ours: a proxy's page */
+	}
+	throw new ApiError(response.status, what, hint);
+}
+
+export async function askJSON<T>(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<T> {
+	return (await ask(path, params, signal)).json();
+}
+
+export async function askTree(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<Tree> {
+	return decodeTree(await (await ask(path, params, signal)).arrayBuffer());
+}
+
+export interface ProfileType {
+	id: string;
+	name: string;
+	unit: string;
+	series: number;
+	/** Nanoseconds since 1970, as text: a double would round them. */
+	first: string;
+	last: string;
+	gauge: boolean;
+}
+
+export interface Status {
+	version: string;
+	now_ns: number;
+	from: string;
+	to: string;
+	asof: string;
+	types: ProfileType[];
+	store: { kind: string; path: string };
+	agent?: { running: boolean; reason: string };
+}
+
+export type TopRow = [name: string, file: string, line: number, binary: string, type: string, self: number, total: number, self2: number, total2: number, key: string];
+
+export interface Top {
+	unit: string;
+	total: number;
+	total2?: number;
+	count: number;
+	rows: TopRow[];
+}
+
+export interface Timeline {
+	unit: string;
+	start_ns: number;
+	step_ns: number;
+	series: { labels: Record<string, string>; values: (number | null)[] }[];
+	covered: (number | null)[];
+}
+
+export interface Heatmap {
+	unit: string;
+	start_ns: number;
+	column_ns: number;
+	row_ns: number;
+	columns: number;
+	rows: number;
+	max: number;
+	counts: number[];
+}
+
+export interface Chart {
+	start_ns: number;
+	end_ns: number;
+	lanes: { label: string; boxes: [depth: number, start: number, length: number, frame: number][] }[];
+	frames: [name: string, file: string, line: number, binary: string, type: string][];
+	lanes_total: number;
+}
+
+export interface RawRow {
+	time_ns: number;
+	value: number;
+	values: number[];
+	timestamps: string[];
+	stack: string[];
+	attributes: Record<string, unknown>;
+	resource: Record<string, unknown>;
+	profile: Record<string, unknown>;
+	link: { trace_id: string; span_id: string } | null;
+}
+
+export interface Raw {
+	unit: string;
+	rows: RawRow[];
+	next: string;
+}
+
+export interface Source {
+	file: string;
+	unit: string;
+	total: number;
+	text: string[] | null;
+	reason: string;
+	lines: [line: number, self: number, total: number][];
+}
+
+export interface Answer<T> {
+	value: T | null;
+	error: ApiError | null;
+	/** A newer answer is under way; `value` is the old one, to be shown dimmed. */
+	loading: boolean;
+}
+
+/** Asks whenever `key` changes; null asks nothing. Keeps the old answer until the new one is there. */
+export function useAnswer<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Answer<T> {
+	const [answer, setAnswer] = useState<Answer<T>>({ value: null, error: null, loading: key !== null });
+	const latest = useRef(load);
+	latest.current = load;
+	useEffect(() => {
+		if (key === null) return;
+		const abort = new AbortController();
+		setAnswer((old) => ({ ...old, loading: true }));
+		latest.current(abort.signal).then(
+			(value) => setAnswer({ value, error: null, loading: false }),
+			(error) => {
+				if (abort.signal.aborted) return;
+				setAnswer((old) => ({ value: old.value, error: error instanceof ApiError ? error : new ApiError(-1, String(error.message ?? error), ""), loading: false }));
+			},
+		);
+		return () => abort.abort();
+	}, [key]);
+	return answer;
+}

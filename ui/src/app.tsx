@@ -1,0 +1,332 @@
+// app.tsx - the page: one selection above, its views below. All state lives in the URL (state.ts).
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import {
+	askJSON, askTree, useAnswer, type Chart as ChartData, type Heatmap, type ProfileType, type Raw, type Source, type Status, type Timeline as TimelineData,
+	type Top as TopData,
+} from "./api";
+import type { Tree } from "./flame/tree";
+import { Bar, diffState } from "./bar";
+import { useKeys } from "./keys";
+import { live } from "./live";
+import { Foot } from "./parts/foot";
+import { Help } from "./parts/help";
+import { exactly } from "./parts/chips";
+import { Menu } from "./parts/menu";
+import { Command, Empty, ErrorBox, Show } from "./parts/states";
+import { Timeline } from "./parts/timeline";
+import { afterNs, selectionParams, useStore, type State, type Store } from "./state";
+import { useTheme } from "./theme";
+import { Chart } from "./views/chart";
+import { FlameView, frameMenu, type FrameActions, type FrameId } from "./views/flame";
+import { Heat } from "./views/heat";
+import { RawView } from "./views/raw";
+import { Sandwich } from "./views/sandwich";
+import { SourceView } from "./views/source";
+import { Top } from "./views/top";
+
+/** The state with what the URL left open filled from what the store holds. */
+function resolve(state: State, status: Status): State {
+	const type = state.type || status.types[0]?.id || "";
+	const from = state.from || status.from;
+	const to = state.to || status.to;
+	const right = state.right && { type: state.right.type || type, query: state.right.query, from: state.right.from || from, to: state.right.to || to };
+	const filled = { ...state, type, from, to, right };
+	const halves = right && right.from === from && right.to === to && right.query === state.query;
+	return halves ? { ...filled, ...diffState({ ...filled, right: null }) } : filled;
+}
+
+export function typeLabel(type: ProfileType | undefined): string {
+	if (!type) return "no profiles";
+	if (type.name && type.name !== type.id.split(":")[1]) return type.name;
+	const [, sample] = type.id.split(":");
+	return sample || type.id;
+}
+
+const GRAPHS = ["icicle", "flame", "inverted", "diff"];
+
+export function App() {
+	const [theme, switchTheme] = useTheme();
+	const store = useStore();
+	const [help, setHelp] = useState(false);
+	const [selected, setSelected] = useState<FrameId | null>(null);
+	const [tick, setTick] = useState(0);
+	const status = useAnswer(`status ${tick}`, (signal) => askJSON<Status>("status", new URLSearchParams(), signal));
+	const state = status.value ? resolve(store.state, status.value) : store.state;
+	const filled: Store = { ...store, state };
+
+	useEffect(() => {
+		if (!store.state.live) return;
+		return live(selectionParams(state), () => setTick((n) => n + 1));
+	}, [store.state.live, state.type, state.query]);
+
+	const actions: FrameActions = {
+		transform: (x) => store.set({ transforms: [...store.state.transforms, x], zoom: "" }),
+		sandwich: (frame) => store.set({ view: "sandwich", name: frame.name, key: frame.key }),
+		source: (name) => store.set({ view: "source", name }),
+		raw: (name) => store.set({ view: "raw", transforms: [...store.state.transforms, `focus:${exactly(name)}`], zoom: "" }),
+		findInTop: (name) => store.set({ layout: state.layout === "graph" ? "both" : state.layout, search: exactly(name) }),
+	};
+	useKeys(filled, { help: () => setHelp(true), theme: switchTheme, selected });
+
+	if (status.error && !status.value)
+		return (
+			<main class="alone">
+				<ErrorBox error={status.error} />
+			</main>
+		);
+	if (!status.value) return <main class="alone dim">Reading…</main>;
+	return (
+		<>
+			<Bar store={filled} status={status.value} theme={theme} onTheme={switchTheme} onHelp={() => setHelp(true)} />
+			{status.value.types.length === 0 ? (
+				<Nothing status={status.value} />
+			) : (
+				<Body store={filled} status={status.value} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} />
+			)}
+			{help && <Help onClose={() => setHelp(false)} />}
+		</>
+	);
+}
+
+function Nothing(props: { status: Status }) {
+	const agent = props.status.agent ?? { running: false, reason: "" };
+	return (
+		<main class="alone">
+			<Empty what="No profile has come yet">
+				{agent.running ? (
+					<p>The agent is running: its first report comes within seconds.</p>
+				) : (
+					<>
+						<p>{agent.reason ? `The agent does not run here: ${agent.reason}.` : "Send OTLP profiles to port 4317 (gRPC) or 4318 (HTTP), or profile this machine:"}</p>
+						<Command text="sudo flametap up" />
+						<p>Or look at recorded ones:</p>
+						<Command text="flametap up --demo" />
+					</>
+				)}
+			</Empty>
+		</main>
+	);
+}
+
+interface BodyProps {
+	store: Store;
+	status: Status;
+	theme: "light" | "dark";
+	actions: FrameActions;
+	selected: FrameId | null;
+	onSelect(frame: FrameId): void;
+	tick: number;
+}
+
+function treePath(state: State): string {
+	return state.view === "diff" ? "diff" : "flamegraph";
+}
+
+function Body(props: BodyProps) {
+	const { store, status, theme, actions, tick } = props;
+	const { state } = store;
+	const [sort, setSort] = useState(state.view === "diff" ? "change" : "self");
+	const [opened, setOpened] = useState("");
+	const params = selectionParams(state, state.view === "diff" ? "both" : "left");
+	const key = `${params} ${tick}`;
+
+	const treeParams = new URLSearchParams(params);
+	if (state.view === "inverted") treeParams.set("inverted", "1");
+	if (opened) treeParams.set("root", opened);
+	const tree = useAnswer(`${treePath(state)} ${treeParams} ${tick}`, (signal) => askTree(treePath(state), treeParams, signal));
+
+	const topParams = new URLSearchParams(params);
+	topParams.set("sort", sort);
+	const top = useAnswer(state.layout !== "graph" ? `${topParams} ${state.view === "diff"} ${tick}` : null, (signal) => askJSON<TopData>("top", topParams, signal));
+
+	const lineParams = new URLSearchParams(selectionParams(state));
+	lineParams.set("width", String(Math.min(1000, Math.max(60, Math.floor(innerWidth / 3)))));
+	const timeline = useAnswer(`${lineParams} ${tick}`, (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
+
+	const selectTime = (from: number, to: number) => store.set({ from: String(Math.round(from)), to: String(Math.round(to)), zoom: "", live: false });
+	const type = status.types.find((t) => t.id === state.type);
+	usePublishedState(state, tree.value, top.value, status, tree.loading || top.loading || timeline.loading);
+
+	const withTable = state.layout !== "graph" && !["raw", "heat", "time", "source"].includes(state.view);
+	const withGraph = state.layout !== "table" || !GRAPHS.includes(state.view);
+	return (
+		<>
+			<section class="timeline-row" aria-label="Timeline">
+				<Show answer={timeline}>
+					{(data) => <Timeline data={data} theme={theme} selected={null} onSelect={selectTime} label={typeLabel(type)} />}
+				</Show>
+			</section>
+			<main class={`panes${withTable && withGraph ? " two" : ""}`} aria-label="Views" key={state.view === "diff" ? "diff" : "one"}>
+				{withTable && (
+					<TopPane store={store} theme={theme} actions={actions} answer={top} sort={sort} onSort={setSort} />
+				)}
+				{withGraph && (
+					<div class="pane">
+						<View {...props} tree={tree} answerKey={key} onTime={selectTime} onOther={(hash) => setOpened(hash)} opened={opened} />
+					</div>
+				)}
+			</main>
+			{tree.value && <Foot header={tree.value.header} source={`${status.store.kind} ${status.store.path}`} />}
+		</>
+	);
+}
+
+function TopPane(props: { store: Store; theme: "light" | "dark"; actions: FrameActions; answer: ReturnType<typeof useAnswer<TopData>>; sort: string; onSort(key: string): void }) {
+	const { store, actions } = props;
+	const { state } = store;
+	const [menu, setMenu] = useState<{ frame: FrameId; x: number; y: number } | null>(null);
+	return (
+		<div class="pane top-pane">
+			<Show answer={props.answer}>
+				{(data) => (
+					<Top
+						data={data}
+						theme={props.theme}
+						sort={props.sort}
+						search={state.search}
+						chosen={state.key}
+						onSort={props.onSort}
+						onChoose={(frame) => {
+							const { name, key } = frame;
+							if (state.view === "sandwich") store.set({ name, key });
+							else store.set({ name, key, search: state.search === exactly(name) ? "" : exactly(name) }, "replace");
+						}}
+						onMenu={(frame, x, y) => setMenu({ frame, x, y })}
+					/>
+				)}
+			</Show>
+			{menu && <Menu label={menu.frame.name} items={frameMenu(menu.frame, actions)} x={menu.x} y={menu.y} onClose={() => setMenu(null)} />}
+		</div>
+	);
+}
+
+function View(
+	props: BodyProps & { tree: ReturnType<typeof useAnswer<Tree>>; answerKey: string; onTime(from: number, to: number): void; onOther(hash: string): void; opened: string },
+) {
+	const { store, theme, actions, tree } = props;
+	const { state } = store;
+	switch (state.view) {
+		case "sandwich": {
+			const header = tree.value?.header;
+			return <Sandwich store={store} theme={theme} actions={actions} asof={header?.asof ?? ""} total={header?.total[0] ?? 0} unit={header?.unit ?? ""} own={null} />;
+		}
+		case "heat":
+			return <HeatPane {...props} />;
+		case "time":
+			return <ChartPane {...props} />;
+		case "raw":
+			return <RawPane {...props} />;
+		case "source":
+			return <SourcePane {...props} />;
+		default:
+			return (
+				<Show answer={tree}>
+					{(value) =>
+						value.header.total.every((t) => t === 0) ? (
+							<Nodata store={store} status={props.status} />
+						) : (
+							<>
+								{props.opened && (
+									<p class="note">
+										One part, opened.{" "}
+										<button type="button" class="quiet link" onClick={() => props.onOther("")}>
+											back to all
+										</button>
+									</p>
+								)}
+								<FlameView
+									tree={value}
+									store={store}
+									theme={theme}
+									actions={actions}
+									upwards={state.view === "flame"}
+									dimmed={tree.loading}
+									label={state.view === "diff" ? "Differential flame graph" : "Flame graph"}
+									onSelect={props.onSelect}
+									onOther={(node) => props.onOther(value.path(value.parent[node]).map((i) => value.key(i)).join("."))}
+								/>
+							</>
+						)
+					}
+				</Show>
+			);
+	}
+}
+
+function Nodata(props: { store: Store; status: Status }) {
+	const { store, status } = props;
+	const { state } = store;
+	const type = status.types.find((t) => t.id === state.type);
+	return (
+		<Empty what="Nothing in this selection">
+			<div class="row">
+				{state.query && (
+					<button type="button" onClick={() => store.set({ query: "" })}>
+						Without the filter
+					</button>
+				)}
+				{state.transforms.length > 0 && (
+					<button type="button" onClick={() => store.set({ transforms: [] })}>
+						Without the transforms
+					</button>
+				)}
+				{type && (
+					<button type="button" onClick={() => store.set({ from: type.first, to: afterNs(type.last) })}>
+						All time that has data
+					</button>
+				)}
+			</div>
+		</Empty>
+	);
+}
+
+type PaneProps = Parameters<typeof View>[0];
+
+function HeatPane(props: PaneProps) {
+	const params = selectionParams(props.store.state);
+	params.set("width", "600");
+	const answer = useAnswer(`heat ${props.answerKey}`, (signal) => askJSON<Heatmap>("heatmap", params, signal));
+	return <Show answer={answer}>{(data) => (data.columns === 0 ? <Nodata store={props.store} status={props.status} /> : <Heat data={data} theme={props.theme} onSelect={props.onTime} />)}</Show>;
+}
+
+function ChartPane(props: PaneProps) {
+	const [lanes, setLanes] = useState(50);
+	const params = selectionParams(props.store.state);
+	params.set("width", String(Math.max(400, innerWidth)));
+	params.set("lanes", String(lanes));
+	const answer = useAnswer(`chart ${lanes} ${props.answerKey}`, (signal) => askJSON<ChartData>("chart", params, signal));
+	return (
+		<Show answer={answer}>
+			{(data) => (data.lanes.length === 0 ? <Nodata store={props.store} status={props.status} /> : <Chart data={data} theme={props.theme} onSelect={props.onTime} onMore={() => setLanes(Math.min(200, lanes + 50))} />)}
+		</Show>
+	);
+}
+
+function RawPane(props: PaneProps) {
+	const params = selectionParams(props.store.state);
+	const answer = useAnswer(`raw ${props.answerKey}`, (signal) => askJSON<Raw>("raw", params, signal));
+	return <Show answer={answer}>{(data) => (data.rows.length === 0 ? <Nodata store={props.store} status={props.status} /> : <RawView first={data} params={params} />)}</Show>;
+}
+
+function SourcePane(props: PaneProps) {
+	const { name } = props.store.state;
+	const params = selectionParams(props.store.state);
+	params.set("name", name);
+	const answer = useAnswer(name ? `source ${name} ${props.answerKey}` : null, (signal) => askJSON<Source>("source", params, signal));
+	if (!name) return <Empty what="Choose a function: its menu has “Lines of its source”." />;
+	return <Show answer={answer}>{(data) => <SourceView data={data} />}</Show>;
+}
+
+/** What tests read: numbers and states, no pixels. */
+function usePublishedState(state: State, tree: Tree | null, top: TopData | null, status: Status, loading: boolean): void {
+	useMemo(() => {
+		window.__state = {
+			view: state.view, type: state.type, query: state.query, from: state.from, to: state.to, zoom: state.zoom, transforms: state.transforms,
+			search: state.search, live: state.live, theme: document.documentElement.dataset.theme, loading,
+			total: tree?.header.total[0] ?? null, total2: tree?.header.total[1] ?? null, unit: tree?.header.unit ?? null,
+			nodes: tree?.count ?? 0, depth: tree?.depth ?? 0, samples: tree?.header.samples ?? null, rows: top?.rows.length ?? 0, types: status.types.length,
+		};
+	}, [state, tree, top, status, loading]);
+}
+

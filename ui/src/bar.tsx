@@ -1,0 +1,289 @@
+// bar.tsx - the selection: profile type, time, filter; and what is done with it: views, grouping, export, link.
+
+import type { Status } from "./api";
+import { typeLabel } from "./app";
+import { count, dateTime, range } from "./format";
+import { Icon } from "./parts/icons";
+import type { Theme } from "./flame/colour";
+import { Filter } from "./parts/filter";
+import { Popup } from "./parts/menu";
+import { copyText } from "./parts/states";
+import { afterNs, selectionParams, stateURL, type State, type Store, type ViewName } from "./state";
+
+const RANGES: [string, string][] = [
+	["now-5m", "last 5 min"],
+	["now-15m", "last 15 min"],
+	["now-1h", "last hour"],
+	["now-6h", "last 6 h"],
+	["now-24h", "last 24 h"],
+	["now-7d", "last 7 days"],
+];
+
+export const VIEW_LABELS: [ViewName, string, string][] = [
+	["icicle", "icicle", "i"],
+	["flame", "flame", "f"],
+	["inverted", "inverted", "v"],
+	["sandwich", "sandwich", "s"],
+	["diff", "diff", "d"],
+	["heat", "heat", "h"],
+	["raw", "raw", "r"],
+];
+
+const FORMATS: [string, string, string][] = [
+	["html", "HTML report", "one file that opens anywhere"],
+	["pprof", "pprof", "go tool pprof"],
+	["folded", "folded stacks", "flamegraph.pl and others"],
+	["speedscope", "speedscope", ""],
+	["firefox", "Firefox Profiler", "keeps times and threads"],
+	["otlp", "OTLP", "everything, as it came"],
+	["svg", "SVG", "zooms and searches by itself"],
+	["dot", "DOT", "call graph for graphviz"],
+];
+
+/** Entering diff: the window's first half against its second, unless there was a right side already. */
+export function diffState(state: State): Partial<State> {
+	if (state.right) return { view: "diff" };
+	const [from, to] = [Number(state.from), Number(state.to)];
+	if (!Number.isFinite(from) || !Number.isFinite(to))
+		return { view: "diff", right: { type: state.type, query: state.query, from: state.from, to: state.to } };
+	const middle = String(Math.round((from + to) / 2));
+	return { view: "diff", to: middle, right: { type: state.type, query: state.query, from: middle, to: state.to }, zoom: "" };
+}
+
+export function swapped(state: State): Partial<State> {
+	if (!state.right) return {};
+	const { type, query, from, to } = state;
+	return { ...state.right, right: { type, query, from, to } };
+}
+
+/** A link that shows the same later: relative times become absolute, and live ends. */
+export function frozenLink(state: State): string {
+	return new URL(stateURL({ ...state, live: false }), location.origin).href;
+}
+
+function TimePicker(props: { from: string; to: string; status: Status; type: string; onChange(from: string, to: string): void }) {
+	const type = props.status.types.find((t) => t.id === props.type);
+	let from = /^\d{16,}$/.test(props.from) ? dateTime(Number(props.from)) : props.from;
+	let to = /^\d{16,}$/.test(props.to) ? dateTime(Number(props.to)) : props.to || "now";
+	const parse = (t: string) => {
+		const ms = /^\d{4}-/.test(t) ? Date.parse(t.replace(" ", "T")) : NaN;
+		return Number.isNaN(ms) ? t.trim() : String(ms * 1e6);
+	};
+	return (
+		<Popup label={<>{range(props.from, props.to)} ▾</>} title="Time">
+			{(close) => (
+				<div class="picker">
+					<div class="column">
+						{RANGES.map(([value, label]) => (
+							<button
+								key={value}
+								type="button"
+								class="quiet"
+								onClick={() => {
+									props.onChange(value, "now");
+									close();
+								}}
+							>
+								{label}
+							</button>
+						))}
+						{type && (
+							<button
+								type="button"
+								class="quiet"
+								onClick={() => {
+									props.onChange(type.first, afterNs(type.last));
+									close();
+								}}
+							>
+								all that has data
+							</button>
+						)}
+					</div>
+					<form
+						class="column"
+						onSubmit={(event) => {
+							event.preventDefault();
+							props.onChange(parse(from), parse(to));
+							close();
+						}}
+					>
+						<label>
+							from
+							<input value={from} onInput={(event) => (from = event.currentTarget.value)} spellcheck={false} />
+						</label>
+						<label>
+							to
+							<input value={to} onInput={(event) => (to = event.currentTarget.value)} spellcheck={false} />
+						</label>
+						<button type="submit">Show</button>
+						<p class="hint">2026-01-31 14:05:00, now-15m, or unix time</p>
+					</form>
+				</div>
+			)}
+		</Popup>
+	);
+}
+
+function DiffBar(props: { store: Store; status: Status }) {
+	const { state, set } = props.store;
+	const right = state.right!;
+	const side = (name: string, s: { query: string; from: string; to: string }, change: (c: Partial<State["right"] & object>) => void) => (
+		<div class="side">
+			<b>{name}</b>
+			<TimePicker from={s.from} to={s.to} status={props.status} type={state.type} onChange={(from, to) => change({ from, to })} />
+			<Filter value={s.query} base={selectionParams(state)} error="" onChange={(query) => change({ query })} />
+		</div>
+	);
+	const command = () => {
+		const q = (s: { query: string; from: string; to: string }) => `'${state.type}${s.query || "{}"} ${s.from}..${s.to}'`;
+		return `flametap diff ${q(state)} ${q(right)} --fail-above 5%`;
+	};
+	return (
+		<div class="diff-bar" role="group" aria-label="The two sides of the diff">
+			{side("before", state, (c) => set(c))}
+			<button type="button" title="Swap the sides (x)" onClick={() => set(swapped(state))}>
+				<Icon name="swap" />
+			</button>
+			{side("after", right, (c) => set({ right: { ...right, ...c } }))}
+			<label class="check">
+				<input type="checkbox" checked={state.normalised} onChange={(event) => set({ normalised: event.currentTarget.checked })} />
+				shares
+			</label>
+			<button type="button" class="quiet" title="A command that fails in CI when a function grew by 5 %" onClick={() => copyText(command())}>
+				copy CI command
+			</button>
+		</div>
+	);
+}
+
+export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void }) {
+	const { store, status } = props;
+	const { state, set } = store;
+	const type = status.types.find((t) => t.id === state.type);
+	return (
+		<header class="bar">
+			<div class="bar-row">
+				<h1>
+					<a class="brand" href="/" title={`flametap ${status.version}`}>
+						flametap
+					</a>
+				</h1>
+				<Popup label={<>{typeLabel(type)} ▾</>} title="Profile type">
+					{(close) => (
+						<div class="column">
+							{status.types.map((t) => (
+								<button
+									key={t.id}
+									type="button"
+									class="quiet option"
+									aria-current={t.id === state.type}
+									onClick={() => {
+										set({ type: t.id, zoom: "" });
+										close();
+									}}
+								>
+									<span>{typeLabel(t)}</span>
+									<span class="hint">
+										{t.id} · {count(t.series)} series
+									</span>
+								</button>
+							))}
+						</div>
+					)}
+				</Popup>
+				{state.view !== "diff" && (
+					<>
+				<TimePicker from={state.from} to={state.to} status={status} type={state.type} onChange={(from, to) => set({ from, to, zoom: "" })} />
+				<button
+					type="button"
+					class={state.live ? "live on" : "live"}
+					aria-pressed={state.live}
+					title="Follow new samples (l)"
+					onClick={() => set({ live: !state.live, from: state.live ? state.from : "now-15m", to: state.live ? state.to : "now" })}
+				>
+					● live
+				</button>
+				<Filter value={state.query} base={selectionParams(state)} error="" onChange={(query) => set({ query, zoom: "" })} />
+					</>
+				)}
+				{state.view === "diff" && <span class="grow" />}
+				<Popup label={<Icon name="export" />} title="Export" class="icon">
+					{() => (
+						<div class="column">
+							{FORMATS.map(([format, label, hint]) => {
+								const params = selectionParams(state);
+								params.set("format", format);
+								return (
+									<a key={format} class="option" href={`/api/v1/export?${params}`} download="">
+										<span>{label}</span>
+										<span class="hint">{hint}</span>
+									</a>
+								);
+							})}
+						</div>
+					)}
+				</Popup>
+				<button type="button" class="icon" title="Copy a link to what is shown (y)" aria-label="Copy link" onClick={() => copyText(frozenLink(state))}>
+						<Icon name="link" />
+				</button>
+				<button type="button" class="icon" title={`Theme: ${props.theme}`} aria-label="Switch between dark and light" onClick={props.onTheme}>
+					<Icon name="theme" />
+				</button>
+				<button type="button" class="icon" title="Keys (?)" aria-label="Keys" onClick={props.onHelp}>
+					?
+				</button>
+			</div>
+			{state.view === "diff" && state.right && <DiffBar store={store} status={status} />}
+			<nav class="views" aria-label="View">
+				{VIEW_LABELS.map(([view, label, key]) => (
+					<button
+						key={view}
+						type="button"
+						class="tab"
+						aria-current={state.view === view ? "page" : undefined}
+						title={`${label} (${key})`}
+						onClick={() => set(view === "diff" ? diffState(state) : { view, zoom: view === "inverted" || state.view === "inverted" ? "" : state.zoom })}
+					>
+						{label}
+					</button>
+				))}
+				<span class="grow" />
+				<label>
+					group by{" "}
+					<input
+						class="short"
+						value={state.group}
+						placeholder="label"
+						spellcheck={false}
+						onKeyDown={(event) => event.stopPropagation()}
+						onChange={(event) => set({ group: event.currentTarget.value.trim(), zoom: "" })}
+					/>
+				</label>
+				<label>
+					by{" "}
+					<select value={state.by} onChange={(event) => set({ by: event.currentTarget.value, zoom: "" })}>
+						{["function", "line", "address", "file", "binary"].map((by) => (
+							<option key={by}>{by}</option>
+						))}
+					</select>
+				</label>
+				<label>
+					colour{" "}
+					<select value={state.colour} onChange={(event) => set({ colour: event.currentTarget.value as State["colour"] }, "replace")}>
+						{["type", "binary", "function"].map((c) => (
+							<option key={c}>{c}</option>
+						))}
+					</select>
+				</label>
+				<div class="segments" role="group" aria-label="Layout">
+					{(["table", "both", "graph"] as const).map((layout) => (
+						<button key={layout} type="button" aria-pressed={state.layout === layout} onClick={() => set({ layout }, "replace")}>
+							{layout}
+						</button>
+					))}
+				</div>
+			</nav>
+		</header>
+	);
+}

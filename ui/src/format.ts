@@ -1,0 +1,124 @@
+// format.ts - numbers and times as people read them. Tabular digits come from the style sheet.
+
+const SI = ["", "k", "M", "G", "T", "P"];
+
+function scaled(value: number, base: number, units: string[]): string {
+	let i = 0;
+	let v = Math.abs(value);
+	while (v >= base && i < units.length - 1) {
+		v /= base;
+		i++;
+	}
+	const digits = i === 0 && Number.isInteger(v) ? 0 : v < 10 ? 2 : v < 100 ? 1 : 0;
+	return `${value < 0 ? "-" : ""}${v.toFixed(digits)}${units[i]}`;
+}
+
+const DURATIONS: [number, string][] = [
+	[86_400e9, "d"],
+	[3600e9, "h"],
+	[60e9, "min"],
+	[1e9, "s"],
+	[1e6, "ms"],
+	[1e3, "µs"],
+	[1, "ns"],
+];
+
+export function duration(ns: number): string {
+	if (ns === 0) return "0";
+	for (const [size, unit] of DURATIONS) {
+		const v = Math.abs(ns) / size;
+		if (v >= 1) return `${ns < 0 ? "-" : ""}${v.toFixed(v < 10 ? 2 : v < 100 ? 1 : 0)} ${unit}`;
+	}
+	return `${ns.toFixed(2)} ns`;
+}
+
+/** A value with its unit: 1.23 s, 12.4 MB, 1,234. */
+export function value(v: number, unit: string): string {
+	switch (unit) {
+		case "nanoseconds":
+			return duration(v);
+		case "microseconds":
+			return duration(v * 1e3);
+		case "milliseconds":
+			return duration(v * 1e6);
+		case "seconds":
+			return duration(v * 1e9);
+		case "bytes":
+			return scaled(v, 1000, [" B", " kB", " MB", " GB", " TB", " PB"]);
+		case "":
+		case "count":
+			return Math.abs(v) < 1e6 ? count(v) : scaled(v, 1000, SI);
+		default:
+			return `${scaled(v, 1000, SI)} ${unit}`;
+	}
+}
+
+/** CPU time per second of covered time is what people call cores. */
+export function rate(v: number, unit: string, seconds: number): string {
+	if (!(seconds > 0)) return "";
+	if (unit === "nanoseconds") return `${(v / 1e9 / seconds).toFixed(2)} cores`;
+	return `${value(v / seconds, unit)}/s`;
+}
+
+export function count(v: number): string {
+	return Number.isInteger(v) ? v.toLocaleString("en-US") : v.toLocaleString("en-US", { maximumFractionDigits: 1 });
+}
+
+export function percent(part: number, whole: number): string {
+	if (!(whole > 0)) return "0 %";
+	const p = (100 * part) / whole;
+	if (p > 0 && p < 0.005) return "<0.01 %";
+	return `${p.toFixed(p >= 99.95 || p === 0 ? 0 : p < 10 ? 2 : 1)} %`;
+}
+
+export function change(before: number, after: number): string {
+	if (before === 0 && after === 0) return "0";
+	if (before === 0) return "new";
+	if (after === 0) return "gone";
+	const p = (100 * (after - before)) / before;
+	return `${p > 0 ? "+" : ""}${p.toFixed(Math.abs(p) < 10 ? 1 : 0)} %`;
+}
+
+const pad = (n: number, width = 2) => String(n).padStart(width, "0");
+
+export function clock(ns: number): string {
+	const d = new Date(ns / 1e6);
+	return `${pad(d.getHours())}:${pad(d.getMinutes())}:${pad(d.getSeconds())}`;
+}
+
+export function dateTime(ns: number): string {
+	const d = new Date(ns / 1e6);
+	return `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())} ${clock(ns)}`;
+}
+
+/** "last 15 min" for relative times, both ends otherwise. */
+export function range(from: string, to: string): string {
+	const relative = /^now-(\d+)(s|m|h|d)$/.exec(from);
+	if (relative && (to === "now" || to === "")) {
+		const unit = { s: "s", m: "min", h: "h", d: "days" }[relative[2] as "s"];
+		return `last ${relative[1]} ${unit}`;
+	}
+	const at = (t: string) => (/^\d{16,}$/.test(t) ? dateTime(Number(t)) : t);
+	const [a, b] = [at(from), at(to)];
+	return a.slice(0, 10) === b.slice(0, 10) ? `${a} – ${b.slice(11) || b}` : `${a} – ${b}`;
+}
+
+/**
+ * A name shortened in its middle, by parts where it has some: `…::Engine<long>::level7`. The last part says what
+ * a function does, the first where it lives: the middle goes first.
+ */
+export function shorten(name: string, width: number): string {
+	if (name.length <= width) return name;
+	if (width < 4) return "";
+	const tail = /(?:::|\/|#|\.(?=[A-Za-z_<]{2}))([^:./#]+)$/.exec(name);
+	if (tail && tail[1].length + 3 <= width) {
+		const rest = width - 1 - tail[0].length;
+		const head = name.slice(0, name.length - tail[0].length);
+		const cut = head.slice(head.length - rest);
+		const part = cut.search(/::|\.|\//);
+		return part >= 0 ? `…${cut.slice(part)}${tail[0]}` : `…${tail[0]}`;
+	}
+	if (width < 12) return `${name.slice(0, width - 1)}…`;
+	const left = Math.ceil((width - 1) / 2);
+	return `${name.slice(0, left)}…${name.slice(name.length - (width - 1 - left))}`;
+}

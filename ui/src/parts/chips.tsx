@@ -1,0 +1,32 @@
+// chips.tsx - the transforms in force, in their order; each can be taken away, Backspace takes the last.
+
+const WORDS: Record<string, string> = {
+	focus: "only stacks with", ignore: "without stacks with", hide: "hide", show_from: "from",
+};
+
+export function transformText(x: string): string {
+	const at = x.indexOf(":");
+	const [kind, rest] = at < 0 ? [x, ""] : [x.slice(0, at), x.slice(at + 1)];
+	return `${WORDS[kind] ?? kind} ${rest}`;
+}
+
+/** A name as a pattern that finds only it. */
+export function exactly(name: string): string {
+	return `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+}
+
+export function Chips(props: { transforms: string[]; onRemove(index: number): void }) {
+	if (props.transforms.length === 0) return null;
+	return (
+		<ul class="chips" aria-label="Transforms">
+			{props.transforms.map((x, i) => (
+				<li key={`${i}${x}`}>
+					<span>{transformText(x)}</span>
+					<button type="button" class="quiet" aria-label={`Remove: ${transformText(x)}`} onClick={() => props.onRemove(i)}>
+						✕
+					</button>
+				</li>
+			))}
+		</ul>
+	);
+}

@@ -1,0 +1,151 @@
+// filter.tsx - the selector, with completion of label names and values from what the store holds.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { askJSON } from "../api";
+import { count } from "../format";
+import { Icon } from "./icons";
+
+interface Suggestion {
+	text: string;
+	hint: string;
+	/** Replaces the input from here. */
+	from: number;
+	/** What is written. */
+	insert: string;
+}
+
+/** What is being typed at the cursor: a label's name, or a value of a name. */
+export function cursorContext(text: string, at: number): { kind: "name" | "value"; name: string; from: number; typed: string } {
+	const before = text.slice(0, at);
+	const value = /([A-Za-z_][\w.\-/]*|"[^"]+")\s*(=~|!~|!=|=)\s*"([^"]*)$/.exec(before);
+	if (value) return { kind: "value", name: value[1].replace(/"/g, ""), from: at - value[3].length, typed: value[3] };
+	const name = /[\w.\-/]*$/.exec(before)![0];
+	return { kind: "name", name: "", from: at - name.length, typed: name };
+}
+
+async function suggest(text: string, at: number, base: URLSearchParams, signal: AbortSignal): Promise<Suggestion[]> {
+	const context = cursorContext(text, at);
+	const params = new URLSearchParams(base);
+	params.delete("query");
+	const typed = context.typed.toLowerCase();
+	if (context.kind === "name") {
+		const labels = await askJSON<{ name: string }[]>("labels", params, signal);
+		return labels
+			.filter((l) => l.name.toLowerCase().includes(typed))
+			.slice(0, 12)
+			.map((l) => ({ text: l.name, hint: "label", from: context.from, insert: `${l.name}="` }));
+	}
+	params.set("name", context.name);
+	const values = await askJSON<{ value: string; samples: number }[]>("label-values", params, signal);
+	return values
+		.filter((v) => v.value.toLowerCase().includes(typed))
+		.slice(0, 12)
+		.map((v) => ({ text: v.value, hint: `${count(v.samples)} samples`, from: context.from, insert: `${v.value.replace(/["\\]/g, "\\$&")}"` }));
+}
+
+export function Filter(props: { value: string; base: URLSearchParams; error: string; onChange(query: string): void }) {
+	const [text, setText] = useState(props.value);
+	const [open, setOpen] = useState<Suggestion[]>([]);
+	const [chosen, setChosen] = useState(-1);
+	const input = useRef<HTMLInputElement>(null);
+	const abort = useRef<AbortController | null>(null);
+	useEffect(() => setText(props.value), [props.value]);
+
+	const complete = (value: string) => {
+		abort.current?.abort();
+		abort.current = new AbortController();
+		suggest(value, input.current!.selectionStart ?? value.length, props.base, abort.current.signal).then(
+			(list) => {
+				setOpen(list);
+				setChosen(-1);
+			},
+			() => setOpen([]),
+		);
+	};
+	const close = () => {
+		abort.current?.abort();
+		setOpen([]);
+		setChosen(-1);
+	};
+	const take = (s: Suggestion) => {
+		const end = input.current!.selectionStart ?? text.length;
+		const next = text.slice(0, s.from) + s.insert + text.slice(end).replace(/^[\w.\-/]*"?/, "");
+		setText(next);
+		close();
+		requestAnimationFrame(() => {
+			input.current!.focus();
+			const at = s.from + s.insert.length;
+			input.current!.setSelectionRange(at, at);
+			if (s.insert.endsWith('="')) complete(next);
+		});
+	};
+	const apply = () => {
+		close();
+		props.onChange(text.trim());
+	};
+	const key = (event: KeyboardEvent) => {
+		event.stopPropagation();
+		if (event.key === "ArrowDown" && open.length) setChosen((chosen + 1) % open.length);
+		else if (event.key === "ArrowUp" && open.length) setChosen((chosen - 1 + open.length) % open.length);
+		else if (event.key === "Enter") open[chosen] ? take(open[chosen]) : apply();
+		else if (event.key === "Tab" && open.length && chosen >= 0) take(open[chosen]);
+		else if (event.key === "Escape") {
+			if (open.length) close();
+			else setText(props.value);
+		} else return;
+		event.preventDefault();
+	};
+	return (
+		<div class="filter">
+			<Icon name="search" />
+			<input
+				ref={input}
+				id="filter"
+				type="text"
+				spellcheck={false}
+				autocomplete="off"
+				placeholder='service.name="…", thread.name=~"…"'
+				role="combobox"
+				aria-label="Filter by labels"
+				aria-expanded={open.length > 0}
+				aria-controls="filter-list"
+				aria-activedescendant={chosen >= 0 ? `filter-${chosen}` : undefined}
+				aria-invalid={props.error !== ""}
+				title={props.error}
+				value={text}
+				onInput={(event) => {
+					setText(event.currentTarget.value);
+					complete(event.currentTarget.value);
+				}}
+				onFocus={() => complete(text)}
+				onBlur={() => setTimeout(close, 150)}
+				onKeyDown={key}
+			/>
+			{text !== "" && (
+				<button type="button" class="quiet" aria-label="Clear the filter" onClick={() => props.onChange("")}>
+					✕
+				</button>
+			)}
+			{open.length > 0 && (
+				<div class="popup-body" role="listbox" id="filter-list" aria-label="Suggestions">
+					{open.map((s, i) => (
+						<div
+							key={s.text}
+							id={`filter-${i}`}
+							role="option"
+							aria-selected={i === chosen}
+							class={i === chosen ? "option chosen" : "option"}
+							onPointerDown={(event) => {
+								event.preventDefault();
+								take(s);
+							}}
+						>
+							<span>{s.text}</span>
+							<span class="hint">{s.hint}</span>
+						</div>
+					))}
+				</div>
+			)}
+		</div>
+	);
+}

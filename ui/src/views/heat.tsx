@@ -1,0 +1,122 @@
+// heat.tsx - sub-second heat map: a column per second (or more), a row per slice of it. A drag over a burst selects
+// its time, and every other view follows.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Heatmap } from "../api";
+import type { Theme } from "../flame/colour";
+import { clock, duration, value } from "../format";
+import { cssColour } from "../theme";
+
+function colour(t: number, theme: Theme): [number, number, number] {
+	// from the paper to a deep orange, by light: linear in what the eye sees
+	const from = theme === "light" ? [247, 246, 242] : [30, 30, 32];
+	const to = theme === "light" ? [168, 52, 8] : [255, 176, 84];
+	const mid = theme === "light" ? [240, 160, 70] : [170, 78, 24];
+	const [a, b, u] = t < 0.5 ? [from, mid, t * 2] : [mid, to, t * 2 - 1];
+	return [0, 1, 2].map((i) => a[i] + (b[i] - a[i]) * u) as [number, number, number];
+}
+
+interface Cell {
+	column: number;
+	row: number;
+}
+
+export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: number, toNs: number): void }) {
+	const { data, theme } = props;
+	const canvas = useRef<HTMLCanvasElement>(null);
+	const box = useRef<HTMLDivElement>(null);
+	const [size, setSize] = useState({ width: 0, height: 0 });
+	const [hover, setHover] = useState<Cell | null>(null);
+	const [cursor, setCursor] = useState<Cell>({ column: 0, row: 0 });
+	const start = useRef<Cell | null>(null);
+	useLayoutEffect(() => {
+		const observer = new ResizeObserver(([e]) => setSize({ width: Math.floor(e.contentRect.width), height: Math.floor(e.contentRect.height) }));
+		observer.observe(box.current!);
+		return () => observer.disconnect();
+	}, []);
+	useEffect(() => {
+		if (size.width === 0 || data.columns === 0) return;
+		const c = canvas.current!;
+		c.width = data.columns;
+		c.height = data.rows;
+		const context = c.getContext("2d")!;
+		const image = context.createImageData(data.columns, data.rows);
+		for (let x = 0; x < data.columns; x++)
+			for (let y = 0; y < data.rows; y++) {
+				const v = data.counts[x * data.rows + y];
+				const [r, g, b] = colour(v === 0 ? 0 : 0.12 + 0.88 * Math.sqrt(v / data.max), theme);
+				const at = ((data.rows - 1 - y) * data.columns + x) * 4;
+				image.data.set([r, g, b, 255], at);
+			}
+		const from = start.current;
+		context.putImageData(image, 0, 0);
+		if (from && hover) {
+			const [a, b] = ordered(from, hover);
+			context.fillStyle = cssColour("--selection");
+			for (let x = a.column; x <= b.column; x++) {
+				const lo = x === a.column ? a.row : 0;
+				const hi = x === b.column ? b.row : data.rows - 1;
+				context.fillRect(x, data.rows - 1 - hi, 1, hi - lo + 1);
+			}
+		}
+	}, [data, theme, size, hover]);
+
+	const ordered = (a: Cell, b: Cell): [Cell, Cell] => (a.column < b.column || (a.column === b.column && a.row <= b.row) ? [a, b] : [b, a]);
+	const cellAt = (event: PointerEvent): Cell => {
+		const rect = canvas.current!.getBoundingClientRect();
+		const clamp = (v: number, n: number) => Math.max(0, Math.min(n - 1, Math.floor(v * n)));
+		return { column: clamp((event.clientX - rect.left) / rect.width, data.columns), row: clamp(1 - (event.clientY - rect.top) / rect.height, data.rows) };
+	};
+	const time = (c: Cell) => data.start_ns + c.column * data.column_ns + c.row * data.row_ns;
+	const choose = (a: Cell, b: Cell) => {
+		const [first, last] = ordered(a, b);
+		props.onSelect(time(first), time(last) + data.row_ns);
+	};
+	const key = (event: KeyboardEvent) => {
+		const d: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
+		if (d[event.key]) {
+			const [dx, dy] = d[event.key];
+			const next = { column: Math.max(0, Math.min(data.columns - 1, cursor.column + dx)), row: Math.max(0, Math.min(data.rows - 1, cursor.row + dy)) };
+			if (event.shiftKey) start.current ??= cursor;
+			else start.current = null;
+			setCursor(next);
+			setHover(next);
+		} else if (event.key === "Enter") {
+			choose(start.current ?? cursor, cursor);
+			start.current = null;
+		} else return;
+		event.preventDefault();
+		event.stopPropagation();
+	};
+	const shown = hover;
+	return (
+		<section class="heat" aria-label="Heat map">
+			<p class="dim">
+				A column is {duration(data.column_ns)}, a row {duration(data.row_ns)} of it. Drag over a burst to look at just that.
+				{shown && (
+					<output>
+						{" "}
+						{clock(time(shown))} +{duration(shown.row * data.row_ns)}: {value(data.counts[shown.column * data.rows + shown.row], data.unit)}
+					</output>
+				)}
+			</p>
+			<div ref={box} class="heat-box" tabIndex={0} role="application" aria-label="Heat map: arrow keys move, Shift extends, Enter selects" onKeyDown={key}>
+				<canvas
+					ref={canvas}
+					aria-hidden="true"
+					onPointerDown={(event) => {
+						start.current = cellAt(event);
+						canvas.current!.setPointerCapture(event.pointerId);
+					}}
+					onPointerMove={(event) => setHover(cellAt(event))}
+					onPointerUp={(event) => {
+						const from = start.current;
+						start.current = null;
+						if (from) choose(from, cellAt(event));
+					}}
+					onPointerLeave={() => setHover(null)}
+				/>
+			</div>
+		</section>
+	);
+}

@@ -1,0 +1,106 @@
+// raw.tsx - the samples themselves: every attribute, timestamp and link of each, as they came.
+
+import { useEffect, useState } from "preact/hooks";
+import { askJSON, type Raw as Data, type RawRow } from "../api";
+import { dateTime, value } from "../format";
+import { Table, type Column } from "../parts/table";
+
+function text(v: unknown): string {
+	return typeof v === "string" ? v : JSON.stringify(v);
+}
+
+function Attributes(props: { title: string; of: Record<string, unknown> }) {
+	const entries = Object.entries(props.of);
+	if (entries.length === 0) return null;
+	return (
+		<>
+			<h3>{props.title}</h3>
+			<dl class="attributes">
+				{entries.map(([k, v]) => (
+					<>
+						<dt>{k}</dt>
+						<dd>{text(v)}</dd>
+					</>
+				))}
+			</dl>
+		</>
+	);
+}
+
+function Detail(props: { row: RawRow; unit: string }) {
+	const { row } = props;
+	return (
+		<aside class="detail" aria-label="One sample">
+			<h2>{dateTime(row.time_ns)}</h2>
+			<p class="dim">
+				{row.values.map((v) => value(v, props.unit)).join(", ") || "1 per timestamp"} · {row.timestamps.length} timestamps
+			</p>
+			{row.link && (
+				<p>
+					<a href={`/span/${row.link.trace_id}/${row.link.span_id}`}>span {row.link.span_id}</a>
+				</p>
+			)}
+			<h3>Stack, innermost first</h3>
+			<ol class="stack">
+				{row.stack.map((f, i) => (
+					<li key={i}>{f}</li>
+				))}
+			</ol>
+			{row.timestamps.length > 0 && (
+				<>
+					<h3>Timestamps, unix ns</h3>
+					<ol class="stack">
+						{row.timestamps.map((t, i) => (
+							<li key={i}>
+								{t}
+								{row.values.length === row.timestamps.length ? ` ${row.values[i]}` : ""}
+							</li>
+						))}
+					</ol>
+				</>
+			)}
+			<Attributes title="Sample" of={row.attributes} />
+			<Attributes title="Resource" of={row.resource} />
+			<Attributes title="Profile" of={row.profile} />
+		</aside>
+	);
+}
+
+export function RawView(props: { first: Data; params: URLSearchParams }) {
+	const [rows, setRows] = useState(props.first.rows);
+	const [next, setNext] = useState(props.first.next);
+	const [chosen, setChosen] = useState(-1);
+	const [asking, setAsking] = useState(false);
+	useEffect(() => {
+		setRows(props.first.rows);
+		setNext(props.first.next);
+		setChosen(-1);
+	}, [props.first]);
+	const more = () => {
+		if (!next || asking) return;
+		setAsking(true);
+		const params = new URLSearchParams(props.params);
+		params.set("after", next);
+		askJSON<Data>("raw", params)
+			.then((page) => {
+				setRows((old) => old.concat(page.rows));
+				setNext(page.next);
+			})
+			.catch(() => setNext(""))
+			.finally(() => setAsking(false));
+	};
+	const { unit } = props.first;
+	const columns: Column<RawRow>[] = [
+		{ key: "time", title: "time", width: "24ch", cell: (r) => `${dateTime(r.time_ns)}.${String(Math.floor(r.time_ns / 1e6) % 1000).padStart(3, "0")}` },
+		{ key: "value", title: "value", width: "10ch", number: true, cell: (r) => value(r.value, unit) },
+		{ key: "process", title: "process", width: "20ch", cell: (r) => text(r.attributes["process.executable.name"] ?? r.resource["process.executable.name"] ?? r.resource["service.name"] ?? "") },
+		{ key: "thread", title: "thread", width: "18ch", cell: (r) => text(r.attributes["thread.name"] ?? r.attributes["thread.id"] ?? "") },
+		{ key: "frame", title: "innermost frame", cell: (r) => r.stack[0] ?? "" },
+	];
+	return (
+		<div class="raw">
+			<Table label="Samples" columns={columns} rows={rows} chosen={chosen} onChoose={(_, i) => setChosen(i)} onEnd={more} />
+			{chosen >= 0 && rows[chosen] && <Detail row={rows[chosen]} unit={unit} />}
+		</div>
+	);
+}

@@ -1,0 +1,203 @@
+// page.test.mjs - drives the page in a real Chromium: FLAMETAP_URL=http://127.0.0.1:4040 [SHOTS=folder]
+// node --test test/. Every view is looked at: its state, its console, its accessibility, and a screenshot of it.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import { chromium } from "playwright-core";
+
+const url = process.env.FLAMETAP_URL;
+const shots = process.env.SHOTS;
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+let browser;
+
+before(async () => {
+	assert.ok(url, "FLAMETAP_URL is not set");
+	browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+});
+after(() => browser?.close());
+
+/** A page whose console and failures are kept in `lines`. */
+async function open(path = "/", { width = 1440, height = 900, dark = false } = {}) {
+	const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
+	const page = await context.newPage();
+	const lines = [];
+	page.on("console", (message) => lines.push(`${message.type()}: ${message.text()}`));
+	page.on("pageerror", (error) => lines.push(`error: ${error.message}`));
+	page.on("requestfailed", (request) => {
+		if (!/ERR_ABORTED/.test(request.failure()?.errorText ?? "")) lines.push(`failed: ${request.url()}`);
+	});
+	await page.goto(url + path, { waitUntil: "load" });
+	await settled(page);
+	return { page, lines, close: () => context.close() };
+}
+
+const state = (page) => page.evaluate(() => window.__state);
+async function settled(page, view) {
+	await page.waitForFunction((v) => window.__state && window.__state.loading === false && (!v || window.__state.view === v), view, { timeout: 60_000 });
+	await page.waitForFunction(() => document.querySelectorAll(".show.loading, .quiet-state").length === 0, null, { timeout: 60_000 });
+}
+
+async function axe(page) {
+	await page.evaluate(axeSource);
+	const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+	return result.violations.map((v) => `${v.id}: ${v.help} (${v.nodes.map((n) => n.target.join(" ")).slice(0, 3).join("; ")})`);
+}
+
+async function shot(page, name) {
+	if (shots) await page.screenshot({ path: `${shots}/${name}.png` });
+}
+
+/** Waits until the first canvas of a selector shows at least so many colours: until it is drawn. */
+const drawn = (page, selector, least) =>
+	page.waitForFunction(([s, n]) => {
+		const canvas = document.querySelector(s);
+		const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+		const seen = new Set();
+		for (let i = 0; i < data.length; i += 4 * 97) seen.add((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]);
+		return seen.size >= n;
+	}, [selector, least]);
+
+test("opens on the graph, without a word in the console", async () => {
+	const { page, lines, close } = await open();
+	const s = await state(page);
+	assert.ok(s.total > 0, `total is ${s.total}`);
+	assert.ok(s.nodes > 10 && s.rows > 0);
+	await drawn(page, ".graph canvas", 5);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+for (const view of ["icicle", "flame", "inverted", "diff", "heat", "raw"])
+	for (const [size, options] of [["1440", {}], ["1440-dark", { dark: true }], ["390", { width: 390, height: 844 }]])
+		test(`${view} at ${size}: drawn, silent, accessible`, async () => {
+			const { page, lines, close } = await open(`/?view=${view}`, options);
+			await settled(page, view);
+			if (["icicle", "flame", "inverted", "diff"].includes(view)) await drawn(page, ".graph canvas", 4);
+			if (view === "heat") await drawn(page, ".heat-box canvas", 2);
+			if (view === "raw") assert.ok((await page.locator(".raw .row").count()) > 3);
+			await shot(page, `${view}-${size}`);
+			assert.deepEqual(await axe(page), []);
+			assert.deepEqual(lines, []);
+			await close();
+		});
+
+test("a click zooms, the crumb and Backspace go back, the URL holds it", async () => {
+	const { page, close } = await open();
+	const box = await page.locator(".graph").boundingBox();
+	await page.mouse.click(box.x + 60, box.y + 18 * 3 + 9);
+	await page.waitForFunction(() => window.__state.zoom !== "");
+	const { zoom, total } = await state(page);
+	assert.ok(page.url().includes(`zoom=${zoom}`));
+	await page.reload();
+	await settled(page);
+	assert.equal((await state(page)).zoom, zoom);
+	assert.equal((await state(page)).total, total);
+	await page.locator(".graph").focus();
+	await page.keyboard.press("Backspace");
+	await page.waitForFunction(() => window.__state.zoom === "");
+	await close();
+});
+
+test("arrow keys walk and Enter zooms", async () => {
+	const { page, close } = await open();
+	await page.locator(".graph").focus();
+	for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+	await page.waitForFunction(() => window.__state.zoom !== "");
+	await close();
+});
+
+test("search finds by regular expression and says its share", async () => {
+	const { page, close } = await open();
+	await page.keyboard.press("/");
+	await page.keyboard.type(".");
+	await page.waitForFunction(() => document.querySelector(".matched")?.textContent?.includes("100"));
+	await page.keyboard.type("(");
+	assert.equal(await page.locator(".matched").count(), 0, "a half-typed expression finds nothing and breaks nothing");
+	await close();
+});
+
+test("the menu focuses; the chip takes it back", async () => {
+	const { page, close } = await open();
+	const whole = (await state(page)).total;
+	const box = await page.locator(".graph").boundingBox();
+	await page.mouse.click(box.x + 60, box.y + 18 * 4 + 9, { button: "right" });
+	await page.getByRole("menuitem", { name: /^Focus/ }).click();
+	await page.waitForFunction(() => window.__state.transforms.length === 1);
+	await settled(page);
+	const focused = (await state(page)).total;
+	assert.ok(focused > 0 && focused <= whole);
+	await page.locator(".chips button").click();
+	await page.waitForFunction(() => window.__state.transforms.length === 0);
+	await settled(page);
+	assert.equal((await state(page)).total, whole);
+	await close();
+});
+
+test("sandwich of a row: both halves have its total", async () => {
+	const { page, lines, close } = await open("/?view=sandwich");
+	await page.locator(".top-pane .row").first().click();
+	await page.waitForFunction(() => document.querySelectorAll(".sandwich .graph").length === 2, null, { timeout: 60_000 });
+	const labels = await page.locator(".sandwich section").evaluateAll((all) => all.map((e) => e.getAttribute("aria-label").split(": ").pop()));
+	assert.equal(labels[0], labels[1]);
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "sandwich-1440");
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("keys switch views; ? lists them and Escape closes", async () => {
+	const { page, close } = await open();
+	for (const [key, view] of [["f", "flame"], ["i", "icicle"], ["v", "inverted"], ["h", "heat"], ["r", "raw"], ["d", "diff"]]) {
+		await page.keyboard.press(key);
+		await page.waitForFunction((v) => window.__state.view === v, view);
+	}
+	await page.keyboard.press("?");
+	await page.locator("dialog[open]").waitFor();
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "keys-1440");
+	await page.keyboard.press("Escape");
+	await page.waitForFunction(() => !document.querySelector("dialog[open]"));
+	await close();
+});
+
+test("the filter completes names and values, and narrows", async () => {
+	const { page, close } = await open();
+	const whole = (await state(page)).total;
+	await page.keyboard.press("g");
+	await page.keyboard.type("thread.na");
+	await page.locator('[role="option"]').first().waitFor();
+	await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("Enter");
+	await page.locator('[role="option"] .hint', { hasText: "samples" }).first().waitFor();
+	await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("Enter");
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => window.__state.query.includes("thread.name="));
+	await settled(page);
+	const narrowed = (await state(page)).total;
+	assert.ok(narrowed > 0 && narrowed < whole, `${narrowed} of ${whole}`);
+	await shot(page, "filter-1440");
+	await close();
+});
+
+test("an error says what and where; the old picture stays", async () => {
+	const { page, close } = await open();
+	await page.evaluate(() => {
+		history.pushState(null, "", '/?query={a="');
+		dispatchEvent(new PopStateEvent("popstate"));
+	});
+	await page.locator(".state.error").first().waitFor();
+	assert.ok((await page.locator(".graph canvas").count()) > 0);
+	await shot(page, "error-1440");
+	await close();
+});
+
+test("nothing in the selection says what to do next", async () => {
+	const { page, close } = await open("/?query=" + encodeURIComponent('{service.name="there is none"}'));
+	await page.getByText("Nothing in this selection").first().waitFor();
+	await shot(page, "empty-1440");
+	await page.getByRole("button", { name: "Without the filter" }).click();
+	await page.waitForFunction(() => window.__state.total > 0);
+	await close();
+});
