@@ -55,8 +55,7 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 		   (unsigned long long)a->now_ns,
 		   (unsigned long long)(extent.to - extent.from > span ? extent.to + 1 - span
 								       : extent.from),
-		   (unsigned long long)(extent.to + (extent.to ? 1 : 0)),
-		   (unsigned long long)f.asof);
+		   (unsigned long long)extent.to + (extent.to != 0), (unsigned long long)f.asof);
 	put_types(&a->body, &f, extent);
 	buf_lit(&a->body, ",\"store\":{\"kind\":");
 	buf_json_string(&a->body, str_cstr(a->options->sources.kind));
