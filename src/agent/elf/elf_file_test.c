@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <setjmp.h>
@@ -163,6 +164,30 @@ static void test_every_dynamic_symbol(void **state)
 		skip();
 	}
 	assert_true(found > 1000);
+	elf_file_free(f);
+}
+
+/* The kernel's image in our memory: no file behind it, found by its dynamic section. */
+static void test_vdso(void **state)
+{
+	const void *image = (const void *)getauxval(AT_SYSINFO_EHDR);
+	struct err err = { 0 };
+	struct elf_symbol symbol;
+	struct elf_file *f;
+
+	(void)state;
+	if (!image) {
+		print_message("no vDSO here: skipped\n");
+		skip();
+	}
+	f = elf_file_from_memory(image, 4096, false,
+				 &err); /* its first page: all that is looked at */
+	assert_non_null(f);
+	assert_true(str_has_prefix(elf_file_soname(f), STR("linux-vdso")));
+	assert_true(elf_file_find_symbol(f, STR("__vdso_clock_gettime"), &symbol) ||
+		    elf_file_find_symbol(f, STR("__kernel_clock_gettime"), &symbol));
+	assert_true(symbol.size > 0);
+	assert_true(elf_file_build_id(f).len > 0);
 	elf_file_free(f);
 }
 
@@ -363,6 +388,7 @@ int main(void)
 		cmocka_unit_test(test_libc),
 		cmocka_unit_test(test_load_bias),
 		cmocka_unit_test(test_every_dynamic_symbol),
+		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_packed_sections),
 		cmocka_unit_test(test_file_changes_under_us),
 		cmocka_unit_test(test_refused),
