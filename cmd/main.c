@@ -36,6 +36,8 @@ static const struct command_entry commands[] = {
 	  export_run },
 	{ "top", LOOK, "the functions that cost most, of files or a store", top_run },
 	{ "diff", LOOK, "what became dearer and what cheaper between two profiles", diff_run },
+	{ "store", LOOK, "check a store, save what a damaged one still has, print its tables",
+	  store_run },
 	{ "components", ABOUT, "list receivers, processors, exporters and extensions",
 	  components_run },
 	{ "doctor", ABOUT, "can this machine be profiled, and if not, why", doctor_run },

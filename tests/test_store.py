@@ -1,8 +1,17 @@
 """The SQLite store, from OTLP in to OTLP out: nothing is lost, nothing is kept twice. What comes out is read by Google's protobuf."""
 
+import collections
+import os
 import pathlib
+import random
+import shutil
+import signal
 import sqlite3
+import subprocess
+import threading
+import time
 
+import grpc
 import pytest
 
 import clients
@@ -11,6 +20,7 @@ import handmade
 import program
 import schemas
 import view
+from test_durability import inside, on_small_disk
 from test_decode import OLD, same, source_view, written_as
 
 NEWEST = schemas.schema(schemas.NEWEST)
@@ -210,3 +220,199 @@ def test_read_while_written(tmp_path):
                 marks = {m for b in export(db) for m in handmade.marks_in(b.decode(errors="replace"))}
                 assert marks >= {f"mark-w-{k}" for k in range(i + 1)} and len(marks) >= seen
                 seen = len(marks)
+
+
+def test_retention(tmp_path):
+    """What arrived too long ago goes, without a stop; the file gets smaller."""
+    db = tmp_path / "flametap.db"
+    body = fixtures.body(fixtures.BIG)
+    with keeping(db, "-sqlite.retention", "1ms", "-metrics-address", "127.0.0.1:0") as server:
+        send(server, body.bytes)
+        wanted = fixtures.readme_table()[body.name]["samples"]
+        program.wait_for(lambda: server.metrics()['flametap_store_expired_samples_total{exporter="sqlite"}'] >= wanted, 60, "retention")
+        program.wait_for(lambda: server.metrics()['flametap_store_expired_rows_total{exporter="sqlite"}'] > 1000, 60, "the sweep")
+        program.wait_for(lambda: rows(db, "SELECT count(*) FROM stack")[0][0] == 0, 60, "no stack is left")
+        program.wait_for(lambda: db.stat().st_size < 400_000, 60, "the file has given its pages back")
+    assert export(db) == []
+    assert program.run("store", "check", db, check=0).stdout.endswith(b": whole\n")
+
+
+def test_max_size(tmp_path):
+    """Ever more distinct processes: the file and its log stay below the limit, the newest are there."""
+    db, limit = tmp_path / "flametap.db", 16 << 20
+    with keeping(db, "-sqlite.max-size", "16MiB", "-sqlite.durability", "process", "-metrics-address", "127.0.0.1:0") as server, \
+            clients.channel(server.grpc) as ch:
+        for i in range(60):
+            body = handmade.resource_body(resources=20, samples=20, attributes=1)
+            for k, r in enumerate(body.resource_profiles):
+                r.resource.attributes.add(key="filler").value.string_value = f"{i}-{k}-" + "x" * 20_000
+                p = r.scope_profiles[0].profiles[0]
+                p.time_unix_nano += i * 3600 * 10**9
+                for x in p.samples:
+                    x.timestamps_unix_nano[0] = p.time_unix_nano + 1
+            clients.export(ch, body.SerializeToString())
+        last = view.view(schemas.NEWEST, body)
+        program.wait_for(lambda: server.metrics()['flametap_store_expired_samples_total{exporter="sqlite"}'] > 0, 60, "retention by size")
+        program.wait_for(lambda: server.metrics()['flametap_store_file_bytes{exporter="sqlite"}'] <= limit * 1.1, 60, "size")
+    assert db.stat().st_size <= limit * 1.1
+    same(view.view(schemas.NEWEST, NEWEST.Request.FromString(export(db)[-1])), last)
+    assert program.run("store", "check", db, check=0).stdout.endswith(b": whole\n")
+
+
+def test_views(tmp_path):
+    """The documented views, by the sqlite3 library, against the official decode of the bodies."""
+    bodies = [fixtures.body(n) for n in ("v1.11.0-synthetic-offcpu-links", "v1.11.0-oncpu-start", "v1.9.0-oncpu-mixed-a")]
+    db = tmp_path / "flametap.db"
+    with keeping(db) as server:
+        for b in bodies:
+            send(server, b.bytes, version=b.version)
+    counts = {}
+    for b in bodies:
+        for _, _, p, s in view.samples(source_view(b)):
+            kind = tuple(p["sample_type"][:2])
+            counts[kind] = counts.get(kind, 0) + 1
+    got = rows(db, "SELECT type, unit, count(*) FROM samples GROUP BY 1, 2")
+    assert {(t, u): n for t, u, n in got} == counts
+    names = {l["function"]["name"] for b in bodies for _, _, _, s in view.samples(source_view(b)) for f in s["stack"] for l in f["lines"]}
+    shown = {r[0] for r in rows(db, "SELECT function FROM frames WHERE place IS NOT NULL")}
+    assert {n for n in names if n} <= shown
+    deepest = max(len(s["stack"]) for b in bodies for _, _, _, s in view.samples(source_view(b)))
+    assert rows(db, "SELECT max(depth) FROM stacks_text") == [(deepest,)]
+    [(text,)] = rows(db, "SELECT text FROM stacks_text WHERE depth=3 LIMIT 1")
+    assert text.count(";") >= 2
+    assert rows(db, "SELECT count(*) FROM samples WHERE resource->>'$.\"service.name\"' IS NOT NULL")[0][0] > 0
+
+
+def test_salvage(tmp_path):
+    """A page of samples and one of stacks under noise: the rest is saved, and what is not is counted."""
+    db = tmp_path / "flametap.db"
+    with keeping(db) as server:
+        for name in ("v1.11.0-oncpu-start", fixtures.BIG, "v1.11.0-oncpu-mixed"):
+            send(server, fixtures.body(name).bytes)
+    before = rows(db, "SELECT count(*) FROM sample")[0][0]
+    with sqlite3.connect(db) as c:
+        try:
+            pages = [p for (p,) in c.execute("SELECT pageno FROM dbstat WHERE name='stack' AND pagetype='leaf' ORDER BY pageno")]
+        except sqlite3.OperationalError:
+            pytest.skip("this Python's sqlite3 has no dbstat")
+    data = bytearray(db.read_bytes())
+    data[(pages[1] - 1) * 8192:pages[1] * 8192] = bytes((i * 31 + 7) % 251 for i in range(8192))
+    db.write_bytes(data)
+    done = program.run("store", "check", db)
+    assert done.returncode == 1 and done.stdout
+    done = program.run("store", "salvage", db, "-o", tmp_path / "saved.db", check=0)
+    after = rows(tmp_path / "saved.db", "SELECT count(*) FROM sample")[0][0]
+    assert 0 < before - after < before / 2
+    assert f"{before - after} samples of those saved".encode() in done.stdout
+    assert program.run("store", "check", tmp_path / "saved.db", check=0).stdout.endswith(b": whole\n")
+    assert db.read_bytes() == bytes(data)
+
+
+def test_ddl_makes_the_same_tables(tmp_path):
+    ddl = program.run("store", "ddl", check=0).stdout.decode()
+    with sqlite3.connect(tmp_path / "a.db") as c:
+        c.executescript(ddl)
+        tables = {r[0] for r in c.execute("SELECT name FROM sqlite_schema")}
+    assert {"sample", "samples", "frames", "stacks_text"} <= tables
+
+
+# ---- acknowledged means kept ----
+
+def test_every_acknowledged_request_is_kept_once_over_kills(tmp_path):
+    """kill -9 in the middle of load, again and again, the client repeating what was not answered."""
+    db, rounds = tmp_path / "flametap.db", 200 if program.LONG else 20
+    acknowledged, waiting, number = set(), [], 0
+    for _ in range(rounds):
+        server = keeping(db)
+        sent = threading.Event()
+
+        def load(mine):
+            nonlocal number
+            with clients.channel(server.grpc) as ch:
+                while mine or number < 10**6:
+                    if mine:
+                        mark = mine.pop()
+                    else:
+                        with lock:
+                            number += 1
+                            mark = f"mark-k-{number}"
+                    try:
+                        clients.export(ch, handmade.marked(mark), timeout=20)
+                        acknowledged.add(mark)
+                        sent.set()
+                    except grpc.RpcError:
+                        unanswered.append(mark)
+                        return
+
+        lock, unanswered = threading.Lock(), []
+        threads = [threading.Thread(target=load, args=(waiting[i::4],)) for i in range(4)]
+        left = list(waiting)
+        for t in threads:
+            t.start()
+        assert sent.wait(30)
+        time.sleep(random.random() * 0.05)
+        server.kill()
+        for t in threads:
+            t.join(60)
+        waiting = [m for m in dict.fromkeys(left + unanswered) if m not in acknowledged]
+        server.process.stderr.close()
+    with keeping(db) as server:
+        send(server, *[handmade.marked(m) for m in waiting])
+        acknowledged |= set(waiting)
+    kept = collections.Counter(m for b in export(db) for m in handmade.marks_in(b.decode(errors="replace")))
+    assert set(kept) == acknowledged, (len(kept), len(acknowledged))
+    assert set(kept.values()) == {1}
+    assert program.run("store", "check", db, check=0).stdout.endswith(b": whole\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount of its own")
+def test_a_full_disk_is_told_and_recovers(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with keeping(disk / "flametap.db", wrapper=on_small_disk(disk, "3m")) as server, clients.channel(server.grpc) as ch:
+        acknowledged, code = [], 0
+        for i in range(200):
+            mark = f"mark-d-{i}"
+            body = handmade.resource_body(resources=8, attributes=1)
+            for k, r in enumerate(body.resource_profiles):
+                r.resource.attributes.add(key="mark").value.string_value = mark
+                r.resource.attributes.add(key="f").value.string_value = f"{i}.{k}" + "y" * 9000
+            code, message = clients.export_status(ch, body.SerializeToString())
+            if code:
+                break
+            acknowledged.append(mark)
+        assert code in (clients.UNAVAILABLE, clients.RESOURCE_EXHAUSTED) and acknowledged, (code, message)
+        subprocess.run(["nsenter", "-t", str(server.pid), "-m", "mount", "-o", "remount,size=64m", str(disk)], check=True)
+        program.wait_for(lambda: clients.export_status(ch, handmade.marked("mark-d-1000"))[0] == 0, 30, "room")
+        copy = tmp_path / "copy"
+        copy.mkdir()
+        for f in inside(server, disk).iterdir():
+            if not f.name.endswith("-shm"):
+                (copy / f.name).write_bytes(f.read_bytes())
+    kept = {m for b in export(copy / "flametap.db") for m in handmade.marks_in(b.decode(errors="replace"))}
+    assert kept == {*acknowledged, "mark-d-1000"}
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="no strace here")
+@pytest.mark.parametrize("durability", ["full", "process"])
+def test_the_disk_has_it_before_the_answer(durability, tmp_path):
+    """Durability full: between a request's arrival and the first byte of its answer the log is flushed; process: it is not."""
+    trace = tmp_path / "trace"
+    with keeping(tmp_path / "flametap.db", "-sqlite.durability", durability,
+                 wrapper=("strace", "-f", "-y", "-e", "trace=fsync,fdatasync,recvfrom,read,sendto,sendmsg,write,writev", "-o", str(trace))) as server:
+        for i in range(3):
+            answer = clients.http_request(server.http, "POST", "/v1development/profiles", handmade.marked(f"mark-s-{i}"),
+                                          {"content-type": "application/x-protobuf"})
+            assert answer.status == 200
+        tracee = int(pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()[0])
+        os.kill(tracee, signal.SIGTERM)  # strace keeps the signal to itself
+        server.process.wait(60)
+    flushed, answers = 0, []
+    for line in trace.read_text(errors="replace").splitlines():
+        if "sync(" in line and "-wal" in line:
+            flushed += 1
+        elif "HTTP/1.1 200" in line:
+            answers.append(flushed)
+            flushed = 0
+    assert len(answers) == 3
+    assert all(n >= 1 for n in answers) if durability == "full" else not any(answers[1:])

@@ -122,7 +122,8 @@ static void *worker_loop(void *arg)
 {
 	struct worker *w = arg;
 	struct worker_item *run = calloc(w->options.run_limit, sizeof(*run));
-	bool idle_due = false; /* something was worked on since the last idle() */
+	/* Something was worked on since the last idle(), or it is to be called anyhow. */
+	bool idle_due = w->options.idle_again;
 
 	assert(run);
 	pthread_setname_np(pthread_self(), w->options.name);
@@ -135,7 +136,7 @@ static void *worker_loop(void *arg)
 		if (!wait_locked(w, idle_due)) {
 			pthread_mutex_unlock(&w->lock);
 			w->options.idle(w->options.arg);
-			idle_due = false;
+			idle_due = w->options.idle_again;
 			pthread_mutex_lock(&w->lock);
 			continue;
 		}

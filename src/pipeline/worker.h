@@ -36,6 +36,7 @@ struct worker_options {
 	void (*idle)(void *arg);
 	void *arg;
 	uint64_t idle_ns;
+	bool idle_again;        /* idle() every idle_ns of a pause, not once */
 	size_t limit_bytes;     /* of batch_bytes(); 0 = 64 MiB. One batch is always taken, however
 				   large */
 	uint32_t limit_batches; /* 0 = 1024 */

@@ -139,3 +139,17 @@ void known_clear(struct known *k)
 	known_folded(k);
 	memset(k->slots, 0, ((size_t)k->set_mask + 1) * WAYS * sizeof(*k->slots));
 }
+
+void known_purge(struct known *k, bool (*gone)(void *arg, enum store_kind kind, uint32_t id),
+		 void *arg)
+{
+	size_t slots = ((size_t)k->set_mask + 1) * WAYS;
+
+	for (size_t i = 0; i < slots; i++)
+		if (k->slots[i].id && gone(arg, (enum store_kind)k->slots[i].kind, k->slots[i].id))
+			k->slots[i] = (struct known_entry){ 0 };
+	for (uint32_t i = 0; i < k->pending_count; i++)
+		if (k->pending[i].id &&
+		    gone(arg, (enum store_kind)k->pending[i].kind, k->pending[i].id))
+			k->pending[i].id = 0;
+}

@@ -42,3 +42,6 @@ void known_forget(struct known *k, enum store_kind kind, struct hash128 hash);
 void known_sort_pending(struct known *k);
 void known_folded(struct known *k);
 void known_clear(struct known *k); /* all: after a rollback */
+/* Forgets those of which `gone` says so. */
+void known_purge(struct known *k, bool (*gone)(void *arg, enum store_kind kind, uint32_t id),
+		 void *arg);

@@ -219,6 +219,7 @@ void store_end(struct store_snapshot *snap)
 		if (snap->queries[i])
 			sqlite3_reset(snap->queries[i]);
 	forget(snap);
+	snap->lost = NULL;
 	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK) {
 		pthread_mutex_lock(&s->lock);
 		for (size_t i = 0; snap && i < sizeof(s->idle) / sizeof(s->idle[0]); i++)
@@ -229,6 +230,11 @@ void store_end(struct store_snapshot *snap)
 		pthread_mutex_unlock(&s->lock);
 	}
 	snapshot_free(snap);
+}
+
+void store_tolerate(struct store_snapshot *snap, uint64_t *lost)
+{
+	snap->lost = lost;
 }
 
 void store_cancel(struct store_snapshot *snap)

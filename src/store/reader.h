@@ -195,8 +195,8 @@ bool store_each_link(struct store_snapshot *snap, const store_id *ids, size_t co
 struct store_coverage {
 	struct str host;
 	uint64_t t0, t1;
-	struct str reason; /* "sampled", or why events are missing: "dropped:<why>", "cut",
-			      "unnamed" */
+	struct str reason; /* as the agent names it: "window_ns", "sampled", "dropped.WHY",
+			      "cut.WHY", "unnamed" */
 	uint64_t n;
 };
 /* Rows that touch the window, by (host, t0). None for agents that do not report: "not reported",
@@ -206,6 +206,10 @@ bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to
 			 struct err *err) MUST_CHECK;
 
 /* ---- whole requests, as they came ---- */
+
+/* For damaged files: store_next_request() leaves out what cannot be read and adds the samples that
+ * it left out to *lost; a request that has nothing left is still a failure, with *seq set. */
+void store_tolerate(struct store_snapshot *snap, uint64_t *lost);
 
 /*
  * The request with the lowest seq > after, as a sealed message that says what was received, of

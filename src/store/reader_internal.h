@@ -58,7 +58,8 @@ struct store_snapshot {
 	struct store *store;
 	sqlite3 *db;
 	sqlite3_stmt *queries[QUERY_COUNT];
-	bool overlay; /* the table symbol has rows */
+	bool overlay;   /* the table symbol has rows */
+	uint64_t *lost; /* not NULL: leave out what cannot be read */
 
 	/* What was met; forgotten when it passes the limit. */
 	struct arena kept;

@@ -480,6 +480,22 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 		r->failed = true;
 }
 
+static void lose(struct rebuild *r, uint64_t samples)
+{
+	if (r->snap->lost)
+		*r->snap->lost += samples;
+}
+
+/* After a failure that may be left out: true, and the failure is forgotten. */
+static bool go_on(struct rebuild *r, uint64_t lost_samples)
+{
+	if (!r->failed || !r->snap->lost)
+		return false;
+	r->failed = false;
+	lose(r, lost_samples);
+	return true;
+}
+
 /* The notes of a number on the line; the next one that has any is remembered. */
 static struct str note_of(struct rebuild *r, uint64_t seq)
 {
@@ -515,19 +531,27 @@ static void put_samples(struct rebuild *r, const struct profile_row *p)
 		return;
 	samples = arena_zalloc(&r->scratch, (size_t)p->sample_count * sizeof(*samples));
 	gather_samples(r, p, samples);
+	go_on(r, 0);
 	for (uint32_t i = 0; i < p->sample_count && !r->failed; i++) {
 		const struct kept_sample *k = &samples[i];
+		struct stack_index stack;
+		struct link_index link;
 		struct refs refs;
 		uint32_t place;
 		uint64_t seq;
 
-		if (!k->there)
+		if (!k->there) {
+			lose(r, 1);
 			continue;
+		}
 		seq = p->seq + 1 + i;
 		refs = refs_of(r, k->attrset);
-		place = builder_sample(r->b, stack_of(r, k->stack), link_of(r, k->link), refs.at,
-				       refs.count, k->values, k->value_count, k->times,
-				       k->time_count);
+		stack = stack_of(r, k->stack);
+		link = link_of(r, k->link);
+		if (go_on(r, 1))
+			continue;
+		place = builder_sample(r->b, stack, link, refs.at, refs.count, k->values,
+				       k->value_count, k->times, k->time_count);
 		put_notes(r, note_of(r, seq), MESSAGE_SAMPLE, place);
 	}
 }
@@ -630,8 +654,13 @@ static void put_layout(struct rebuild *r, const struct request_row *q)
 
 			put_scope(r, codec_get(&c));
 			profiles = codec_get(&c);
-			for (uint64_t j = 0; j < profiles && !r->failed && !c.failed; j++)
-				put_profile(r, next, &next);
+			for (uint64_t j = 0; j < profiles && !r->failed && !c.failed; j++) {
+				uint64_t here = next;
+
+				put_profile(r, here, &next);
+				if (next != here)
+					go_on(r, 0); /* else nobody knows where the next one is */
+			}
 		}
 	}
 	fail_when(r, c.failed || codec_more(&c), "request", q->seq);

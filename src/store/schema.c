@@ -68,7 +68,7 @@ static const char tables[] =
 	"PRIMARY KEY(hash, kind, id)) WITHOUT ROWID;\n"
 	"CREATE TABLE lookup_state(kind INTEGER PRIMARY KEY, id INTEGER NOT NULL);\n";
 
-const char *schema_ddl(void)
+const char *schema_tables(void)
 {
 	return tables;
 }
@@ -99,9 +99,9 @@ static bool judge(int64_t application, int64_t version, struct err *err)
 static bool make(sqlite3 *db, struct err *err)
 {
 	return db_exec_f(db, err,
-			 "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s "
+			 "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s %s "
 			 "COMMIT",
-			 STORE_APPLICATION_ID, STORE_VERSION, tables);
+			 STORE_APPLICATION_ID, STORE_VERSION, tables, schema_views());
 }
 
 bool schema_prepare(sqlite3 *db, struct err *err)

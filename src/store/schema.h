@@ -19,5 +19,6 @@ enum {
 bool schema_prepare(sqlite3 *db, struct err *err) MUST_CHECK;
 /* For readers: is it a store of ours that we can read? */
 bool schema_check(sqlite3 *db, struct err *err) MUST_CHECK;
-/* The whole DDL, for `flametap store ddl`. Static. */
-const char *schema_ddl(void);
+/* The tables and the views, for `flametap store ddl`. Static. */
+const char *schema_tables(void);
+const char *schema_views(void);

@@ -16,7 +16,11 @@
 #include "store/exporters.h"
 #include "store/writer.h"
 
-enum { IDLE_NS = 1000000000 };
+enum {
+	IDLE_NS = 1000000000,
+	UPKEEP_IDLE_NS = 200000000, /* in a pause: a request that comes then waits so long */
+	UPKEEP_BUSY_NS = 5000000,   /* after each commit */
+};
 
 struct sqlite_exporter {
 	const char *path, *tenant;
@@ -27,6 +31,7 @@ struct sqlite_exporter {
 	struct worker *worker;
 	struct store_writer *writer; /* the worker's */
 	struct metric *requests, *duplicates, *samples, *rows, *file_bytes, *set_aside;
+	struct metric *swept_samples, *swept_rows;
 	struct store_writer_facts counted;
 };
 
@@ -80,6 +85,10 @@ static void make_metrics(struct sqlite_exporter *x)
 	x->samples = counter(x->host, "flametap_store_samples_total", "samples committed");
 	x->rows = counter(x->host, "flametap_store_dictionary_rows_total",
 			  "dictionary entries (texts, functions, stacks, ...) committed");
+	x->swept_samples = counter(x->host, "flametap_store_expired_samples_total",
+				   "samples deleted by retention or max_size");
+	x->swept_rows = counter(x->host, "flametap_store_expired_rows_total",
+				"dictionary entries deleted because no sample needs them any more");
 	x->set_aside = counter(x->host, "flametap_store_damaged_files_total",
 			       "damaged store files that were set aside");
 	x->file_bytes = metric_get(metrics_family(x->host->metrics, METRIC_GAUGE,
@@ -98,6 +107,8 @@ static void count(struct sqlite_exporter *x)
 	metric_add(x->duplicates, (int64_t)(now.duplicates - x->counted.duplicates));
 	metric_add(x->samples, (int64_t)(now.samples - x->counted.samples));
 	metric_add(x->rows, (int64_t)(now.rows_added - x->counted.rows_added));
+	metric_add(x->swept_samples, (int64_t)(now.swept_samples - x->counted.swept_samples));
+	metric_add(x->swept_rows, (int64_t)(now.swept_rows - x->counted.swept_rows));
 	metric_set(x->file_bytes, (int64_t)now.file_bytes);
 	x->counted = now;
 }
@@ -175,6 +186,28 @@ static void answer(struct worker_item *item, bool ok, const struct err *err)
 	worker_item_done(item, &o);
 }
 
+/* Retention, a slice at a time, between commits and in pauses. */
+static void upkeep(struct sqlite_exporter *x, uint64_t budget_ns)
+{
+	static struct log_gate gate;
+	struct err err = { 0 };
+	uint64_t skipped;
+	bool more;
+
+	if (!x->writer)
+		return;
+	if (!store_writer_upkeep(x->writer, budget_ns, &more, &err) &&
+	    log_gate_open(&gate, 10 * SECOND_NS, &skipped))
+		LOG(LOG_ERROR, "The store's retention cannot go on", LOG_S("path", x->path),
+		    LOG_S("error", err.msg), LOG_U("unlogged", skipped));
+	count(x);
+}
+
+static void sqlite_idle(void *arg)
+{
+	upkeep(arg, UPKEEP_IDLE_NS);
+}
+
 static void sqlite_work(void *arg, struct worker_item *items, uint32_t n)
 {
 	static struct log_gate gate;
@@ -197,6 +230,7 @@ static void sqlite_work(void *arg, struct worker_item *items, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (items[i].batch)
 			answer(&items[i], ok, &err);
+	upkeep(x, UPKEEP_BUSY_NS);
 }
 
 /* ---- the component ---- */
@@ -217,7 +251,14 @@ static bool sqlite_check(void *state, struct err *err)
 static bool sqlite_start(void *state, const struct component_host *host, struct err *err)
 {
 	struct sqlite_exporter *x = state;
-	struct worker_options options = { .name = "sqlite", .work = sqlite_work, .arg = x };
+	struct worker_options options = {
+		.name = "sqlite",
+		.work = sqlite_work,
+		.idle = sqlite_idle,
+		.idle_ns = IDLE_NS,
+		.idle_again = true,
+		.arg = x,
+	};
 
 	x->host = host;
 	make_metrics(x);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "model/equal.h"
+#include "store/db.h"
 #include "store/reader.h"
 #include "store/store_for_tests.h"
 #include "wire_fixtures.h"
@@ -54,10 +55,179 @@ static void test_fixtures_come_back(void **state)
 	test_store_remove(&t);
 }
 
+/* ---- retention ---- */
+
+static uint64_t test_now(void *arg)
+{
+	return *(const uint64_t *)arg;
+}
+
+static void upkeep_all(struct test_store *t)
+{
+	bool more = true;
+	struct err err;
+
+	for (int i = 0; more; i++) {
+		if (!store_writer_upkeep(t->w, 0, &more, &err))
+			fail_msg("%s", err.msg);
+		assert_true(i < 100000);
+	}
+}
+
+static int64_t rows_of(struct test_store *t, const char *table)
+{
+	char sql[96];
+	sqlite3 *db;
+	int64_t n;
+	struct err err;
+
+	assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
+	snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table);
+	assert_true(db_number(db, sql, 0, &n, &err));
+	sqlite3_close(db);
+	return n;
+}
+
+static void put_at(struct test_store *t, const struct profiles *p, uint64_t number,
+		   uint64_t arrived)
+{
+	struct store_request r = { .profiles = p,
+				   .hash = { number, 1 },
+				   .arrived_unix_ns = arrived };
+	bool duplicate;
+	struct err err;
+
+	if (!store_writer_begin(t->w, &err) || !store_writer_put(t->w, &r, &duplicate, &err) ||
+	    !store_writer_commit(t->w, &err))
+		fail_msg("%s", err.msg);
+	assert_false(duplicate);
+}
+
+/* All of a message's times, moved. */
+static void shift(struct profiles *p, uint64_t ns)
+{
+	for (uint32_t i = 0; i < p->timestamp_count; i++)
+		p->timestamps[i] += ns;
+	for (uint32_t i = 0; i < p->profile_count; i++)
+		p->profiles[i].time_unix_nano += ns;
+}
+
+static const char *const all_tables[] = {
+	"sample",   "profile",  "request", "note",    "bucket",    "bucket_series", "stack",
+	"location", "function", "mapping", "attrset", "attribute", "string",        "series",
+	"resource", "scope",    "link",    "lookup",  "coverage",
+};
+
+/* What arrived too long ago goes with all that only it needed; what its sender calls old but came
+ * lately stays. */
+static void test_retention_by_arrival(void **state)
+{
+	uint64_t now = 1800000000 * (uint64_t)1000000000, hour = 3600 * (uint64_t)1000000000;
+	struct profiles *old = test_fixture("v1.11.0-oncpu-big");
+	struct profiles *kept = test_fixture("v1.7.0-oncpu-mixed"), *out;
+	struct store_snapshot *snap;
+	struct test_store t;
+	uint64_t seq = 0;
+	struct err err;
+
+	(void)state;
+	shift(kept, 100 * hour);
+	test_store_make(&t);
+	t.options.retention_ns = 24 * hour;
+	t.options.now_unix_ns = test_now;
+	t.options.now_arg = &now;
+	test_store_reopen(&t);
+	put_at(&t, old, 1, now);
+	now += 23 * hour;
+	put_at(&t, kept, 2, now);
+	upkeep_all(&t);
+	assert_int_equal(rows_of(&t, "request"), 2);
+	now += 2 * hour;
+	test_store_reopen(&t); /* the next look is due at once */
+	upkeep_all(&t);
+	assert_int_equal(rows_of(&t, "request"), 1);
+	assert_int_equal(rows_of(&t, "sample"), kept->sample_count);
+	snap = test_store_read(&t);
+	if (!store_next_request(snap, 0, 0, &seq, &out, &err))
+		fail_msg("%s", err.msg);
+	assert_same(out, kept, "what stays");
+	profiles_free(out);
+	test_store_end(&t, snap);
+
+	/* What was swept comes again as new rows, and is whole. */
+	put_at(&t, old, 3, now);
+	snap = test_store_read(&t);
+	if (!store_next_request(snap, seq, 0, &seq, &out, &err))
+		fail_msg("%s", err.msg);
+	assert_same(out, old, "what came again");
+	profiles_free(out);
+	test_store_end(&t, snap);
+
+	/* Nothing at all is left of everything. */
+	now += 48 * hour;
+	test_store_reopen(&t);
+	upkeep_all(&t);
+	for (size_t i = 0; i < ARRAY_LEN(all_tables); i++)
+		if (rows_of(&t, all_tables[i]))
+			fail_msg("%s has %d rows", all_tables[i], (int)rows_of(&t, all_tables[i]));
+	profiles_free(old);
+	profiles_free(kept);
+	test_store_remove(&t);
+}
+
+/* While rows are swept slice by slice, new samples that need some of them come in between. */
+static void test_sweep_beside_writing(void **state)
+{
+	uint64_t now = 1800000000 * (uint64_t)1000000000, hour = 3600 * (uint64_t)1000000000;
+	struct profiles *in[ARRAY_LEN(wire_fixtures)], *out;
+	struct store_snapshot *snap;
+	struct test_store t;
+	uint64_t seq = 0, number = 100;
+	size_t next = 0;
+	bool more = true;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	t.options.retention_ns = 24 * hour;
+	t.options.now_unix_ns = test_now;
+	t.options.now_arg = &now;
+	test_store_reopen(&t);
+	for (size_t i = 0; i < ARRAY_LEN(wire_fixtures); i++) {
+		in[i] = test_fixture(wire_fixtures[i]);
+		put_at(&t, in[i], i + 1, now);
+	}
+	now += 25 * hour;
+	store_writer_close(t.w);
+	test_store_open(&t);
+	while (more) {
+		if (!store_writer_upkeep(t.w, 0, &more, &err))
+			fail_msg("%s", err.msg);
+		if (next < ARRAY_LEN(wire_fixtures) && store_writer_facts(t.w).swept_samples) {
+			shift(in[next], 200 * hour);
+			put_at(&t, in[next++], number++, now);
+		}
+	}
+	assert_int_equal(next, ARRAY_LEN(wire_fixtures));
+	snap = test_store_read(&t);
+	for (size_t i = 0; i < next; i++) {
+		if (!store_next_request(snap, seq, 0, &seq, &out, &err))
+			fail_msg("%s: %s", wire_fixtures[i], err.msg);
+		assert_non_null(out);
+		assert_same(out, in[i], wire_fixtures[i]);
+		profiles_free(out);
+		profiles_free(in[i]);
+	}
+	test_store_end(&t, snap);
+	test_store_remove(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fixtures_come_back),
+		cmocka_unit_test(test_retention_by_arrival),
+		cmocka_unit_test(test_sweep_beside_writing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 			"?12)",
 	[ADD_NOTE] = "INSERT INTO note VALUES(?1, ?2)",
 	[ADD_SAMPLE] = "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+	[ADD_COVERAGE] = "INSERT OR IGNORE INTO coverage VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[ADD_BUCKET_SERIES] = "INSERT OR IGNORE INTO bucket_series VALUES(?1, ?2)",
 	[ADD_LOOKUP] = "INSERT OR IGNORE INTO lookup VALUES(?1, ?2, ?3)",
 	[PUT_LOOKUP_STATE] = "INSERT OR REPLACE INTO lookup_state VALUES(?1, ?2)",
@@ -188,6 +189,8 @@ static void close_db(struct store_writer *w)
 		sqlite3_finalize(w->verify[i]);
 		w->verify[i] = NULL;
 	}
+	sweep_free(w->sweep);
+	w->sweep = NULL;
 	sqlite3_close(w->db);
 	w->db = NULL;
 }
@@ -335,7 +338,7 @@ bool store_writer_put(struct store_writer *w, const struct store_request *r, boo
 	return !w->failed;
 }
 
-static uint64_t size_of(const char *path, const char *ending)
+uint64_t writer_size_of(const char *path, const char *ending)
 {
 	char name[4096];
 	struct stat st;
@@ -357,7 +360,7 @@ bool store_writer_commit(struct store_writer *w, struct err *err)
 		return false;
 	}
 	w->in_transaction = false;
-	w->now.facts.file_bytes = size_of(w->path, "") + size_of(w->path, "-wal");
+	w->now.facts.file_bytes = writer_size_of(w->path, "") + writer_size_of(w->path, "-wal");
 	w->committed = w->now;
 	return true;
 }

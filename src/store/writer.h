@@ -57,6 +57,15 @@ bool store_writer_put(struct store_writer *w, const struct store_request *r, boo
 bool store_writer_commit(struct store_writer *w, struct err *err) MUST_CHECK;
 void store_writer_rollback(struct store_writer *w);
 
+/*
+ * Keeps to retention and size, a slice of about budget_ns at a time, in transactions of its own
+ * (none may be open): whole buckets go that got nothing since, then requests and profiles that
+ * nothing is left of, then dictionary rows that nothing refers to; freed pages are given back.
+ * *more: call again soon, there is more to do.
+ */
+bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
+			 struct err *err) MUST_CHECK;
+
 /* The newest failure said that the file is damaged: close, and open again (which sets it aside). */
 bool store_writer_damaged(const struct store_writer *w);
 

@@ -6,6 +6,7 @@
 #include "store/ident.h"
 #include "store/known.h"
 #include "store/schema.h"
+#include "store/sweep.h"
 #include "store/writer.h"
 
 enum statement {
@@ -25,6 +26,7 @@ enum statement {
 	ADD_NOTE,
 	ADD_SAMPLE,
 	ADD_BUCKET_SERIES,
+	ADD_COVERAGE,
 	ADD_LOOKUP,
 	PUT_LOOKUP_STATE,
 	PUT_BUCKET,
@@ -61,6 +63,11 @@ struct store_writer {
 	struct spool_seen seen;
 	bool lookup_used; /* the table `lookup` has rows */
 	bool in_transaction, damaged;
+	struct sweep *sweep;        /* under way, or NULL */
+	uint64_t unswept_samples;   /* deleted since the last sweep began */
+	uint64_t next_retention_ns; /* monotonic: when to look again */
+	uint64_t trim_to;           /* requests below may go once their samples have */
+	bool trimming, shrinking;   /* requests are to go; free pages are to be given back */
 	struct writer_marks now, committed;
 	struct bucket_state buckets[BUCKETS_MOST];
 	uint32_t bucket_count;
@@ -83,6 +90,9 @@ static inline sqlite3_stmt *statement(struct store_writer *w, enum statement s)
 void writer_run(struct store_writer *w, enum statement s, const char *what);
 void writer_fail(struct store_writer *w, const char *what);
 
+/* Bytes of the file with that ending; 0 when there is none. */
+uint64_t writer_size_of(const char *path, const char *ending);
+
 /* writer_rows.c: the rows of dictionary entries, found or added. 0 = the empty entry, or a failure.
  */
 uint32_t writer_text(struct store_writer *w, struct str s);
@@ -101,6 +111,17 @@ uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct ha
 /* writer_lookup.c: the table `lookup` */
 bool writer_load_pending(struct store_writer *w, struct err *err);
 void writer_fold(struct store_writer *w);
+
+/* writer_coverage.c */
+void writer_put_coverage(struct store_writer *w, const struct resource_profiles *r,
+			 const struct profile *f, uint64_t seq);
+
+/* The cache's name for a row of bucket_series. */
+static inline struct hash128 bucket_series_key(uint64_t bucket, uint64_t series)
+{
+	return (struct hash128){ bucket * UINT64_C(0x9e3779b97f4a7c15) ^ series,
+				 bucket << 32 ^ series };
+}
 
 /* writer_put.c */
 void writer_put_request(struct store_writer *w, const struct store_request *r);

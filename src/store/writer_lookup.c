@@ -80,6 +80,10 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 	uint32_t id = known_find(&w->known, kind, hash), found = 0;
 	bool row = true;
 
+	if (id && w->sweep && !sweep_may_use(w->sweep, kind, id)) {
+		known_forget(&w->known, kind, hash);
+		return 0;
+	}
 	if (id || !w->lookup_used || w->failed || !is_indexed(kind))
 		return id;
 	db_bind_u64(s, 1, hash.hi);
@@ -91,6 +95,8 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 			found = (uint32_t)sqlite3_column_int64(s, 0);
 	}
 	sqlite3_reset(s);
+	if (found && w->sweep && !sweep_may_use(w->sweep, kind, found))
+		return 0;
 	if (found)
 		known_cache(&w->known, kind, hash, found);
 	return found;

@@ -130,10 +130,13 @@ static uint32_t series_of(struct putting *x, const struct attribute_index *lifte
 	return id || x->w->failed ? id : add_series(x, hash, lifted, lifted_count);
 }
 
+/* Labels that code puts on what it does (process.context.label.*) are the sample's own: a
+ * request's, say. */
 static bool is_lifted_key(struct str key)
 {
-	return str_has_prefix(key, STR("process.")) || str_has_prefix(key, STR("service.")) ||
-	       str_has_prefix(key, STR("container."));
+	if (str_has_prefix(key, STR("process.")))
+		return !str_has_prefix(key, STR("process.context."));
+	return str_has_prefix(key, STR("service.")) || str_has_prefix(key, STR("container."));
 }
 
 static bool is_liftable(struct putting *x, uint32_t attribute)
@@ -235,8 +238,7 @@ static void note_bucket(struct store_writer *w, const struct row *r)
 
 static void note_bucket_series(struct store_writer *w, const struct row *r)
 {
-	struct hash128 key = { r->bucket * UINT64_C(0x9e3779b97f4a7c15) ^ r->series,
-			       r->bucket << 32 ^ r->series };
+	struct hash128 key = bucket_series_key(r->bucket, r->series);
 	sqlite3_stmt *s = statement(w, ADD_BUCKET_SERIES);
 
 	if (known_find(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key))
@@ -495,6 +497,7 @@ static void put_profile(struct putting *x, uint32_t index)
 	db_bind_blob(s, 12, f->original_payload);
 	writer_run(w, ADD_PROFILE, "adding a profile");
 	put_note(w, seq, MESSAGE_PROFILE, index, MESSAGE_PROFILE);
+	writer_put_coverage(w, x->resource, f, seq);
 	w->now.facts.profiles++;
 }
 

@@ -1,0 +1,176 @@
+/*
+ * store.c - flametap store: check a store wholly, salvage a damaged one, print the tables.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "command.h"
+#include "flags.h"
+#include "store/check.h"
+#include "store/reader.h"
+#include "store/schema.h"
+#include "store/writer.h"
+
+static const char *out;
+
+static const struct flag flags[] = {
+	{ "Output", "o", FLAG_STRING, &out, "FILE", NULL,
+	  "salvage: the new store; it must not be there yet", NULL, false, false },
+	{ 0 },
+};
+
+static const char *const examples[] = {
+	"flametap store check flametap.db",
+	"flametap store salvage flametap.db.damaged-1763900000 -o saved.db",
+	"flametap store ddl",
+	NULL,
+};
+
+static const struct command command = {
+	.name = "store",
+	.words = "check FILE | salvage FILE | ddl",
+	.summary = "Check a store wholly, save what a damaged one still has, print its tables.",
+	.examples = examples,
+	.flags = flags,
+	.words_max = 2,
+};
+
+static void print_finding(void *arg, const char *finding)
+{
+	++*(unsigned *)arg;
+	puts(finding);
+}
+
+static bool check(const char *path, struct err *err)
+{
+	unsigned findings = 0;
+
+	if (!store_check(path, print_finding, &findings, err))
+		return false;
+	if (findings)
+		return err_set(err, ERR_INVALID, "%s: %u findings", path, findings);
+	printf("%s: whole\n", path);
+	return true;
+}
+
+struct salvage {
+	struct store_snapshot *from;
+	struct store_writer *to;
+	uint64_t requests, lost_requests, lost_samples, samples;
+};
+
+static bool keep(struct salvage *s, const struct profiles *p, uint64_t seq, struct err *err)
+{
+	struct store_request r = {
+		.profiles = p,
+		.hash = { seq, ~seq },
+		.arrived_unix_ns = clock_realtime_ns(),
+		.always = true,
+	};
+	bool duplicate;
+
+	if (!store_writer_begin(s->to, err) || !store_writer_put(s->to, &r, &duplicate, err) ||
+	    !store_writer_commit(s->to, err))
+		return false;
+	s->requests++;
+	s->samples += p->sample_count;
+	return true;
+}
+
+/* Over a place that cannot be read in larger and larger steps. */
+static bool salvage_all(struct salvage *s, struct err *err)
+{
+	uint64_t after = 0, step = 1;
+
+	while (after < (uint64_t)1 << 62) {
+		struct profiles *p = NULL;
+		uint64_t seq = 0;
+		bool ok;
+
+		if (!store_next_request(s->from, after, 0, &seq, &p, err)) {
+			s->lost_requests += seq != 0;
+			after = seq ? seq : after + step;
+			step = seq ? 1 : step * 2;
+			continue;
+		}
+		if (!p)
+			return true;
+		ok = keep(s, p, seq, err);
+		profiles_free(p);
+		if (!ok)
+			return false;
+		after = seq;
+		step = 1;
+	}
+	return true;
+}
+
+static bool salvage(const char *path, struct err *err)
+{
+	struct store_open_options options = { .location = path };
+	struct store_writer_options new = { .path = out, .durability = STORE_DURABLE_PROCESS };
+	struct salvage s = { 0 };
+	struct store *store = NULL;
+	FILE *there;
+	bool ok;
+
+	if (!out)
+		return err_set(err, ERR_INVALID, "salvage needs -o FILE, the new store");
+	there = fopen(out, "rb");
+	if (there) {
+		fclose(there);
+		return err_set(err, ERR_INVALID, "%s is there already", out);
+	}
+	ok = store_open(&options, &store, err) && store_begin(store, &s.from, err) &&
+	     store_writer_open(&new, &s.to, NULL, err);
+	if (ok) {
+		store_tolerate(s.from, &s.lost_samples);
+		ok = salvage_all(&s, err);
+	}
+	if (ok)
+		printf("%s: %llu requests with %llu samples saved to %s; not readable: %llu "
+		       "requests, "
+		       "and %llu samples of those saved\n",
+		       path, (unsigned long long)s.requests, (unsigned long long)s.samples, out,
+		       (unsigned long long)s.lost_requests, (unsigned long long)s.lost_samples);
+	store_writer_close(s.to);
+	store_end(s.from);
+	store_close(store);
+	return ok;
+}
+
+int store_run(int argc, char **argv)
+{
+	struct words words;
+	const char *verb;
+	struct err err;
+	bool ok;
+
+	switch (flags_parse(&command, argc, argv, &words, &err)) {
+	case FLAGS_HELP_SHOWN:
+		return EXIT_OK;
+	case FLAGS_ERROR:
+		return command_usage_error("store", &err);
+	case FLAGS_GO:
+		break;
+	}
+	verb = words.count ? words.items[0] : "";
+	if (strcmp(verb, "ddl") == 0 && words.count == 1) {
+		printf("%s%s", schema_tables(), schema_views());
+		free(words.items);
+		return EXIT_OK;
+	}
+	if (words.count != 2 || (strcmp(verb, "check") != 0 && strcmp(verb, "salvage") != 0)) {
+		err_set(&err, ERR_INVALID, "what to do: check FILE, salvage FILE -o NEW, or ddl");
+		free(words.items);
+		return command_usage_error("store", &err);
+	}
+	ok = strcmp(verb, "check") == 0 ? check(words.items[1], &err)
+					: salvage(words.items[1], &err);
+	if (!ok)
+		fprintf(stderr, "flametap store: %s\n", err.msg);
+	free(words.items);
+	return ok ? EXIT_OK : EXIT_FAILED;
+}

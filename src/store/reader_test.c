@@ -1,0 +1,307 @@
+/* reader_test.c - what the walks of reader.h give, against the messages that went in. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "model/builder.h"
+#include "store/reader.h"
+#include "store/store_for_tests.h"
+#include "wire_fixtures.h"
+
+struct sums {
+	uint64_t samples, events, seq_before;
+	int64_t value;
+	uint64_t bucket, series, t0;
+	bool disordered;
+	store_id link, stack;
+	uint64_t seq;
+};
+
+static bool add(void *arg, const struct store_sample *s)
+{
+	const uint64_t bucket_ns = 600 * (uint64_t)1000000000;
+	struct sums *x = arg;
+	uint64_t bucket = s->t0 / bucket_ns;
+
+	x->disordered |= bucket < x->bucket || (bucket == x->bucket && s->series < x->series) ||
+			 (bucket == x->bucket && s->series == x->series && s->t0 < x->t0);
+	x->bucket = bucket;
+	x->series = s->series;
+	x->t0 = s->t0;
+	x->samples++;
+	x->events += s->events;
+	x->value += s->value;
+	x->link = s->link ? s->link : x->link;
+	x->stack = s->stack;
+	x->seq = s->seq;
+	return true;
+}
+
+static struct sums scan(struct store_snapshot *snap, struct store_scan what)
+{
+	struct sums x = { 0 };
+	struct err err;
+
+	if (!store_scan(snap, &what, add, &x, &err))
+		fail_msg("%s", err.msg);
+	assert_false(x.disordered);
+	return x;
+}
+
+static struct sums expected(const struct profiles *p)
+{
+	struct sums x = { 0 };
+
+	for (uint32_t i = 0; i < p->profile_count; i++)
+		for (uint32_t k = 0; k < p->profiles[i].samples.count; k++) {
+			struct sample_total t = sample_total(
+				p, &p->profiles[i], &p->samples[p->profiles[i].samples.first + k]);
+
+			x.samples++;
+			x.events += t.events;
+			x.value += t.value;
+		}
+	return x;
+}
+
+/* Samples that reach into [from, to). */
+static uint64_t touching(const struct profiles *p, uint64_t from, uint64_t to)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		const struct sample *s = &p->samples[i];
+		uint64_t t0 = UINT64_MAX, t1 = 0;
+
+		for (uint32_t k = 0; k < s->timestamps.count; k++) {
+			uint64_t t = p->timestamps[s->timestamps.first + k];
+
+			t0 = t < t0 ? t : t0;
+			t1 = t > t1 ? t : t1;
+		}
+		count += t0 < to && t1 >= from;
+	}
+	return count;
+}
+
+static bool count_series(void *arg, const struct store_series *s)
+{
+	++*(uint32_t *)arg;
+	assert_true(s->service_name.len > 0);
+	assert_true(s->sample_type.len > 0);
+	return true;
+}
+
+static bool take_series(void *arg, const struct store_series *s)
+{
+	*(store_id *)arg = s->id;
+	return true;
+}
+
+static void test_scans(void **state)
+{
+	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
+	struct sums want = expected(p), all, one, rest;
+	struct store_snapshot *snap;
+	struct test_store t;
+	uint64_t low = UINT64_MAX, high = 0;
+	uint32_t series = 0;
+	store_id last = 0;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	test_store_put(&t, p, 1);
+	snap = test_store_read(&t);
+	all = scan(snap, (struct store_scan){ .to = UINT64_MAX });
+	assert_int_equal(all.samples, want.samples);
+	assert_int_equal(all.events, want.events);
+	assert_int_equal(all.value, want.value);
+	for (uint32_t i = 0; i < p->timestamp_count; i++) {
+		low = p->timestamps[i] < low ? p->timestamps[i] : low;
+		high = p->timestamps[i] > high ? p->timestamps[i] : high;
+	}
+	for (uint64_t i = 0; i < 10; i++) {
+		uint64_t from = low + (high - low) / 10 * i, to = from + (high - low) / 10;
+
+		assert_int_equal(scan(snap, (struct store_scan){ .from = from, .to = to }).samples,
+				 touching(p, from, to));
+	}
+	assert_true(store_each_series(snap, 0, UINT64_MAX, count_series, &series, &err));
+	assert_int_equal(series, 24);
+	assert_true(store_each_series(snap, 0, UINT64_MAX, take_series, &last, &err));
+	one = scan(snap,
+		   (struct store_scan){ .to = UINT64_MAX, .series = &last, .series_count = 1 });
+	assert_true(one.samples > 0 && one.samples < all.samples);
+	rest = scan(snap, (struct store_scan){ .to = UINT64_MAX, .asof = all.samples / 2 });
+	one = scan(snap, (struct store_scan){ .to = UINT64_MAX, .after = all.samples / 2 });
+	assert_int_equal(rest.samples + one.samples, all.samples);
+	assert_int_equal(scan(snap, (struct store_scan){ .to = low }).samples, 0);
+	test_store_end(&t, snap);
+	profiles_free(p);
+	test_store_remove(&t);
+}
+
+static void test_long_samples_are_found_from_later_windows(void **state)
+{
+	struct profiles *p = test_fixture("v1.11.0-oncpu-start");
+	uint64_t hour = 3600 * (uint64_t)1000000000, base = p->timestamps[0];
+	struct store_snapshot *snap;
+	struct test_store t;
+
+	(void)state;
+	p->samples[0].timestamps = (struct range){ 0, 2 };
+	p->timestamps[1] = base + 3 * hour;
+	test_store_make(&t);
+	test_store_put(&t, p, 1);
+	snap = test_store_read(&t);
+	assert_int_equal(scan(snap, (struct store_scan){ .from = base + 2 * hour,
+							 .to = base + 2 * hour + 1 })
+				 .samples,
+			 1);
+	test_store_end(&t, snap);
+	profiles_free(p);
+	test_store_remove(&t);
+}
+
+static bool see_stack(void *arg, store_id id, struct hash128 hash, const store_id *locations,
+		      uint32_t count)
+{
+	(void)id;
+	assert_true(hash.lo | hash.hi);
+	assert_true(count > 0);
+	*(store_id *)arg = locations[count - 1];
+	return true;
+}
+
+static bool see_location(void *arg, store_id id, const struct store_location *l)
+{
+	(void)id;
+	assert_true(l->frame_type.len > 0);
+	assert_true(l->address || l->line_count);
+	++*(uint32_t *)arg;
+	return true;
+}
+
+static bool see_link(void *arg, store_id id, const struct store_link *l)
+{
+	(void)id;
+	*(struct store_link *)arg = *l;
+	return true;
+}
+
+static void test_links_stacks_profiles(void **state)
+{
+	struct profiles *p = test_fixture("v1.11.0-synthetic-offcpu-links");
+	struct store_scan everything = { .to = UINT64_MAX };
+	struct store_profile profile;
+	struct store_snapshot *snap;
+	struct store_link link;
+	struct sums all, linked = { 0 };
+	struct test_store t;
+	store_id found[8], location = 0;
+	uint32_t locations = 0;
+	size_t count;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	test_store_put(&t, p, 1);
+	snap = test_store_read(&t);
+	all = scan(snap, everything);
+	assert_true(all.link);
+	assert_true(store_each_link(snap, &all.link, 1, see_link, &link, &err));
+	assert_true(store_find_links(snap, NULL, link.span_id, found, 8, &count, &err));
+	assert_int_equal(count, 1);
+	assert_int_equal(found[0], all.link);
+	assert_true(store_find_links(snap, link.trace_id, link.span_id, found, 8, &count, &err));
+	assert_int_equal(count, 1);
+	assert_true(store_scan_links(snap, found, 1, &everything, add, &linked, &err));
+	assert_true(linked.samples >= 1 && linked.samples < all.samples);
+	assert_true(store_each_stack(snap, &all.stack, 1, see_stack, &location, &err));
+	assert_true(store_each_location(snap, &location, 1, see_location, &locations, &err));
+	assert_int_equal(locations, 1);
+	assert_true(store_profile_of(snap, all.seq, &profile, &err));
+	assert_true(profile.seq < all.seq && all.seq <= profile.seq + profile.sample_count);
+	assert_false(store_profile_of(snap, 1u << 30, &profile, &err));
+	assert_int_equal(err.kind, ERR_NOT_FOUND);
+	test_store_end(&t, snap);
+	profiles_free(p);
+	test_store_remove(&t);
+}
+
+/* ---- coverage ---- */
+
+static struct profiles *report(void)
+{
+	struct builder_options options = { .copy_strings = true };
+	struct builder *b = builder_new(&options);
+	struct key_value host = { .key = STR("host.name"),
+				  .value = { .kind = ANY_STRING, .string = STR("box") } };
+	struct attribute_index at[2];
+	struct attribute a = { .value = { .kind = ANY_INT, .integer = 7 } };
+	struct profiles *p;
+	struct profile *f;
+	struct err err;
+
+	builder_begin_resource(b)->attributes = builder_key_values(b, &host, 1);
+	builder_begin_scope(b);
+	f = builder_begin_profile(b);
+	f->time_unix_nano = 1000;
+	f->duration_nano = 500;
+	a.key = builder_string(b, STR("flametap.dropped.ring_full"));
+	at[0] = builder_attribute(b, &a);
+	a.key = builder_string(b, STR("other"));
+	at[1] = builder_attribute(b, &a);
+	builder_profile_attributes(b, at, 2);
+	p = builder_finish(b, &err);
+	assert_non_null(p);
+	return p;
+}
+
+static bool see_coverage(void *arg, const struct store_coverage *c)
+{
+	++*(uint32_t *)arg;
+	assert_true(str_is(c->host, "box"));
+	assert_true(str_is(c->reason, "dropped.ring_full"));
+	assert_int_equal(c->t0, 1000);
+	assert_int_equal(c->t1, 1500);
+	assert_int_equal(c->n, 7);
+	return true;
+}
+
+static void test_coverage(void **state)
+{
+	struct profiles *p = report();
+	struct store_snapshot *snap;
+	struct test_store t;
+	uint32_t count = 0;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	test_store_put(&t, p, 1);
+	snap = test_store_read(&t);
+	assert_true(store_each_coverage(snap, 0, UINT64_MAX, see_coverage, &count, &err));
+	assert_int_equal(count, 1);
+	assert_true(store_each_coverage(snap, 1600, UINT64_MAX, see_coverage, &count, &err));
+	assert_int_equal(count, 1);
+	test_store_end(&t, snap);
+	profiles_free(p);
+	test_store_remove(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_scans),
+		cmocka_unit_test(test_long_samples_are_found_from_later_windows),
+		cmocka_unit_test(test_links_stacks_profiles),
+		cmocka_unit_test(test_coverage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
