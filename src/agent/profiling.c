@@ -363,20 +363,14 @@ static void *keep(void *arg)
 
 	pthread_setname_np(pthread_self(), "keeper");
 	for (;;) {
-		struct pollfd fds[] = { { seam_remote_fd(r->seam), POLLIN, 0 },
+		/* Only its end: answers are for others to read. */
+		struct pollfd fds[] = { { seam_remote_fd(r->seam), 0, 0 },
 					{ r->stop_fd, POLLIN, 0 } };
 
 		if (poll(fds, ARRAY_LEN(fds), -1) < 0)
 			continue; /* EINTR */
-		if (fds[1].revents)
+		if (fds[1].revents || !replace_agent(r))
 			return NULL;
-		/* Answers are readable too, for a moment: only its end counts. */
-		if (fds[0].revents & (POLLHUP | POLLERR)) {
-			if (!replace_agent(r))
-				return NULL;
-		} else if (!pause_keeper(r, 10 * MILLI_NS)) {
-			return NULL;
-		}
 	}
 }
 
