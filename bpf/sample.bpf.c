@@ -290,6 +290,11 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 		count->capture_limit++;
 		return false;
 	}
+	/* Half of the ring is for samples alone: a stack less is better than a sample less. */
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes) {
+		count->capture_ring++;
+		return false;
+	}
 	s->captures_left--;
 	/* A read fails as a whole where the stack ends: piece by piece, each half of the one
 	 * before, up to the last 32 bytes. The count lives in a map, where the verifier knows no

@@ -321,9 +321,7 @@ static void apply_exec(struct process_table *t, const struct side_record *r)
 	p->read_ns = r->time_ns;
 	p->exec_id++;
 	set_comm(p, r->name);
-	p->dirty = false;
-	if (p->published)
-		mark_dirty(t, p);
+	mark_dirty(t, p);
 }
 
 static void apply_mmap(struct process_table *t, const struct side_record *r)
@@ -335,16 +333,13 @@ static void apply_mmap(struct process_table *t, const struct side_record *r)
 		.build_id = str_from(r->build_id, r->build_id_bytes),
 		.path = r->name,
 	};
-	bool was_dirty;
 
 	if (!p || !r->executable)
 		return;
 	if (!p->path && p->start_ns && !p->set->count && names_file(r->name) &&
 	    r->name.ptr[0] == '/')
 		p->path = strndup(r->name.ptr, r->name.len); /* the first file is the program */
-	was_dirty = p->dirty;
 	add_mapping(t, p, r->start, r->start + r->length, r->file_offset, &key);
-	p->dirty = was_dirty || (p->dirty && p->published);
 }
 
 void process_table_apply(struct process_table *t, const struct side_record *r)
