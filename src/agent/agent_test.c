@@ -60,7 +60,7 @@ struct program {
 	struct range {
 		uint64_t start, end;
 	} ranges[ARRAY_LEN(known)];
-	uint32_t samples, right, wrong, kernel_samples, unknown_samples;
+	uint32_t samples, not_known_yet, right, wrong, kernel_samples, unknown_samples;
 	uint32_t pids[64], pid_count;
 	char example[600]; /* of a wrong stack */
 	bool stripped_build_id_differs;
@@ -338,9 +338,15 @@ static void take_trace(void *ctx, const struct trace *t)
 			end_seen = (enum unwind_end)t->frames[t->frame_count - 1].address;
 		wanted_stack(p, &want);
 		seen_stack(p, t, &got, &kernel, &unknown);
-		/* Until BPF knows a new program, 31 KiB of one stack are copied. */
-		if (end_seen == UNWIND_END_CAPTURE && p->exceeds_capture)
+		/* Until BPF knows a new program its stacks are copied: 31 KiB of one stack, if
+		 * there is room. On a machine that is so busy that we come late there may be none.
+		 */
+		if (end_seen == UNWIND_END_UNKNOWN_PROCESS || end_seen == UNWIND_END_STALE ||
+		    end_seen == UNWIND_END_NO_TABLE || end_seen == UNWIND_END_NO_MAPPING ||
+		    (end_seen == UNWIND_END_CAPTURE && p->exceeds_capture)) {
+			p->not_known_yet++;
 			return;
+		}
 		/* Not in main() yet: exec(), the dynamic linker; or in exit(). */
 		if (got.count == 0 && (kernel || end_seen == UNWIND_END_BOTTOM))
 			return;
@@ -410,16 +416,17 @@ static struct agent *start(const struct agent_options *options, struct seam *sea
 static void check_program(const struct program *p, uint32_t *bad)
 {
 	/* The first samples of a program may come before anything of it is known. */
-	if (p->samples < SAMPLES_ENOUGH ||
+	if (p->samples < SAMPLES_ENOUGH || p->not_known_yet > p->samples ||
 	    (p->wrong > FIRST_WRONG && p->right * 100ull < p->samples * 99ull) ||
 	    (p->kernel && p->kernel_samples * 2 < p->samples) ||
 	    (p->unknown_frame && p->unknown_samples * 100ull < p->samples * 99ull) ||
 	    p->pid_count < p->least_pids) {
 		++*bad;
-		print_error("%s: %u samples, %u right, %u with kernel frames, %u in anonymous "
+		print_error("%s: %u samples (%u before it was known), %u right, %u with kernel "
+			    "frames, %u in anonymous "
 			    "code, %u pids; %s\n",
-			    p->name, p->samples, p->right, p->kernel_samples, p->unknown_samples,
-			    p->pid_count, p->example);
+			    p->name, p->samples, p->not_known_yet, p->right, p->kernel_samples,
+			    p->unknown_samples, p->pid_count, p->example);
 	}
 }
 
