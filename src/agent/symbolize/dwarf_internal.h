@@ -125,7 +125,7 @@ struct unit_functions {
 	struct line_checkpoint *checkpoints;
 	uint64_t used;
 };
-enum { FUNCTIONS_KEPT = 48 };
+enum { FUNCTIONS_KEPT = 192 };
 
 struct kept_path {
 	uint64_t unit_offset;
