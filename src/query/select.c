@@ -1,6 +1,7 @@
 /* select.c - from a request to the series, links and profile type that it means. */
 #include <assert.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
