@@ -143,6 +143,57 @@ def test_a_version_written_again_keeps_its_extras(body):
     same(view.view(body.version, schemas.schema(body.version).Request.FromString(out)), source_view(body))
 
 
+# ---- what comes twice, and index 0 ----
+
+def field(number, payload):
+    """A LEN field. Google's own writer would never put one twice."""
+    size, length = len(payload), b""
+    while size > 127:
+        length, size = length + bytes([size & 127 | 128]), size >> 7
+    return bytes([number << 3 | 2]) + length + bytes([size]) + payload
+
+
+def test_a_value_sent_twice_is_merged(tmp_path):
+    """As protobuf says: the last scalar counts, parts of one list are one list, an empty part changes nothing."""
+    c = NEWEST
+    nested = c.AnyValue(array_value=c.ArrayValue(values=[c.AnyValue(int_value=5), c.AnyValue(string_value="in")]))
+    kinds = [c.AnyValue(), c.AnyValue(string_value="text"), c.AnyValue(bool_value=True), c.AnyValue(int_value=-3), c.AnyValue(double_value=0.5),
+             c.AnyValue(bytes_value=b"raw"), c.AnyValue(string_value_strindex=1), c.AnyValue(string_value_strindex=0), nested,
+             c.AnyValue(array_value=c.ArrayValue()), c.AnyValue(array_value=c.ArrayValue(values=[nested, c.AnyValue(bool_value=False)])),
+             c.AnyValue(kvlist_value=c.KeyValueList()), c.AnyValue(kvlist_value=c.KeyValueList(values=[c.KeyValue(key="k", value=nested)]))]
+    parts = [v.SerializeToString() for v in kinds]
+    values = [field(2, a) + field(2, b) + last for a in parts for b in parts for last in (b"", field(2, nested.SerializeToString()))]
+    values += [field(2, a + b) for a in parts for b in parts]
+    dictionary = NEWEST.Request.DESCRIPTOR.fields_by_name["dictionary"].message_type.fields_by_name
+    tables = field(dictionary["string_table"].number, b"") + field(dictionary["string_table"].number, b"one")
+    tables += b"".join(field(dictionary["attribute_table"].number, v) for v in [b"", *(b"\x08\x01" + v for v in values)])
+    resource = b"".join(field(1, field(1, b"key%d" % i) + v) for i, v in enumerate(values))
+    body = field(1, field(1, resource)) + field(2, tables)
+    file = tmp_path / "twice.pb"
+    file.write_bytes(body)
+    want = NEWEST.Request.FromString(body)
+    got = NEWEST.Request.FromString(decode("--format", "otlp", file))
+    assert got.resource_profiles[0].resource == want.resource_profiles[0].resource
+    assert list(got.dictionary.attribute_table) == list(want.dictionary.attribute_table)
+    assert otlp_json.parse(decode("--format", "otlp-json", file)).resource_profiles[0].resource == want.resource_profiles[0].resource
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_reference_inside_an_array_is_null_in_layout_2026(index, tmp_path):
+    """The 2026 program knows no references; number 0, the empty string, is one as well when the sender wrote it."""
+    request = NEWEST.Request()
+    request.dictionary.string_table.extend(["", "one"])
+    resource = request.resource_profiles.add()
+    values = [NEWEST.AnyValue(string_value_strindex=index), NEWEST.AnyValue(string_value=""), NEWEST.AnyValue(int_value=1)]
+    resource.resource.attributes.add(key="list").value.array_value.values.extend(values)
+    profile = resource.scope_profiles.add().profiles.add()
+    profile.samples.add(values=[1])
+    file = tmp_path / "array.pb"
+    file.write_bytes(request.SerializeToString())
+    assert b'  list: [null,"",1]\n' in decode(file)
+    assert (b'["one","",1]' if index else b'["","",1]') in decode("--layout", "full", file)
+
+
 # ---- what comes in ----
 
 def test_otlp_json_of_the_collectors_library_is_read():

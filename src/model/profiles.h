@@ -54,7 +54,7 @@ struct range {
 };
 
 /* OTLP common.proto, AnyValue. */
-enum any_kind {
+enum __attribute__((packed)) any_kind {
 	ANY_EMPTY,
 	ANY_STRING,
 	ANY_BOOL,
@@ -69,6 +69,7 @@ struct key_value;
 
 struct any_value {
 	enum any_kind kind;
+	bool zero_reference;      /* ANY_STRING: the sender wrote string_value_strindex 0 */
 	struct strindex strindex; /* ANY_STRING: not 0 when the sender wrote string_value_strindex;
 				     `string` is resolved */
 	union {
@@ -86,6 +87,12 @@ struct any_value {
 		} kvlist;
 	};
 };
+
+/* Whether a writer that can put references puts this ANY_STRING as one. */
+static inline bool any_value_is_reference(const struct any_value *v)
+{
+	return v->strindex.v || (v->zero_reference && v->string.len == 0);
+}
 
 struct key_value {
 	struct str key;

@@ -97,8 +97,9 @@ void comments_keep(struct decoder *d, struct pb_reader *r, struct owner owner,
 
 /* decode_value.c: KeyValue, AnyValue, Resource, InstrumentationScope, ValueType, Link: nearly the
  * same in all versions. */
-struct any_value any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
-				  uint32_t depth);
+/* Merges into *v, as protobuf does with a field that comes twice; empty before the first time. */
+void any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner, uint32_t depth,
+		      struct any_value *v);
 void key_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner, uint32_t depth,
 		      struct key_value *out);
 void link_decode(struct decoder *d, struct pb_reader *r, struct owner owner, struct link *out);

@@ -192,7 +192,7 @@ static void attribute_decode(struct decoder *d, struct pb_reader *r)
 			break;
 		case PB_TAG(2, PB_LEN):
 			nested = pb_message(r);
-			a.value = any_value_decode(d, &nested, owner, 0);
+			any_value_decode(d, &nested, owner, 0, &a.value);
 			decoder_join(d, r, &nested, "AnyValue");
 			break;
 		case PB_TAG(3, PB_VARINT):

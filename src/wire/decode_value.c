@@ -23,6 +23,7 @@ static void value_reference(struct decoder *d, struct pb_reader *r, struct owner
 			    struct any_value *v)
 {
 	*v = (struct any_value){ .kind = ANY_STRING, .strindex = { (uint32_t)pb_varint(r) } };
+	v->zero_reference = v->strindex.v == 0;
 	if (d->dictionary_complete)
 		string_reference(d, r, owner, "string_value_strindex", &v->strindex, &v->string);
 	else
@@ -44,22 +45,27 @@ static uint32_t count_values(struct pb_reader r)
 	return n;
 }
 
-static void *array_new(struct decoder *d, struct pb_reader *r, uint32_t count, size_t size)
+/* Room for `more` elements behind the `count` that an earlier part of the same list left. */
+static void *list_extend(struct decoder *d, struct pb_reader *r, const void *list, uint32_t count,
+			 uint32_t more, size_t size)
 {
-	void *array = arena_alloc_array(&d->p->arena, count, size);
+	void *longer =
+		arena_grow(&d->p->arena, (void *)list, count * size, ((size_t)count + more) * size);
 
-	if (!array)
+	if (!longer)
 		pb_fail(r, PB_LIMIT, r->p);
-	return array;
+	return longer;
 }
 
-static struct any_value array_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
-				     uint32_t depth)
+static void array_decode(struct decoder *d, struct pb_reader *r, struct owner owner, uint32_t depth,
+			 struct any_value *v)
 {
-	struct any_value out = { .kind = ANY_ARRAY };
-	struct any_value *values = array_new(d, r, count_values(*r), sizeof(*values));
-	uint32_t n = 0;
+	uint32_t n = v->kind == ANY_ARRAY ? v->array.count : 0;
+	struct any_value *values =
+		list_extend(d, r, n ? v->array.values : NULL, n, count_values(*r), sizeof(*values));
 
+	if (!values)
+		return;
 	while (pb_more(r)) {
 		const uint8_t *at = r->p;
 		uint32_t tag = pb_tag(r);
@@ -70,21 +76,22 @@ static struct any_value array_decode(struct decoder *d, struct pb_reader *r, str
 			continue;
 		}
 		nested = pb_message(r);
-		values[n++] = any_value_decode(d, &nested, owner, depth);
+		values[n] = (struct any_value){ 0 };
+		any_value_decode(d, &nested, owner, depth, &values[n++]);
 		decoder_join(d, r, &nested, "ArrayValue");
 	}
-	out.array.values = values;
-	out.array.count = n;
-	return out;
+	*v = (struct any_value){ .kind = ANY_ARRAY, .array = { values, n } };
 }
 
-static struct any_value kvlist_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
-				      uint32_t depth)
+static void kvlist_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
+			  uint32_t depth, struct any_value *v)
 {
-	struct any_value out = { .kind = ANY_KVLIST };
-	struct key_value *pairs = array_new(d, r, count_values(*r), sizeof(*pairs));
-	uint32_t n = 0;
+	uint32_t n = v->kind == ANY_KVLIST ? v->kvlist.count : 0;
+	struct key_value *pairs =
+		list_extend(d, r, n ? v->kvlist.pairs : NULL, n, count_values(*r), sizeof(*pairs));
 
+	if (!pairs)
+		return;
 	while (pb_more(r)) {
 		const uint8_t *at = r->p;
 		uint32_t tag = pb_tag(r);
@@ -98,21 +105,18 @@ static struct any_value kvlist_decode(struct decoder *d, struct pb_reader *r, st
 		key_value_decode(d, &nested, owner, depth, &pairs[n++]);
 		decoder_join(d, r, &nested, "KeyValueList");
 	}
-	out.kvlist.pairs = pairs;
-	out.kvlist.count = n;
-	return out;
+	*v = (struct any_value){ .kind = ANY_KVLIST, .kvlist = { pairs, n } };
 }
 
-/* A oneof: of several the last one counts. */
-struct any_value any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
-				  uint32_t depth)
+/* A oneof: of several the last one counts, but parts of the same list are one list. */
+void any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner, uint32_t depth,
+		      struct any_value *v)
 {
-	struct any_value v = { 0 };
 	struct pb_reader nested;
 
 	if (depth >= d->nesting_limit) {
 		pb_fail(r, PB_DEEP, r->p);
-		return v;
+		return;
 	}
 	while (pb_more(r)) {
 		const uint8_t *at = r->p;
@@ -120,33 +124,34 @@ struct any_value any_value_decode(struct decoder *d, struct pb_reader *r, struct
 
 		switch (tag) {
 		case PB_TAG(1, PB_LEN):
-			v = (struct any_value){ .kind = ANY_STRING, .string = pb_bytes(r) };
+			*v = (struct any_value){ .kind = ANY_STRING, .string = pb_bytes(r) };
 			break;
 		case PB_TAG(2, PB_VARINT):
-			v = (struct any_value){ .kind = ANY_BOOL, .boolean = pb_varint(r) != 0 };
+			*v = (struct any_value){ .kind = ANY_BOOL, .boolean = pb_varint(r) != 0 };
 			break;
 		case PB_TAG(3, PB_VARINT):
-			v = (struct any_value){ .kind = ANY_INT, .integer = (int64_t)pb_varint(r) };
+			*v = (struct any_value){ .kind = ANY_INT,
+						 .integer = (int64_t)pb_varint(r) };
 			break;
 		case PB_TAG(4, PB_I64):
-			v = (struct any_value){ .kind = ANY_DOUBLE, .real = pb_double(r) };
+			*v = (struct any_value){ .kind = ANY_DOUBLE, .real = pb_double(r) };
 			break;
 		case PB_TAG(5, PB_LEN):
 			nested = pb_message(r);
-			v = array_decode(d, &nested, owner, depth + 1);
+			array_decode(d, &nested, owner, depth + 1, v);
 			decoder_join(d, r, &nested, "ArrayValue");
 			break;
 		case PB_TAG(6, PB_LEN):
 			nested = pb_message(r);
-			v = kvlist_decode(d, &nested, owner, depth + 1);
+			kvlist_decode(d, &nested, owner, depth + 1, v);
 			decoder_join(d, r, &nested, "KeyValueList");
 			break;
 		case PB_TAG(7, PB_LEN):
-			v = (struct any_value){ .kind = ANY_BYTES, .string = pb_bytes(r) };
+			*v = (struct any_value){ .kind = ANY_BYTES, .string = pb_bytes(r) };
 			break;
 		case PB_TAG(8, PB_VARINT):
 			if (d->version >= WIRE_V1_10) {
-				value_reference(d, r, owner, &v);
+				value_reference(d, r, owner, v);
 				break;
 			}
 			/* fall through */
@@ -154,7 +159,6 @@ struct any_value any_value_decode(struct decoder *d, struct pb_reader *r, struct
 			decoder_unknown_nested(d, r, tag, at, owner);
 		}
 	}
-	return v;
 }
 
 /*
@@ -195,7 +199,7 @@ void key_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner
 			break;
 		case PB_TAG(2, PB_LEN):
 			nested = pb_message(r);
-			out->value = any_value_decode(d, &nested, owner, depth);
+			any_value_decode(d, &nested, owner, depth, &out->value);
 			decoder_join(d, r, &nested, "AnyValue");
 			break;
 		case PB_TAG(3, PB_VARINT):
@@ -221,7 +225,7 @@ void key_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner
 static void resolve_tree(struct decoder *d, struct pb_reader *r, struct owner owner,
 			 struct any_value *v)
 {
-	if (v->kind == ANY_STRING && v->strindex.v) {
+	if (v->kind == ANY_STRING && (v->strindex.v || v->zero_reference)) {
 		string_reference(d, r, owner, "string_value_strindex", &v->strindex, &v->string);
 	} else if (v->kind == ANY_ARRAY) {
 		for (uint32_t i = 0; i < v->array.count; i++)

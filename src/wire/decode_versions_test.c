@@ -584,6 +584,42 @@ static void test_missing_zero_entries(void **state)
 	profiles_free(p);
 }
 
+/* String 0 is a name: what names a thing shows it, what may be unset stays unset, one past the table
+ * stays outside. */
+static void test_string_0_is_a_name(void **state)
+{
+	struct msg request = { .len = 0 }, profile = { .len = 0 }, dict = { .len = 0 },
+		   m = { .len = 0 };
+	struct otlp_decode_options newest = { .version = WIRE_V1_10 };
+	const struct function *f;
+	struct profiles *p;
+
+	(void)state;
+	num(&m, 1, 1);
+	sub(&profile, 1, &m); /* sample_type: type 1, unit 0 */
+	request_add_profile(&request, &profile);
+	m = (struct msg){ .len = 0 };
+	sub(&dict, 3, &m); /* the zero function stays zero */
+	num(&m, 4, 7);
+	sub(&dict, 3, &m); /* name 0 */
+	num(&m, 1, 2);
+	sub(&dict, 3, &m); /* name 2 of 2 */
+	text(&dict, 5, "main");
+	text(&dict, 5, "samples");
+	sub(&request, 2, &dict);
+	p = decode_with(&request, &newest, NULL);
+	f = p->dict.functions;
+	assert_int_equal(p->moved_entries, 1);
+	assert_true(str_equal(profiles_string(p, f[0].name), STR("")));
+	assert_true(str_equal(profiles_string(p, f[1].name), STR("main")));
+	assert_int_equal(f[1].system_name.v, 0);
+	assert_int_equal(f[2].name.v, 0);
+	assert_int_equal(p->bad_index_count, 1);
+	assert_true(str_equal(profiles_string(p, p->profiles[0].sample_type.unit), STR("main")));
+	assert_true(str_equal(profiles_string(p, p->profiles[0].sample_type.type), STR("samples")));
+	profiles_free(p);
+}
+
 /* Bad indices: a record each, the sample stays; strict refuses the profile that reaches one, and
  * only that. */
 static void test_bad_indices(void **state)
@@ -883,6 +919,7 @@ int main(void)
 		cmocka_unit_test(test_tables_of_each_profile),
 		cmocka_unit_test(test_newest_in_any_order),
 		cmocka_unit_test(test_missing_zero_entries),
+		cmocka_unit_test(test_string_0_is_a_name),
 		cmocka_unit_test(test_bad_indices),
 		cmocka_unit_test(test_bad_runs_of_v1_7),
 		cmocka_unit_test(test_v1_6),

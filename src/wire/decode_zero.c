@@ -2,7 +2,9 @@
  * decode_zero.c - entry 0 of every table is the zero value (profiles.proto since v1.8). A sender
  * that starts its tables with real entries means index 0 as a reference wherever a list or a stack
  * names it; such an entry is moved to the table's end, and those references follow. Where 0 can
- * mean "none" (mapping, link, strings) it stays "none".
+ * mean "none" (mapping, link) it stays "none". Of strings, what names a thing follows (the 2026
+ * program shows string 0 there, too); what few senders fill (system names, units of attributes)
+ * stays "none".
  */
 #include "wire/decode.h"
 
@@ -86,15 +88,37 @@ static void follow(uint32_t *refs, uint32_t count, uint32_t to)
 	for (uint32_t i = 0; i < count; i++)
 		if (refs[i] == 0)
 			refs[i] = to;
+		else if (refs[i] == to) /* one past the sender's table stays one past it */
+			refs[i]++;
+}
+
+static void names_follow(struct profiles *p, uint32_t to)
+{
+	struct dictionary *dict = &p->dict;
+
+	for (uint32_t i = 1; i < dict->function_count; i++) {
+		follow(&dict->functions[i].name.v, 1, to);
+		follow(&dict->functions[i].filename.v, 1, to);
+	}
+	for (uint32_t i = 1; i < dict->mapping_count; i++)
+		follow(&dict->mappings[i].filename.v, 1, to);
+	for (uint32_t i = 1; i < dict->attribute_count; i++)
+		follow(&dict->attributes[i].key.v, 1, to);
+	for (uint32_t i = 0; i < p->profile_count; i++) {
+		follow(&p->profiles[i].sample_type.type.v, 1, to);
+		follow(&p->profiles[i].sample_type.unit.v, 1, to);
+		follow(&p->profiles[i].period_type.type.v, 1, to);
+		follow(&p->profiles[i].period_type.unit.v, 1, to);
+	}
 }
 
 void zero_entries_ensure(struct decoder *d)
 {
 	struct profiles *p = d->p;
 	struct dictionary *dict = &p->dict;
-	uint32_t to;
+	uint32_t to, string_to = 0;
 
-	if (TABLE_ENSURE_ZERO(d, strings, string_count, string_is_zero, &to))
+	if (TABLE_ENSURE_ZERO(d, strings, string_count, string_is_zero, &string_to))
 		p->moved_entries |= 1u << TABLE_STRINGS_BIT;
 	if (TABLE_ENSURE_ZERO(d, mappings, mapping_count, mapping_is_zero, &to))
 		note_move(p, MESSAGE_MAPPING, to);
@@ -118,4 +142,6 @@ void zero_entries_ensure(struct decoder *d)
 		for (uint32_t i = 0; i < p->sample_count; i++)
 			follow(&p->samples[i].stack.v, 1, to);
 	}
+	if (string_to)
+		names_follow(p, string_to);
 }

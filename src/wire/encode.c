@@ -48,8 +48,8 @@ void encode_any_fields(struct encoder *e, const struct any_value *v)
 	case ANY_EMPTY:
 		break;
 	case ANY_STRING:
-		if (e->version >= WIRE_V1_10 && v->strindex.v)
-			pw_uint(&e->w, 8, v->strindex.v);
+		if (e->version >= WIRE_V1_10 && any_value_is_reference(v))
+			pw_uint_present(&e->w, 8, v->strindex.v);
 		else
 			pw_bytes_present(&e->w, 1, v->string);
 		break;

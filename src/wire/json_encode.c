@@ -151,8 +151,9 @@ static void put_any(struct json_writer *w, const struct any_value *v)
 	case ANY_EMPTY:
 		break;
 	case ANY_STRING:
-		if (v->strindex.v) {
-			UINT(w, "stringValueStrindex", v->strindex.v);
+		if (any_value_is_reference(v)) {
+			KEY(w, "stringValueStrindex");
+			buf_u64(w->out, v->strindex.v);
 			break;
 		}
 		KEY(w, "stringValue");

@@ -6,7 +6,7 @@ bool any_has_reference(const struct any_value *v)
 {
 	switch (v->kind) {
 	case ANY_STRING:
-		return v->strindex.v != 0;
+		return v->strindex.v || v->zero_reference;
 	case ANY_ARRAY:
 		for (uint32_t i = 0; i < v->array.count; i++) {
 			if (any_has_reference(&v->array.values[i]))
@@ -29,7 +29,7 @@ static struct any_value strip(struct arena *a, const struct any_value *v)
 {
 	struct any_value out = *v;
 
-	if (v->kind == ANY_STRING && v->strindex.v)
+	if (v->kind == ANY_STRING && any_has_reference(v))
 		return (struct any_value){ .kind = ANY_EMPTY };
 	if (v->kind == ANY_ARRAY && v->array.count) {
 		struct any_value *values = arena_alloc_array(a, v->array.count, sizeof(*values));
