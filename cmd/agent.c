@@ -186,14 +186,8 @@ int agent_run(int argc, char **argv)
 	struct err err;
 	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("agent", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	free(words.items);
 	if (print_version || print_copyright)
 		return show_about();

@@ -334,26 +334,6 @@ static void put_pipeline(const struct agent_flags *f, struct yaml_out *y)
 	yaml_map_end(y);
 }
 
-static bool put_telemetry(const struct agent_flags *f, struct yaml_out *y, struct err *err)
-{
-	bool ok = true;
-
-	graph_begin(y, "telemetry");
-	graph_begin(y, "logs");
-	graph_put(y, "level", f->verbose ? "debug" : f->log_level);
-	graph_put(y, "encoding", f->log_format);
-	yaml_map_end(y);
-	if (f->metrics_address && f->metrics_address[0]) {
-		ok = graph_put_own_metrics(f->metrics_address, y, err);
-	} else {
-		graph_begin(y, "metrics");
-		graph_put(y, "level", "none");
-		yaml_map_end(y);
-	}
-	yaml_map_end(y);
-	return ok;
-}
-
 static void put_engine(const struct agent_flags *f, struct yaml_out *y)
 {
 	graph_begin(y, "flametap");
@@ -376,7 +356,8 @@ static bool put_service(const struct agent_flags *f, struct yaml_out *y, struct 
 
 	graph_begin(y, "service");
 	put_pipeline(f, y);
-	ok = put_telemetry(f, y, err);
+	ok = graph_put_telemetry(y, f->verbose ? "debug" : f->log_level, f->log_format,
+				 f->metrics_address, err);
 	put_engine(f, y);
 	yaml_map_end(y);
 	return ok;

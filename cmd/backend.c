@@ -230,16 +230,12 @@ int backend_run(int argc, char **argv)
 					   .source_count = 1 };
 	struct words words;
 	struct err err;
+	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		if (keeps_lazybackend_contract())
+	if (!command_begin(&command, argc, argv, &words, &status)) {
+		if (status == EXIT_OK && keeps_lazybackend_contract())
 			puts("Here the addresses are 0.0.0.0:4317 and 0.0.0.0:4318 unless given.");
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("backend", &err);
-	case FLAGS_GO:
-		break;
+		return status;
 	}
 	free(words.items);
 	if (!check_flags(&err) || !backend_graph_yaml(&f, &yaml, &err))

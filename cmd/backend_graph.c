@@ -234,26 +234,6 @@ static void put_pipeline(const struct backend_flags *f, const bool *chosen, stru
 	yaml_map_end(y);
 }
 
-static bool put_telemetry(const struct backend_flags *f, struct yaml_out *y, struct err *err)
-{
-	bool ok = true;
-
-	graph_begin(y, "telemetry");
-	graph_begin(y, "logs");
-	graph_put(y, "level", f->log_level);
-	graph_put(y, "encoding", f->log_format);
-	yaml_map_end(y);
-	if (f->metrics_address && f->metrics_address[0]) {
-		ok = graph_put_own_metrics(f->metrics_address, y, err);
-	} else {
-		graph_begin(y, "metrics");
-		graph_put(y, "level", "none");
-		yaml_map_end(y);
-	}
-	yaml_map_end(y);
-	return ok;
-}
-
 static bool any_remote(const bool *chosen)
 {
 	for (size_t i = 0; i < ARRAY_LEN(sinks); i++)
@@ -291,7 +271,7 @@ static bool put_graph(const struct backend_flags *f, const bool *chosen, struct 
 	if (ok) {
 		graph_begin(y, "service");
 		put_pipeline(f, chosen, y);
-		ok = put_telemetry(f, y, err);
+		ok = graph_put_telemetry(y, f->log_level, f->log_format, f->metrics_address, err);
 		put_engine(f, chosen, y);
 		yaml_map_end(y);
 	}

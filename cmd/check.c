@@ -137,16 +137,11 @@ int check_run(int argc, char **argv)
 	enum wire_version version = WIRE_AUTO;
 	struct words words;
 	struct err err;
+	int status;
 	uint64_t most;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("check", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	str_to_u64(str_cstr(most_text), &most);
 	if (!str_is(str_cstr(version_text), "auto") &&
 	    !wire_version_parse(str_cstr(version_text), &version, &err))

@@ -127,14 +127,8 @@ int collector_run(int argc, char **argv)
 	struct err err;
 	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("collector", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	if (!check_gates(&err)) {
 		fprintf(stderr, "Error: %s\n", err.msg);
 		return EXIT_FAILED;

@@ -1,6 +1,7 @@
 /* command.h - the commands of flametap, one file each. A run function gets the words after the
  * command's name. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 
 struct command_entry {
@@ -28,6 +29,13 @@ int doctor_run(int argc, char **argv);
 int agent_run(int argc, char **argv);
 int record_run(int argc, char **argv);
 
-/* Prints "flametap: message" and a hint where to look; returns EXIT_USAGE. */
+/* Prints "flametap COMMAND: message" and a hint where to look; returns EXIT_USAGE. */
 struct err;
 int command_usage_error(const char *command, const struct err *err);
+
+/* Reads the command line. False when that was all there is to do: help was asked for, or a usage
+ * error has been told; *status is then the exit status. words->items is the caller's to free. */
+struct command;
+struct words;
+bool command_begin(const struct command *c, int argc, char **argv, struct words *words,
+		   int *status);

@@ -191,14 +191,8 @@ int decode_run(int argc, char **argv)
 	struct err err;
 	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("decode", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	if (words.count == 0) {
 		free(words.items);
 		err_set(&err, ERR_INVALID, "no file given; '-' reads standard input");

@@ -388,16 +388,11 @@ int diff_run(int argc, char **argv)
 {
 	struct words words;
 	struct err err = { 0 };
+	int status;
 	bool ok, passed = true;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("diff", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	ok = run(&words, &passed, &err);
 	free(words.items);
 	if (!ok)

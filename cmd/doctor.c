@@ -30,16 +30,10 @@ int doctor_run(int argc, char **argv)
 	AUTO(buf_release) struct buf text = { 0 };
 	struct doctor_report report;
 	struct words words;
-	struct err err;
+	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("doctor", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	free(words.items);
 	doctor_look(&report);
 	if (json)

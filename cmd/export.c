@@ -179,16 +179,11 @@ int export_run(int argc, char **argv)
 {
 	struct words words;
 	struct err err = { 0 };
+	int status;
 	bool ok;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("export", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	if (!selection.db && words.count == 0)
 		selection.db = "flametap.db";
 	ok = whole_store_wanted(&words) ? export_store(&err) : export_selected(&words, &err);

@@ -111,7 +111,8 @@ static void put_reader(struct yaml_out *y, const char *host, const char *port)
 	yaml_list_end(y);
 }
 
-bool graph_put_own_metrics(const char *address, struct yaml_out *y, struct err *err)
+/* `metrics` from HOST:PORT. */
+static bool put_own_metrics(const char *address, struct yaml_out *y, struct err *err)
 {
 	const char *colon = strrchr(address, ':');
 	AUTO(buf_release) struct buf host = { 0 };
@@ -129,6 +130,27 @@ bool graph_put_own_metrics(const char *address, struct yaml_out *y, struct err *
 	put_reader(y, host.ptr, colon + 1);
 	yaml_map_end(y);
 	return true;
+}
+
+bool graph_put_telemetry(struct yaml_out *y, const char *log_level, const char *log_format,
+			 const char *metrics_address, struct err *err)
+{
+	bool ok = true;
+
+	graph_begin(y, "telemetry");
+	graph_begin(y, "logs");
+	graph_put(y, "level", log_level);
+	graph_put(y, "encoding", log_format);
+	yaml_map_end(y);
+	if (metrics_address && metrics_address[0]) {
+		ok = put_own_metrics(metrics_address, y, err);
+	} else {
+		graph_begin(y, "metrics");
+		graph_put(y, "level", "none");
+		yaml_map_end(y);
+	}
+	yaml_map_end(y);
+	return ok;
 }
 
 void graph_put_default_spool_directory(struct yaml_out *y)

@@ -19,7 +19,8 @@ void graph_put_list(struct yaml_out *y, const char *key, const char *comma_list)
 /* A map from "k=v,k=v"; nothing when empty. */
 bool graph_put_pairs(struct yaml_out *y, const char *key, const char *pairs,
 		     struct err *err) MUST_CHECK;
-/* telemetry's `metrics` from HOST:PORT. */
-bool graph_put_own_metrics(const char *address, struct yaml_out *y, struct err *err) MUST_CHECK;
+/* `telemetry`: what is logged and how, and own metrics on HOST:PORT (NULL or empty: none). */
+bool graph_put_telemetry(struct yaml_out *y, const char *log_level, const char *log_format,
+			 const char *metrics_address, struct err *err) MUST_CHECK;
 /* `directory`: /var/lib/flametap/spool as root, else in the user's state. */
 void graph_put_default_spool_directory(struct yaml_out *y);

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "command.h"
+#include "flags.h"
 
 static const char INTAKE[] = "Take in and move on";
 static const char LOOK[] = "Look into files";
@@ -59,6 +60,23 @@ int command_usage_error(const char *command, const struct err *err)
 {
 	fprintf(stderr, "flametap %s: %s\nTry: flametap %s --help\n", command, err->msg, command);
 	return EXIT_USAGE;
+}
+
+bool command_begin(const struct command *c, int argc, char **argv, struct words *words, int *status)
+{
+	struct err err;
+
+	switch (flags_parse(c, argc, argv, words, &err)) {
+	case FLAGS_HELP_SHOWN:
+		*status = EXIT_OK;
+		return false;
+	case FLAGS_ERROR:
+		*status = command_usage_error(c->name, &err);
+		return false;
+	case FLAGS_GO:
+		break;
+	}
+	return true;
 }
 
 static void print_help(FILE *out)

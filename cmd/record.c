@@ -435,14 +435,8 @@ int record_run(int argc, char **argv)
 	struct err err;
 	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("record", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	if (check_flags(&words, &r, &err))
 		status = run(&r, &words, &err);
 	else

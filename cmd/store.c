@@ -144,18 +144,13 @@ static bool salvage(const char *path, struct err *err)
 int store_run(int argc, char **argv)
 {
 	struct words words;
+	int status;
 	const char *verb;
 	struct err err;
 	bool ok;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("store", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	verb = words.count ? words.items[0] : "";
 	if (strcmp(verb, "ddl") == 0 && words.count == 1) {
 		printf("%s%s", schema_tables(), schema_views());

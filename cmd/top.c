@@ -377,16 +377,11 @@ int top_run(int argc, char **argv)
 {
 	struct words words;
 	struct err err = { 0 };
+	int status;
 	bool ok;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("top", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	ok = run(&words, &err);
 	free(words.items);
 	if (!ok)

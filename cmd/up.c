@@ -154,25 +154,6 @@ static void put_store(struct yaml_out *y, const char *db)
 	yaml_map_end(y);
 }
 
-static bool put_telemetry(struct yaml_out *y, struct err *err)
-{
-	bool ok = true;
-
-	graph_begin(y, "telemetry");
-	graph_begin(y, "logs");
-	graph_put(y, "level", f.log_level);
-	yaml_map_end(y);
-	if (f.metrics) {
-		ok = graph_put_own_metrics(f.metrics, y, err);
-	} else {
-		graph_begin(y, "metrics");
-		graph_put(y, "level", "none");
-		yaml_map_end(y);
-	}
-	yaml_map_end(y);
-	return ok;
-}
-
 static bool put_service(struct yaml_out *y, bool agent, struct err *err)
 {
 	bool otlp = f.grpc[0] || f.http[0], ok;
@@ -185,7 +166,7 @@ static bool put_service(struct yaml_out *y, bool agent, struct err *err)
 	graph_put_list(y, "exporters", "sqlite");
 	yaml_map_end(y);
 	yaml_map_end(y);
-	ok = put_telemetry(y, err);
+	ok = graph_put_telemetry(y, f.log_level, NULL, f.metrics, err);
 	graph_begin(y, "flametap");
 	graph_put_bool(y, "durable", true);
 	graph_put_bool(y, "strict", false);
@@ -276,16 +257,10 @@ static int run(void)
 int up_run(int argc, char **argv)
 {
 	struct words words;
-	struct err err;
+	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("up", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	free(words.items);
 	return run();
 }

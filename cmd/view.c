@@ -189,14 +189,8 @@ int view_run(int argc, char **argv)
 	struct err err;
 	int status;
 
-	switch (flags_parse(&command, argc, argv, &words, &err)) {
-	case FLAGS_HELP_SHOWN:
-		return EXIT_OK;
-	case FLAGS_ERROR:
-		return command_usage_error("view", &err);
-	case FLAGS_GO:
-		break;
-	}
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
 	if (words.count == 0) {
 		err_set(&err, ERR_INVALID, "no file is given");
 		status = command_usage_error("view", &err);

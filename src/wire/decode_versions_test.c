@@ -584,8 +584,8 @@ static void test_missing_zero_entries(void **state)
 	profiles_free(p);
 }
 
-/* String 0 is a name: what names a thing shows it, what may be unset stays unset, one past the table
- * stays outside. */
+/* String 0 is a name: what names a thing shows it, what may be unset stays unset, one past the
+ * table stays outside. */
 static void test_string_0_is_a_name(void **state)
 {
 	struct msg request = { .len = 0 }, profile = { .len = 0 }, dict = { .len = 0 },
