@@ -84,7 +84,7 @@ static bool sort_runs(struct frame_set *s, struct frame_run *runs, uint32_t coun
 	uint32_t todo_count = 0, cap = 0;
 	bool ok = query_grow(s->q, &todo, &cap, 64, sizeof(*todo), err);
 
-	if (ok)
+	if (ok && count)
 		todo[todo_count++] = (struct part){ 0, count, 0 };
 	while (ok && todo_count) {
 		struct part p = todo[--todo_count];
