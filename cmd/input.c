@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "net/compress.h"
+#include "wire/joined.h"
 #include "wire/otlp_json.h"
 
 static const size_t FILE_LIMIT = (size_t)INPUT_FILE_LIMIT_MIB << 20;
@@ -105,7 +106,7 @@ static enum input_form tell_form(struct str s)
 		if (frames_fit(s, 5))
 			return INPUT_GRPC_FRAMES;
 	}
-	return INPUT_ONE_BODY;
+	return INPUT_PROTOBUF;
 }
 
 bool input_open(struct input *in, const char *path, struct err *err)
@@ -161,39 +162,65 @@ static size_t skip_space(struct str s)
 	return i;
 }
 
+/* An empty file is one empty message. */
+static bool next_protobuf(struct input *in, struct str *piece)
+{
+	if (in->offset > 0 && !piece->len)
+		return false;
+	*piece = str_head(*piece, otlp_first_body(*piece));
+	if (piece->len == 0)
+		in->offset = SIZE_MAX;
+	return true;
+}
+
+static bool next_json(struct input *in, struct str *piece)
+{
+	size_t blank = skip_space(*piece), len;
+
+	in->offset += blank;
+	*piece = str_skip(*piece, blank);
+	if (piece->len == 0)
+		return false;
+	len = json_value_end(*piece);
+	*piece = str_head(*piece, len ? len : piece->len);
+	return true;
+}
+
+static bool next_frame(struct input *in, struct str *piece)
+{
+	size_t head = frame_head(in->form);
+
+	if (piece->len == 0)
+		return false;
+	*piece = str_from(piece->ptr + head, be32(piece->ptr + head - 4));
+	in->offset += head;
+	return true;
+}
+
+static bool next_piece(struct input *in, struct str *piece)
+{
+	switch (in->form) {
+	case INPUT_PROTOBUF:
+		return next_protobuf(in, piece);
+	case INPUT_JSON:
+		return next_json(in, piece);
+	case INPUT_LENGTH_PREFIXED:
+	case INPUT_GRPC_FRAMES:
+		break;
+	}
+	return next_frame(in, piece);
+}
+
 bool input_next(struct input *in, struct blob **body, size_t *offset, struct err *err)
 {
-	struct str rest = str_skip(blob_view(in->bytes), in->offset);
-	struct str piece = rest;
+	struct str all = blob_view(in->bytes), piece = str_skip(all, in->offset);
 
 	err->kind = ERR_NONE;
-	if (in->form == INPUT_JSON) {
-		size_t blank = skip_space(rest), len;
-
-		in->offset += blank;
-		rest = str_skip(rest, blank);
-		if (rest.len == 0)
-			return false;
-		len = json_value_end(rest);
-		piece = str_head(rest, len ? len : rest.len);
-	} else if (in->form != INPUT_ONE_BODY) {
-		size_t head = frame_head(in->form);
-
-		if (rest.len == 0)
-			return false;
-		piece = str_from(rest.ptr + head, be32(rest.ptr + head - 4));
-		in->offset += head;
-	} else if (in->offset > 0) {
+	if (!next_piece(in, &piece))
 		return false;
-	}
-	*offset = in->offset;
+	*offset = in->offset == SIZE_MAX ? 0 : in->offset;
 	in->offset += piece.len;
-	if (in->form == INPUT_ONE_BODY) {
-		*body = blob_ref(in->bytes);
-		in->offset = SIZE_MAX;
-	} else {
-		*body = blob_copy(piece);
-	}
+	*body = piece.len == all.len ? blob_ref(in->bytes) : blob_copy(piece);
 	return true;
 }
 

@@ -1,9 +1,10 @@
 /*
  * input.h - reads the files that decode and check are given: any container of OTLP profiles bodies.
  *
- * A file may be compressed (gzip, zstd) and holds one body (an export request or ProfilesData),
- * OTLP/JSON (one object or one a line), or length-prefixed bodies as the Collector's file exporter
- * writes them (4 bytes big-endian, then the body), or gRPC frames (1 byte flag, 4 bytes length).
+ * A file may be compressed (gzip, zstd) and holds bodies (an export request or ProfilesData each)
+ * one after another: plain protobuf (wire/joined.h tells where one ends), OTLP/JSON (objects, as
+ * one a line), length-prefixed as the Collector's file exporter writes them (4 bytes big-endian,
+ * then the body), or gRPC frames (1 byte flag, 4 bytes length).
  */
 #pragma once
 #include "base/blob.h"
@@ -11,7 +12,7 @@
 
 enum { INPUT_FILE_LIMIT_MIB = 1024 };
 
-enum input_form { INPUT_ONE_BODY, INPUT_JSON, INPUT_LENGTH_PREFIXED, INPUT_GRPC_FRAMES };
+enum input_form { INPUT_PROTOBUF, INPUT_JSON, INPUT_LENGTH_PREFIXED, INPUT_GRPC_FRAMES };
 
 struct input {
 	struct blob *bytes; /* decompressed */

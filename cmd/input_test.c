@@ -20,14 +20,14 @@ static const struct {
 	enum input_form form;
 	const char *bodies[4];
 } cases[] = {
-	{ "one body", STR("\x0a\x02hi"), COMPRESSION_NONE, INPUT_ONE_BODY, { "\x0a\x02hi" } },
+	{ "one body", STR("\x0a\x02hi"), COMPRESSION_NONE, INPUT_PROTOBUF, { "\x0a\x02hi" } },
 	{ "an empty file is an empty message",
 	  { "", 0 },
 	  COMPRESSION_NONE,
-	  INPUT_ONE_BODY,
+	  INPUT_PROTOBUF,
 	  { "" } },
-	{ "gzip", STR("\x0a\x02hi"), COMPRESSION_GZIP, INPUT_ONE_BODY, { "\x0a\x02hi" } },
-	{ "zstd", STR("\x0a\x02hi"), COMPRESSION_ZSTD, INPUT_ONE_BODY, { "\x0a\x02hi" } },
+	{ "gzip", STR("\x0a\x02hi"), COMPRESSION_GZIP, INPUT_PROTOBUF, { "\x0a\x02hi" } },
+	{ "zstd", STR("\x0a\x02hi"), COMPRESSION_ZSTD, INPUT_PROTOBUF, { "\x0a\x02hi" } },
 	{ "length-prefixed",
 	  STR("\0\0\0\x03"
 	      "abc"

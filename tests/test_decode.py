@@ -244,6 +244,30 @@ def test_length_prefixed_bodies_of_the_file_exporter(tmp_path):
     assert decode(file) == b"".join(decode(b.path) for b in bodies)
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_joined_bodies_are_read_one_after_another(pack, tmp_path):
+    """cat a.pb b.pb c.pb: as one protobuf message their tables would run together and every stack of b and c be wrong."""
+    names = "v1.11.0-oncpu-start", "v1.11.0-oncpu-mixed", "v1.9.0-oncpu-mixed-a", "v1.7.0-oncpu-mixed"
+    bodies = [fixtures.body(name) for name in names]
+    file = tmp_path / "joined"
+    file.write_bytes(b"".join(pack(b.bytes) for b in bodies))
+    want = b"".join(decode("--layout", "full", b.path) for b in bodies)
+    assert decode("--layout", "full", file) == want
+    assert decode("--layout", "full", "-", stdin=file.read_bytes()) == want
+
+
+def test_a_joined_body_that_is_cut_does_not_read_the_tables_before_it(tmp_path):
+    first, second = fixtures.body("v1.11.0-oncpu-start"), fixtures.body("v1.11.0-oncpu-mixed")
+    cut = second.bytes[:500]
+    file = tmp_path / "joined"
+    file.write_bytes(first.bytes + cut)
+    (tmp_path / "cut").write_bytes(cut)
+    alone = decode(tmp_path / "cut", check=1)
+    done = program.run("decode", file, check=1)
+    assert done.stdout == decode(first.path) + alone
+    assert f"body at byte {len(first.bytes)}: " in done.stderr.decode()
+
+
 def test_json_lines_of_several_bodies(tmp_path):
     bodies = [fixtures.body("v1.11.0-synthetic-offcpu-links"), fixtures.body("v1.11.0-oncpu-start")]
     file = tmp_path / "export.jsonl"
