@@ -55,6 +55,7 @@ void request_detach(struct net_request *r, bool sent)
 		c->requests = r->next;
 	c->request_count--;
 	r->conn = NULL;
+	atomic_store(&r->detached, true);
 	if (r->stream && r->stream->closed)
 		r->stream->closed(r, r->stream->ctx);
 	r->stream = NULL;
@@ -283,6 +284,11 @@ const char *net_request_peer(const struct net_request *r)
 uint64_t net_request_deadline_ns(const struct net_request *r)
 {
 	return r->deadline_ns;
+}
+
+const atomic_bool *net_request_gone(const struct net_request *r)
+{
+	return &r->detached;
 }
 
 struct net_loop *net_request_loop(const struct net_request *r)

@@ -9,6 +9,7 @@
  * ...) are answered by the server in the protocol's form and counted by reason.
  */
 #pragma once
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -106,6 +107,8 @@ struct str net_request_header(const struct net_request *r,
 const char *net_request_peer(const struct net_request *r); /* "127.0.0.1:51234" */
 uint64_t net_request_deadline_ns(
 	const struct net_request *r); /* monotonic; from grpc-timeout; 0 = none */
+/* True once nobody waits for the answer any more; it must be given all the same. Any thread. */
+const atomic_bool *net_request_gone(const struct net_request *r);
 struct net_loop *net_request_loop(const struct net_request *r);
 
 struct net_header {

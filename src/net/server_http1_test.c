@@ -431,10 +431,12 @@ static void test_an_answer_for_nobody_is_counted(void **state)
 	fd = peer_connect(&s);
 	peer_send(fd, STR("POST /keep HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\nx"));
 	wait_kept(&s);
+	assert_false(atomic_load(net_request_gone(s.kept)));
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	close(fd); /* RST */
 	for (int i = 0; i < PEER_WAIT_S * 1000 && counter(&s, "flametap_net_connections") > 0; i++)
 		usleep(1000);
+	assert_true(atomic_load(net_request_gone(s.kept)));
 	net_reply_http(s.kept, 200, NULL, 0, STR("anybody?"));
 	blob_unref(s.kept_body);
 	wait_counter(&s, late, 1);

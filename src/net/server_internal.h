@@ -119,6 +119,7 @@ struct net_request {
 	bool body_done;       /* the whole request was read, or nothing more of it matters */
 	bool expired;         /* answered DEADLINE_EXCEEDED by the server */
 	enum net_late gone;   /* why there is no connection any more */
+	atomic_bool detached; /* `conn` is NULL, for other threads */
 	bool no_body;         /* HEAD */
 	bool submitted;       /* HTTP/2: the answer has begun */
 	bool reset;           /* HTTP/2: given up, the stream is about to close */

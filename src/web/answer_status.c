@@ -35,7 +35,9 @@ static void put_types(struct buf *b, const struct query_facts *f, struct query_r
 
 bool web_answer_status(struct web_ask *a, struct err *err)
 {
-	struct query_request all = { .source = a->source, .deadline_ns = a->deadline_ns };
+	struct query_request all = { .source = a->source,
+				     .deadline_ns = a->deadline_ns,
+				     .cancelled = a->cancelled };
 	struct query_range extent = { 0, 0 };
 	const uint64_t span = 15ull * 60 * 1000000000;
 	struct query_facts f;

@@ -148,7 +148,7 @@ struct query *web_begin(struct web_ask *a, int side, struct err *err)
 		.profile_type = side_param(a, "type", side),
 		.gauge_last = params_has(&a->params, "last"),
 		.deadline_ns = a->deadline_ns,
-		.cancelled = &a->cancelled,
+		.cancelled = a->cancelled,
 	};
 
 	if (!range_of(a, side, &q.range, err) || !add_transforms(a, &q, err) ||

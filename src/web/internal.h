@@ -15,8 +15,8 @@ struct web_ask {
 	struct arena arena;
 	struct query_source *source;
 	uint64_t now_ns, deadline_ns;
-	atomic_bool cancelled;
-	struct buf body; /* the answer */
+	const atomic_bool *cancelled; /* the client has gone */
+	struct buf body;              /* the answer */
 	const char *content_type;
 	const char *file_name; /* not NULL: a download */
 };

@@ -86,6 +86,8 @@ static void run(struct web_job *job, bool refused)
 
 	if (refused)
 		ok = err_set(&err, ERR_BUSY, "too many questions at once");
+	else if (atomic_load(q->ask.cancelled))
+		ok = err_set(&err, ERR_CANCELLED, "the client has gone");
 	else if (clock_monotonic_ns() >= q->ask.deadline_ns)
 		ok = err_set(&err, ERR_TIMEOUT, "the question waited too long for its turn");
 	else
@@ -136,6 +138,7 @@ static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 	q->request = r;
 	q->answer = answer;
 	q->ask.options = &s->options;
+	q->ask.cancelled = net_request_gone(r);
 	q->ask.content_type = "application/json";
 	q->ask.now_ns = clock_realtime_ns();
 	q->ask.deadline_ns = clock_monotonic_ns() + s->options.timeout_ns;

@@ -1,0 +1,114 @@
+/* Who is let in, asked over real requests: the guard stands before a handler that answers with its
+ * verdict. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "net/server_test.h"
+#include "web/internal.h"
+
+static void verdict(struct net_request *r, struct blob *body, void *ctx)
+{
+	const char *why = "";
+	int status = web_guard_check(ctx, r, &why);
+
+	blob_unref(body);
+	net_reply_http(r, status ? status : 200, NULL, 0, str_cstr(why));
+}
+
+static int asked(const struct server *s, const char *method, const char *headers)
+{
+	AUTO(buf_release) struct buf request = { 0 }, answer = { 0 };
+	AUTO(fd_close) int fd = peer_connect(s);
+
+	buf_printf(&request, "%s / HTTP/1.1\r\nContent-Length: 0\r\nConnection: close\r\n%s\r\n",
+		   method, headers);
+	assert_true(peer_send(fd, buf_view(&request)));
+	assert_true(peer_read(fd, &answer, "\r\n\r\n", 1));
+	buf_char(&answer, '\0');
+	return atoi(answer.ptr + sizeof("HTTP/1.1"));
+}
+
+struct row {
+	const char *method, *headers;
+	int want;
+};
+
+static void check(const struct web_options *options, const struct row *rows, size_t count)
+{
+	struct web_guard guard;
+	struct server s;
+
+	web_guard_init(&guard, options);
+	server_init(&s, (struct net_app_options){ 0 }, 0);
+	net_app_route(s.app, NULL, "/", NULL, (struct net_handler){ verdict, &guard });
+	server_listen(&s, NULL);
+	for (size_t i = 0; i < count; i++) {
+		int got = asked(&s, rows[i].method, rows[i].headers);
+
+		if (got != rows[i].want)
+			fail_msg("%s %s: %d", rows[i].method, rows[i].headers, got);
+	}
+	server_stop(&s);
+	web_guard_release(&guard);
+}
+
+static void test_on_loopback(void **state)
+{
+	static const struct web_options options = { .address = "127.0.0.1:4040",
+						    .allowed_hosts = "tap.example, Other.Example" };
+	static const struct row rows[] = {
+		{ "GET", "Host: 127.0.0.1:4040\r\n", 200 },
+		{ "GET", "Host: LocalHost\r\n", 200 },
+		{ "GET", "Host: [::1]:80\r\n", 200 },
+		{ "GET", "Host: tap.example\r\n", 200 },
+		{ "GET", "Host: other.example:1\r\n", 200 },
+		{ "GET", "Host: evil.example:4040\r\n", 421 },
+		{ "GET", "Host: tap.example.evil\r\n", 421 },
+		{ "GET", "Host: 127.0.0.2\r\n", 421 },
+		{ "GET", "Host: [::1\r\n", 421 },
+		{ "GET", "Host: localhost\r\nOrigin: http://evil.example\r\n", 200 },
+		{ "POST", "Host: localhost\r\n", 200 },
+		{ "POST", "Host: localhost\r\nOrigin: http://127.0.0.1:4040\r\n", 200 },
+		{ "POST", "Host: localhost\r\nOrigin: https://tap.example\r\n", 200 },
+		{ "POST", "Host: localhost\r\nOrigin: http://evil.example\r\n", 403 },
+		{ "POST", "Host: localhost\r\nOrigin: http://localhost.evil\r\n", 403 },
+		{ "POST", "Host: localhost\r\nOrigin: null\r\n", 403 },
+		{ "DELETE", "Host: localhost\r\nOrigin: http://evil.example\r\n", 403 },
+		{ "POST", "Host: evil.example\r\nOrigin: http://evil.example\r\n", 421 },
+	};
+
+	(void)state;
+	check(&options, rows, ARRAY_LEN(rows));
+}
+
+static void test_token(void **state)
+{
+	static const struct web_options options = { .address = "0.0.0.0:4040", .token = "sesame" };
+	static const struct row rows[] = {
+		{ "GET", "Host: a.example\r\n", 401 },
+		{ "GET", "Host: a.example\r\nAuthorization: Bearer sesame\r\n", 200 },
+		{ "GET", "Host: a.example\r\nAuthorization: bEARER sesame\r\n", 200 },
+		{ "GET", "Host: a.example\r\nAuthorization: Bearer sesam\r\n", 401 },
+		{ "GET", "Host: a.example\r\nAuthorization: Bearer sesamesesame\r\n", 401 },
+		{ "GET", "Host: a.example\r\nAuthorization: Bearer Sesame\r\n", 401 },
+		{ "GET", "Host: a.example\r\nAuthorization: sesame\r\n", 401 },
+		{ "GET", "Host: a.example\r\nCookie: a=b; flametap=sesame; c=d\r\n", 200 },
+		{ "GET", "Host: a.example\r\nCookie: xflametap=sesame\r\n", 401 },
+		{ "GET", "Host: a.example\r\nCookie: flametap=\r\n", 401 },
+	};
+
+	(void)state;
+	check(&options, rows, ARRAY_LEN(rows));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_on_loopback),
+		cmocka_unit_test(test_token),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

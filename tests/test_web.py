@@ -1,0 +1,268 @@
+"""The HTTP API beside the command line: the same numbers, and plain answers to whatever is wrong."""
+
+import concurrent.futures
+import gzip
+import json
+import socket
+import urllib.parse
+
+import pytest
+
+import clients
+import fixtures
+import program
+import web_pages
+from web_pages import ask, request, target, tree
+
+BIG = fixtures.OTLP / f"{fixtures.BIG}.pb"
+
+
+@pytest.fixture(scope="module")
+def big():
+    with web_pages.view(BIG) as address:
+        yield address
+
+
+def command_top(path, type_):
+    done = program.run("top", "--json", "-n", "0", "--type", type_, path, check=0)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("body", fixtures.NEWEST_BODIES, ids=repr)
+def test_same_numbers_as_the_command(body):
+    with web_pages.view(body.path) as address:
+        types = ask(address, "status").json()["types"]
+        assert types
+        for t in types:
+            want = command_top(body.path, t["id"])["top"]
+            got = ask(address, "top", type=t["id"], limit=100000).json()
+            assert got["total"] == want["total"][0] and got["count"] == len(got["rows"]) == len(want["rows"])
+            assert sorted((r[0], r[3], r[4], r[5], r[6]) for r in got["rows"]) == \
+                sorted((r["name"], r["binary"], r["type"], r["self"][0], r["total"][0]) for r in want["rows"])
+            header, arrays, _ = tree(ask(address, "flamegraph", type=t["id"], max_nodes=1 << 20).body)
+            assert header["total"] == want["total"] == [sum(arrays["self"])]
+            assert header["pruned"] == 0 and header["type"] == t["id"]
+
+
+def test_tree_holds_together(big):
+    for more in ({}, {"max_nodes": 100}, {"inverted": 1}, {"by": "line"}):
+        header, a, strings = tree(ask(big, "flamegraph", **more).body)
+        count = len(a["parent"])
+        below = [0.0] * count
+        assert a["parent"][0] == a["frame"][0] == 0 and a["total"][0] == header["total"][0] > 0
+        for i in range(1, count):
+            assert a["parent"][i] < i and a["parent"][i] >= a["parent"][i - 1], "children lie side by side, level by level"
+            if a["parent"][i] == a["parent"][i - 1] and i > 1 and a["frame"][i] != 1 and a["frame"][i - 1] != 1:
+                assert a["total"][i] <= a["total"][i - 1], "the heaviest first"
+            below[a["parent"][i]] += a["total"][i]
+        assert all(a["total"][i] == a["self"][i] + below[i] for i in range(count))
+        assert max(a["frame"]) < len(a["name"]) and max(a["name"]) < len(strings)
+        assert ("max_nodes" in more) == (header["pruned"] > 0)
+
+
+def test_diff_of_a_selection_with_itself(big):
+    header, a, _ = tree(ask(big, "diff", query="{}", query2="{}").body)
+    assert header["sides"] == 2 and header["total"][0] == header["total"][1]
+    assert a["total"] == a["total2"] and a["self"] == a["self2"]
+
+
+def test_sandwich_search_and_export_agree_with_top(big):
+    top = ask(big, "top", sort="total", limit=5).json()
+    for name, _, _, _, _, self_, total, _, _, key in top["rows"]:
+        callees, a, strings = tree(ask(big, "sandwich", key=key, side="callees").body)
+        assert callees["total"] == [total] and strings[a["name"][a["frame"][1]]] == name
+        assert a["self"][1] == self_ or self_ < total, name
+        callers, _, _ = tree(ask(big, "sandwich", key=key, side="callers").body)
+        assert callers["total"] == [total]
+    found = ask(big, "search", search=".*").json()
+    assert found["matched"] == found["total"] == top["total"]
+    folded = ask(big, "export", format="folded").body.decode()
+    assert folded and all(line.rsplit(" ", 1)[1].isdigit() for line in folded.splitlines())
+    packed = ask(big, "export", format="pprof")
+    assert gzip.decompress(packed.body) and "attachment" in packed.headers["content-disposition"]
+
+
+def test_time_adds_up(big):
+    total = ask(big, "top").json()["total"]
+    line = ask(big, "timeline", width=37).json()
+    assert sum(v or 0 for s in line["series"] for v in s["values"]) == total
+    by = ask(big, "timeline", width=5, group="thread.name").json()
+    assert len(by["series"]) > 1 and sum(v or 0 for s in by["series"] for v in s["values"]) == total
+    values = ask(big, "label-values", name="thread.name", limit=10000).json()
+    assert sum(v["sum"] for v in values) == total
+    assert {"name": "thread.name"} in ask(big, "labels").json()
+
+
+def test_raw_pages_without_doubles(big):
+    seen, after = [], ""
+    while True:
+        page = ask(big, "raw", limit=400, after=after).json()
+        seen += [json.dumps(r, sort_keys=True) for r in page["rows"]]
+        after = page["next"]
+        if not after:
+            break
+    whole = ask(big, "raw", limit=10000).json()
+    assert [json.dumps(r, sort_keys=True) for r in whole["rows"]] == seen and len(seen) > 400
+
+
+WRONG = [
+    ("top", {"query": "{a=}"}, 400), ("top", {"query": '{a="b"'}, 400), ("top", {"query": '{a=~"("}'}, 400),
+    ("top", {"query": "x" * 20000}, 422), ("flamegraph", {"from": "yesterday"}, 400), ("flamegraph", {"from": "now", "to": "now-1h"}, 400),
+    ("flamegraph", {"max_nodes": "0"}, 400), ("flamegraph", {"max_nodes": "9" * 30}, 400), ("flamegraph", {"root": "zz"}, 400),
+    ("flamegraph", {"root": ".".join(["1"] * 5000)}, 422), ("flamegraph", {"by": "colour"}, 400), ("flamegraph", {"x": "nothing:y"}, 400),
+    ("flamegraph", {"x": "focus:("}, 400), ("flamegraph", {"x": ["focus:a"] * 17}, 422), ("flamegraph", {"search": "["}, 400),
+    ("flamegraph", {"trace": "12"}, 400), ("flamegraph", {"span": "g" * 16}, 400), ("flamegraph", {"asof": "-1"}, 400),
+    ("sandwich", {}, 400), ("sandwich", {"side": "callers"}, 400), ("sandwich", {"side": "callers", "key": "xyz"}, 400),
+    ("sandwich", {"side": "callers", "key": "1" * 17}, 400), ("sandwich", {"side": "callees", "key": "1"}, 404),
+    ("label-values", {}, 400), ("label-values", {"name": "a", "limit": "0"}, 400), ("raw", {"after": "x"}, 400),
+    ("raw", {"limit": "10001"}, 400), ("timeline", {"width": "0"}, 400), ("heatmap", {"rows": "201"}, 400), ("export", {}, 400),
+    ("export", {"format": "exe"}, 400), ("nothing", {}, 404), ("", {}, 404), ("status/", {}, 404),
+]
+
+
+@pytest.mark.parametrize("question, pairs, status", WRONG, ids=lambda v: str(v)[:40])
+def test_what_is_wrong_is_said(big, question, pairs, status):
+    error = ask(big, question, status, **pairs).json()["error"]
+    assert error["what"] and set(error) == {"what", "hint"}
+
+
+HOSTILE = ["/api/v1/top?from=%", "/api/v1/top?%zz=1", "/api/v1/top?query=%00%ff", "/api/v1/top?" + "&".join(["a=b"] * 200),
+           "/api/v1/top?query=" + "%41" * 15000, "/api/v1/../../etc/passwd", "/../../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//",
+           "/app.js/../..", "/api/v1/top%00", "/api/v1/flamegraph?search=(a*)*$&x=hide:(a|a)*b", "/span/", "/?" + "x" * 70000, "*"]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda v: v[:30])
+def test_hostile_urls(big, hostile):
+    got = request(big, "GET", hostile)
+    assert got.status < 500 and b"root:" not in got.body
+    assert ask(big, "status").json()["types"]
+
+
+def test_foreign_hosts_and_methods(big):
+    for host in ("evil.example", "evil.example:4040", "127.0.0.1.evil.example", "localhost.evil.example", ""):
+        for where in ("/", "/api/v1/status", "/api/v1/live"):
+            assert request(big, "GET", where, headers={"Host": host}).status in (400, 421), host
+    for host in ("localhost", "LOCALHOST:1", "[::1]:4040", big):
+        assert request(big, "GET", "/api/v1/status", headers={"Host": host}).status == 200
+    assert request(big, "PUT", "/api/v1/status", b"").status == 405
+    assert request(big, "POST", "/api/v1/status", b"").status == 405
+
+
+def test_the_page(big):
+    zipped = request(big, "GET", "/", headers={"Accept-Encoding": "gzip"})
+    plain = request(big, "GET", "/")
+    assert zipped.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
+    assert gzip.decompress(zipped.body) == plain.body and b"<html" in plain.body
+    policy = plain.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert plain.headers["x-content-type-options"] == "nosniff" and "access-control-allow-origin" not in plain.headers
+    same = request(big, "GET", "/", headers={"If-None-Match": plain.headers["etag"]})
+    assert same.status == 304 and same.body == b"" and same.headers["etag"] == plain.headers["etag"]
+    assert request(big, "GET", "/", headers={"If-None-Match": '"other"'}).status == 200
+    span = request(big, "GET", "/span/" + "a" * 32 + "/" + "b" * 16)
+    assert span.status == 200 and span.body == plain.body
+    missing = request(big, "GET", "/favicon.exe")
+    assert missing.status == 404 and missing.headers["content-security-policy"] == policy
+    assert "content-security-policy" in ask(big, "nothing", 404).headers
+
+
+def test_a_hundred_questions_at_once(big):
+    total = ask(big, "top").json()["total"]
+
+    def one(n):
+        got = request(big, "GET", target(("top", "flamegraph", "timeline", "raw")[n % 4], web_pages.ALWAYS))
+        assert got.status in (200, 503), got.body
+        if got.status == 200 and n % 4 == 0:
+            assert got.json()["total"] == total
+        return got.status
+
+    with concurrent.futures.ThreadPoolExecutor(100) as pool:
+        statuses = list(pool.map(one, range(100)))
+    assert statuses.count(200) >= 2
+    assert ask(big, "top").json()["total"] == total
+
+
+def test_clients_that_go_away(big):
+    host, port = big.rsplit(":", 1)
+    for n in range(20):
+        with socket.create_connection((host, int(port)), timeout=program.HANG) as s:
+            where = "/api/v1/live" if n % 2 else target("flamegraph", web_pages.ALWAYS)
+            s.sendall(f"GET {where} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            if n % 4 == 1:
+                assert s.recv(12) == b"HTTP/1.1 200"
+    assert ask(big, "top").json()["rows"]
+
+
+CONFIG = """
+receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:0"}}}}
+exporters: {sqlite: {path: "%s"}}
+extensions: {web: {endpoint: "127.0.0.1:0", store: "%s", token: sesame, allowed_hosts: "tap.example"}}
+service:
+  extensions: [web]
+  pipelines: {profiles: {receivers: [otlp], exporters: [sqlite]}}
+"""
+
+
+def page_of(server):
+    return server._endpoint("The page is served")
+
+
+def test_a_token_and_further_hosts(tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text(CONFIG % (tmp_path / "x.db", tmp_path / "x.db"))
+    with program.Server("collector", "--config", config) as server:
+        where, body = page_of(server), BIG.read_bytes()
+        assert clients.post(server.http, body).status == 200
+        for given in ({}, {"Authorization": "Bearer sesam"}, {"Authorization": "Bearer sesamesesame"}, {"Authorization": "Basic sesame"},
+                      {"Authorization": "Bearer "}, {"Cookie": "flametap=open; x=sesame"}):
+            got = request(where, "GET", "/api/v1/status", headers=given)
+            assert got.status == 401 and got.headers["www-authenticate"] == "Bearer", given
+        for given in ({"Authorization": "Bearer sesame"}, {"authorization": "bearer sesame"}, {"Cookie": "a=b; flametap=sesame"}):
+            assert request(where, "GET", "/api/v1/status", headers=given).status == 200
+        told = {"Authorization": "Bearer sesame", "Host": "Tap.Example:80"}
+        assert request(where, "GET", "/api/v1/status", headers=told).status == 200
+        assert request(where, "GET", "/api/v1/status", headers=told | {"Host": "other.example"}).status == 421
+        assert request(where, "POST", "/api/v1/status", b"", told | {"Origin": "http://evil.example"}).status in (403, 405)
+
+
+def live_events(address):
+    """Lines of /api/v1/live (and of its chunks), as they come."""
+    host, port = address.rsplit(":", 1)
+    s = socket.create_connection((host, int(port)), timeout=program.HANG)
+    s.sendall(b"GET /api/v1/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return s, s.makefile("r", encoding="utf-8", newline="\n")
+
+
+def next_asof(lines):
+    for line in lines:
+        if line.startswith("data:"):
+            return int(json.loads(line[5:])["asof"])
+    raise AssertionError("live ended")
+
+
+def test_up_from_a_post_to_the_page(tmp_path):
+    with program.Server("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "127.0.0.1:0", "--log-level", "info",
+                        "--db", tmp_path / "up.db") as server:
+        where = page_of(server)
+        empty = ask(where, "status").json()
+        assert empty["types"] == [] and ask(where, "top").json()["rows"] == []
+        connection, lines = live_events(where)
+        assert any(line.startswith(": still here") for line in lines)
+        assert clients.post(server.http, BIG.read_bytes()).status == 200
+        assert next_asof(lines) > 0
+        connection.close()
+        type_ = ask(where, "status").json()["types"][0]["id"]
+        want = command_top(BIG, type_)["top"]
+        got = ask(where, "top", type=type_, limit=100000).json()
+        assert got["total"] == want["total"][0] and len(got["rows"]) == len(want["rows"])
+        assert (tmp_path / "up.db").stat().st_mode & 0o077 == 0
+
+
+def test_urls_carry_any_label(big):
+    """What a selector says comes back by what it selects, whatever escapes the URL has."""
+    values = ask(big, "label-values", name="thread.name").json()
+    for v in values[:5]:
+        selector = "{thread.name=" + json.dumps(v["value"]) + "}"
+        for quoted in (urllib.parse.quote_plus(selector), urllib.parse.quote(selector), "".join(f"%{b:02x}" for b in selector.encode())):
+            got = request(big, "GET", target("top", web_pages.ALWAYS) + "&query=" + quoted)
+            assert got.status == 200 and got.json()["total"] == v["sum"]
