@@ -9,6 +9,7 @@
 #include "decode_output.h"
 #include "flags.h"
 #include "input.h"
+#include "json_cut.h"
 #include "wire/otlp_json.h"
 
 static const char *layout = "2026", *format = "text", *version_text, *input_version_text = "auto",
@@ -83,14 +84,40 @@ static void say_problems(const char *file, const struct otlp_decode_report *r)
 		fprintf(stderr, "%s: %u unknown fields\n", file, r->unknown_field_count);
 }
 
+/* Of JSON that ends too early, what is whole. */
+static struct profiles *decode_cut_json(struct decoding *d, struct blob *body,
+					struct otlp_decode_report *report)
+{
+	struct buf closed = { 0 };
+	struct profiles *out;
+	struct blob *repaired;
+	struct err err;
+	size_t len;
+	char *heap;
+	bool ok;
+
+	if (!json_close_cut(blob_view(body), &closed)) {
+		buf_release(&closed);
+		return NULL;
+	}
+	heap = buf_take(&closed, &len);
+	repaired = blob_adopt(heap, len);
+	ok = otlp_json_decode(repaired, &d->options, &out, report, &err);
+	blob_unref(repaired);
+	return ok ? out : NULL;
+}
+
 static bool decode_one(struct decoding *d, struct blob *body, struct profiles **out,
 		       struct profiles **partial, struct otlp_decode_report *report,
 		       struct err *err)
 {
 	*partial = NULL;
-	if (otlp_looks_like_json(blob_view(body)))
-		return otlp_json_decode(body, &d->options, out, report, err);
-	return otlp_decode(body, &d->options, out, report, partial, err);
+	if (!otlp_looks_like_json(blob_view(body)))
+		return otlp_decode(body, &d->options, out, report, partial, err);
+	if (otlp_json_decode(body, &d->options, out, report, err))
+		return true;
+	*partial = decode_cut_json(d, body, report);
+	return false;
 }
 
 /* True to go on with the next body. A reader that has seen enough (head) ends us without a word. */
@@ -136,10 +163,14 @@ static bool show_file(struct decoding *d, const char *file)
 	size_t offset;
 	bool go_on = true;
 
-	if (!input_open(&in, file, &err)) {
+	if (!input_open_broken(&in, file, &err)) {
 		fprintf(stderr, "%s\n", err.msg);
 		d->failures++;
 		return true;
+	}
+	if (in.damage.kind != ERR_NONE) {
+		fprintf(stderr, "%s: %s\n", file, in.damage.msg);
+		d->failures++;
 	}
 	while (go_on && input_next(&in, &body, &offset, &err)) {
 		go_on = show_body(d, file, offset, body);

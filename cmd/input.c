@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "net/compress.h"
+#include "net/compress_torn.h"
 #include "wire/joined.h"
 #include "wire/otlp_json.h"
 
@@ -55,7 +55,8 @@ static struct blob *load(const char *path, struct err *err)
 	return blob_adopt(heap, len);
 }
 
-static struct blob *decompress_input(struct blob *raw, const char *path, struct err *err)
+static struct blob *decompress_input(struct blob *raw, const char *path, struct err *damage,
+				     struct err *err)
 {
 	enum compression kind = compression_sniff(blob_view(raw));
 	struct blob *plain;
@@ -63,6 +64,11 @@ static struct blob *decompress_input(struct blob *raw, const char *path, struct 
 	if (kind == COMPRESSION_NONE)
 		return raw;
 	plain = decompress(kind, blob_view(raw), FILE_LIMIT, err);
+	if (!plain && damage) {
+		plain = decompress_torn(kind, blob_view(raw), FILE_LIMIT, damage);
+		if (!plain)
+			*err = *damage;
+	}
 	blob_unref(raw);
 	if (!plain)
 		err_prefix(err, "%s: %s", path, compression_name(kind));
@@ -109,18 +115,29 @@ static enum input_form tell_form(struct str s)
 	return INPUT_PROTOBUF;
 }
 
-bool input_open(struct input *in, const char *path, struct err *err)
+static bool open_any(struct input *in, const char *path, struct err *damage, struct err *err)
 {
 	struct blob *raw = load(path, err);
 
+	in->damage.kind = ERR_NONE;
 	if (!raw)
 		return false;
-	in->bytes = decompress_input(raw, path, err);
+	in->bytes = decompress_input(raw, path, damage, err);
 	if (!in->bytes)
 		return false;
 	in->offset = 0;
 	in->form = tell_form(blob_view(in->bytes));
 	return true;
+}
+
+bool input_open(struct input *in, const char *path, struct err *err)
+{
+	return open_any(in, path, NULL, err);
+}
+
+bool input_open_broken(struct input *in, const char *path, struct err *err)
+{
+	return open_any(in, path, &in->damage, err);
 }
 
 static size_t frame_head(enum input_form form)

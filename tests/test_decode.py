@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 import zstandard
@@ -296,6 +297,51 @@ def test_a_cut_body_shows_what_can_be_read(body, tmp_path):
     assert done.returncode == 1
     assert b"cut.pb" in done.stderr
     assert done.stdout, "nothing of 90 % of a body was shown"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress], ids=["gzip", "zstd"])
+def test_a_cut_compressed_file_shows_what_can_be_read(pack, tmp_path):
+    """The plain bytes before the cut, shown as the same bytes of a plain file are."""
+    content = b"".join(b.bytes for b in BODIES if b.version not in ("1.3", "1.4", "1.5"))
+    assert len(content) > 2 * 128 * 1024, "several of zstd's blocks of 128 KiB, which come whole or not at all"
+    packed = pack(content)
+    cut = tmp_path / "cut.packed"
+    cut.write_bytes(packed[: len(packed) * 9 // 10])
+    done = program.run("decode", cut, check=1)
+    assert b"data is cut short" in done.stderr
+    out = int(re.search(rb"first (\d+) bytes of output", done.stderr).group(1))
+    assert len(content) // 2 < out < len(content)
+    plain = tmp_path / "plain.pb"
+    plain.write_bytes(content[:out])
+    assert done.stdout == program.run("decode", plain).stdout and done.stdout
+
+
+def test_a_cut_compressed_file_of_whole_bodies_fails(tmp_path):
+    """Only its check sum is missing: everything is shown, and it still counts as broken."""
+    body = fixtures.body("v1.11.0-oncpu-start")
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(body.bytes)[:-4])
+    assert decode(cut, check=1) == decode(body.path)
+    assert program.run("check", cut).returncode == 1
+
+
+def test_cut_json_shows_what_is_whole(tmp_path):
+    body = fixtures.body("v1.11.0-synthetic-offcpu-links")
+    request = NEWEST.Request.FromString(body.bytes)
+    text = otlp_json.dumps(request)
+    whole = decode("--format", "json", body.path).splitlines()
+    cut = tmp_path / "cut.json"
+    sizes = set()
+    for at in range(len(text) // 2, len(text), len(text) // 8):
+        cut.write_bytes(text[:at])
+        done = program.run("decode", "--format", "json", cut, check=1)
+        assert b"line 1, column" in done.stderr, done.stderr
+        if b"follows" in done.stderr:
+            sizes.add(len(done.stdout.splitlines()))
+    assert sizes and max(sizes) <= len(whole), sizes
+    cut.write_bytes(text.rstrip()[:-1])
+    done = program.run("decode", "--format", "json", cut, check=1)
+    assert done.stdout.splitlines() == whole
 
 
 def test_missing_file_and_directory(tmp_path):

@@ -1,0 +1,159 @@
+#include "net/compress_torn.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#define ZLIB_CONST
+#define compress zlib_compress /* that name is taken here */
+#include <zlib.h>
+#undef compress
+#include <zstd.h>
+
+#include "net/compress_internal.h"
+
+enum { ROOM_AT_ONCE = 64 * 1024, WINDOW_GZIP_ONLY = 15 + 16 };
+
+struct zlib {
+	void *handle;
+	__typeof__(&inflateInit2_) init;
+	__typeof__(&inflate) step;
+	__typeof__(&inflateReset) reset;
+	__typeof__(&inflateEnd) end;
+};
+
+static bool zlib_open(struct zlib *z, struct err *err)
+{
+	z->handle = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+	if (!z->handle)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "what is left of broken gzip data can't be read: it needs libz.so.1 "
+			       "(Debian: zlib1g)");
+	*(void **)&z->init = dlsym(z->handle, "inflateInit2_");
+	*(void **)&z->step = dlsym(z->handle, "inflate");
+	*(void **)&z->reset = dlsym(z->handle, "inflateReset");
+	*(void **)&z->end = dlsym(z->handle, "inflateEnd");
+	if (z->init && z->step && z->reset && z->end)
+		return true;
+	dlclose(z->handle);
+	return err_set(err, ERR_UNSUPPORTED, "libz.so.1 lacks a function");
+}
+
+static size_t room_left(const struct inflated *o)
+{
+	return o->blob->cap - o->blob->len;
+}
+
+static bool make_room(struct inflated *o, struct err *fault)
+{
+	size_t left = o->limit_bytes - o->blob->len;
+
+	if (room_left(o))
+		return true;
+	if (!left)
+		return inflated_too_big(o, fault);
+	return inflated_reserve(o, left < ROOM_AT_ONCE ? left : ROOM_AT_ONCE, fault);
+}
+
+static bool cut_short(struct str in, const struct inflated *o, const char *kind, struct err *fault)
+{
+	return err_set(fault, ERR_INVALID,
+		       "%s data is cut short: its %zu bytes give the first %zu bytes of output",
+		       kind, in.len, o->blob->len);
+}
+
+/* One call of inflate(). False at the end of the data and at a fault. */
+static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct inflated *o,
+			struct err *fault)
+{
+	size_t at = (size_t)((const char *)s->next_in - in.ptr);
+	size_t feed = in.len - at, room;
+	int rc;
+
+	if (!make_room(o, fault))
+		return false;
+	room = room_left(o) < ROOM_AT_ONCE ? room_left(o) : ROOM_AT_ONCE;
+	s->avail_in = feed < ROOM_AT_ONCE ? (uInt)feed : ROOM_AT_ONCE;
+	s->next_out = (Bytef *)o->blob->ptr + o->blob->len;
+	s->avail_out = (uInt)room;
+	rc = z->step(s, Z_NO_FLUSH);
+	o->blob->len += room - s->avail_out;
+	at = (size_t)((const char *)s->next_in - in.ptr);
+	if (rc == Z_STREAM_END)
+		return at < in.len && z->reset(s) == Z_OK; /* the next member */
+	if (rc == Z_OK)
+		return true;
+	if (rc == Z_BUF_ERROR && at == in.len)
+		return cut_short(in, o, "gzip", fault);
+	return err_set(fault, ERR_INVALID,
+		       "bad gzip data at byte %zu, after %zu bytes of output: %s", at, o->blob->len,
+		       s->msg ? s->msg : "no reason given");
+}
+
+static void gunzip(struct str in, struct inflated *o, struct err *fault)
+{
+	z_stream s = { .next_in = (const Bytef *)in.ptr };
+	struct zlib z;
+
+	if (!zlib_open(&z, fault))
+		return;
+	if (z.init(&s, WINDOW_GZIP_ONLY, ZLIB_VERSION, (int)sizeof(s)) == Z_OK) {
+		while (gunzip_step(&z, &s, in, o, fault))
+			;
+		z.end(&s);
+	} else {
+		err_set(fault, ERR_UNSUPPORTED, "libz.so.1 is not the version we were built for");
+	}
+	dlclose(z.handle);
+}
+
+static void unzstd(struct str in, struct inflated *o, struct err *fault)
+{
+	ZSTD_DStream *d = ZSTD_createDStream();
+	ZSTD_inBuffer from = { in.ptr, 0, 0 };
+	size_t rc = ZSTD_initDStream(d), before;
+
+	assert(d);
+	for (;;) {
+		ZSTD_outBuffer to;
+
+		if (!make_room(o, fault))
+			break;
+		/* Block by block, as `rc` asks: a call that fails gives nothing of the blocks
+		 * before. */
+		if (from.pos == from.size)
+			from.size += rc && rc < in.len - from.pos ? rc : in.len - from.pos;
+		to = (ZSTD_outBuffer){ o->blob->ptr, o->blob->cap, o->blob->len };
+		before = from.pos;
+		rc = ZSTD_decompressStream(d, &to, &from);
+		if (ZSTD_isError(rc)) {
+			err_set(fault, ERR_INVALID,
+				"bad zstd data at byte %zu, after %zu bytes of output: %s", before,
+				o->blob->len, ZSTD_getErrorName(rc));
+			break;
+		}
+		o->blob->len = to.pos;
+		if (from.pos == in.len && to.pos < to.size) {
+			if (rc)
+				cut_short(in, o, "zstd", fault);
+			break;
+		}
+	}
+	ZSTD_freeDStream(d);
+}
+
+struct blob *decompress_torn(enum compression c, struct str in, size_t limit_bytes,
+			     struct err *fault)
+{
+	struct inflated o = { .blob = blob_new(0), .limit_bytes = limit_bytes };
+
+	*fault = (struct err){ 0 };
+	if (c == COMPRESSION_GZIP)
+		gunzip(in, &o, fault);
+	else if (c == COMPRESSION_ZSTD)
+		unzstd(in, &o, fault);
+	else
+		err_set(fault, ERR_UNSUPPORTED, "%s has no parts to be read", compression_name(c));
+	if (o.blob->len)
+		return o.blob;
+	blob_unref(o.blob);
+	return NULL;
+}
