@@ -19,7 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (!matcher_match(&s->matchers[i], text, &matches, &err) && err.kind == ERR_NONE)
 			abort();
 	selector_free(s);
-	if (time_parse(text, UINT64_C(1767225600000000000), &ns, &err) && size > 64 + 16)
+	/* no instant is spelled that long, but for spaces around it */
+	if (time_parse(text, UINT64_C(1767225600000000000), &ns, &err) &&
+	    str_trim(text).len > 64 + 16)
 		abort();
 	r = regex_new(text, REGEX_WITHIN, &err);
 	if (r && !regex_match(r, STR("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"), &matches, &err) &&
