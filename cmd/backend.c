@@ -30,9 +30,9 @@ static struct backend_flags f = {
 };
 static bool print_config, strict, lenient;
 
-static const char *const versions[] = { "auto", "1.3", "1.4", "1.5",  "1.6",
-					"1.7",  "1.8", "1.9", "1.10", NULL };
-static const char *const out_versions[] = { "1.7", "1.8", "1.9", "1.10", NULL };
+static const char *const versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1.7",
+					"1.8",  "1.9", "1.10", "1.11", NULL };
+static const char *const out_versions[] = { "1.7", "1.8", "1.9", "1.10", "1.11", NULL };
 static const char *const layouts[] = { "2026", "seed-000", "seed-001", "typed", "full", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };
 static const char *const formats[] = { "json", "jsonl", "otlp", NULL };
@@ -55,7 +55,7 @@ static const struct flag flags[] = {
 	  "OTLP/gRPC; -grpc-address '' = off", NULL, false, false },
 	{ IN, "http-address", FLAG_STRING, &f.http_address, "HOST:PORT", "127.0.0.1:4318",
 	  "OTLP/HTTP, protobuf and JSON; '' = off", NULL, false, false },
-	{ IN, "wire-version", FLAG_CHOICE, &f.wire_version, "VERSION", "auto",
+	{ IN, "wire-version", FLAG_WIRE_VERSION, &f.wire_version, "VERSION", "auto",
 	  "read all requests as this opentelemetry-proto version", versions, false, false },
 	{ IN, "tls-cert", FLAG_STRING, &f.tls_cert, "FILE", NULL,
 	  "certificate chain, PEM: TLS on both addresses", NULL, false, false },
@@ -71,7 +71,7 @@ static const struct flag flags[] = {
 	  NULL, true, false },
 
 	{ OUT, "receiver", FLAG_STRING, &f.receiver, "LIST", "stdout",
-	  "sqlite, stdout, filesystem, prometheus, otlp, otlphttp", NULL, false, false },
+	  "sqlite, stdout, filesystem, prometheus, otlp, otlphttp, nop", NULL, false, false },
 	{ OUT, "stdout.layout", FLAG_CHOICE, &f.stdout_layout, "LAYOUT", "2026",
 	  "2026, seed-000, seed-001, typed, full", layouts, false, false },
 	{ OUT, "stdout.sample-types", FLAG_STRING, &f.stdout_sample_types, "LIST", "all",
@@ -120,7 +120,7 @@ static const struct flag flags[] = {
 	  "metadata of each call", NULL, true, true },
 	{ ONWARD, "otlp.compression", FLAG_CHOICE, &f.otlp.compression, "CODEC", "gzip",
 	  "gzip, zstd, snappy, none", grpc_codecs, true, false },
-	{ ONWARD, "otlp.wire-version", FLAG_CHOICE, &f.otlp.wire_version, "VERSION", "1.10",
+	{ ONWARD, "otlp.wire-version", FLAG_WIRE_VERSION, &f.otlp.wire_version, "VERSION", "1.10",
 	  "for older peers: 1.7, 1.8, 1.9", out_versions, true, false },
 	{ ONWARD, "otlphttp.endpoint", FLAG_STRING, &f.otlphttp.endpoint, "URL", NULL,
 	  "OTLP/HTTP peer: http://host:4318", NULL, false, false },
@@ -136,17 +136,17 @@ static const struct flag flags[] = {
 	  "gzip, zstd, deflate, snappy, lz4, none", http_codecs, true, false },
 	{ ONWARD, "otlphttp.encoding", FLAG_CHOICE, &f.otlphttp.encoding, "FORM", "proto",
 	  "proto, json", encodings, true, false },
-	{ ONWARD, "otlphttp.wire-version", FLAG_CHOICE, &f.otlphttp.wire_version, "VERSION", "1.10",
-	  "for older peers: 1.7, 1.8, 1.9", out_versions, true, false },
+	{ ONWARD, "otlphttp.wire-version", FLAG_WIRE_VERSION, &f.otlphttp.wire_version, "VERSION",
+	  "1.10", "for older peers: 1.7, 1.8, 1.9", out_versions, true, false },
 
 	{ LIMITS, "max-inflight-mib", FLAG_UINT, &f.max_inflight_mib, "N", "256",
 	  "memory of all unfinished requests; past it: retry later", NULL, false, false },
 	{ LIMITS, "max-recv-msg-size-mib", FLAG_UINT, &f.max_recv_msg_size_mib, "N", "64",
-	  "largest request, after decompression", NULL, false, false },
+	  "largest request, after decompression", NULL, true, false },
 	{ LIMITS, "spool-dir", FLAG_STRING, &f.spool_dir, "DIR", NULL,
 	  "where unsent profiles wait (root: /var/lib/flametap/spool)", NULL, false, false },
 	{ LIMITS, "spool-max-mib", FLAG_UINT, &f.spool_max_mib, "N", "512",
-	  "at most this much of them", NULL, false, false },
+	  "at most this much of them", NULL, true, false },
 
 	{ SELF, "metrics-address", FLAG_STRING, &f.metrics_address, "HOST:PORT", NULL,
 	  "own metrics for Prometheus, as 127.0.0.1:8888", NULL, false, false },
@@ -204,14 +204,52 @@ static void choose_addresses(void)
 		f.http_address = everywhere ? "0.0.0.0:4318" : "127.0.0.1:4318";
 }
 
+static bool was_given(const struct flag *flag)
+{
+	return flag->kind == FLAG_BOOL ? *(const bool *)flag->target
+				       : *(const char *const *)flag->target != NULL;
+}
+
+static bool is_chosen(struct str sink)
+{
+	struct str rest = str_cstr(f.receiver), name;
+
+	while (str_split(&rest, ',', &name))
+		if (str_equal(str_trim(name), sink))
+			return true;
+	return false;
+}
+
+/* A sink's flags, "otlp.endpoint", have no default here, so that those that were given show. */
+static void warn_of_idle_flags(void)
+{
+	for (const struct flag *flag = flags; flag->name; flag++) {
+		struct str rest = str_cstr(flag->name), sink;
+
+		if (!strchr(flag->name, '.') || !was_given(flag))
+			continue;
+		str_split(&rest, '.', &sink);
+		if (!is_chosen(sink))
+			fprintf(stderr,
+				"flametap backend: -%s does nothing: -receiver %s does not name "
+				"%.*s\n",
+				flag->name, f.receiver, STR_ARG(sink));
+	}
+}
+
 static bool check_flags(struct err *err)
 {
+	uint64_t spool_max_mib;
+
 	if (strict && lenient)
 		return err_set(err, ERR_INVALID, "-strict and -lenient exclude each other");
 	if (!f.tls_cert != !f.tls_key)
 		return err_set(err, ERR_INVALID, "-tls-cert and -tls-key belong together");
 	if (f.tls_client_ca && !f.tls_cert)
 		return err_set(err, ERR_INVALID, "-tls-client-ca needs -tls-cert and -tls-key");
+	if (!str_to_u64(str_cstr(f.spool_max_mib), &spool_max_mib) || !spool_max_mib)
+		return err_set(err, ERR_INVALID, "-spool-max-mib is at least 1, not \"%s\"",
+			       f.spool_max_mib);
 	f.strict = strict;
 	choose_addresses();
 	if (!f.grpc_address[0] && !f.http_address[0])
@@ -240,6 +278,7 @@ int backend_run(int argc, char **argv)
 	free(words.items);
 	if (!check_flags(&err) || !backend_graph_yaml(&f, &yaml, &err))
 		return command_usage_error("backend", &err);
+	warn_of_idle_flags();
 	buf_char(&yaml, '\0');
 	source.text = yaml.ptr;
 	options.print_config = print_config;

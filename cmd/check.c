@@ -20,7 +20,7 @@ static const char *const versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1
 static const struct flag flags[] = {
 	{ "Flags", "json", FLAG_BOOL, &json, NULL, NULL, "one JSON object a line and finding", NULL,
 	  false, false },
-	{ "Flags", "wire-version", FLAG_CHOICE, &version_text, "VERSION", "auto",
+	{ "Flags", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "auto",
 	  "the opentelemetry-proto version the files are in", versions, false, false },
 	{ "Flags", "most", FLAG_UINT, &most_text, "N", "100",
 	  "findings shown of each body; 0 = all", NULL, false, false },

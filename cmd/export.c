@@ -34,7 +34,7 @@ static const struct flag flags[] = {
 	  "otlp: requests as they came, length-prefixed; otlp-json: one a line; pprof, folded, "
 	  "speedscope, svg: of a selection",
 	  formats, false, false },
-	{ "Output", "wire-version", FLAG_CHOICE, &version_text, "VERSION", "1.10",
+	{ "Output", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "1.10",
 	  "of otlp: the opentelemetry-proto version to write", versions, false, false },
 	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL, "of svg and speedscope", NULL,
 	  false, false },

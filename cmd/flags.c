@@ -87,6 +87,26 @@ static bool check_choice(const struct flag *f, const char *value, struct err *er
 	return choices_error(f, value, err);
 }
 
+/* "v1.9.0" and "1.9.2" are "1.9": the choices are minors, wire formats do not change in a patch. */
+static bool check_version(const struct flag *f, const char **value, struct err *err)
+{
+	const char *text = *value[0] == 'v' ? *value + 1 : *value, *patch = strrchr(text, '.');
+	uint64_t number;
+
+	for (size_t i = 0; f->choices[i]; i++) {
+		size_t len = strlen(f->choices[i]);
+
+		if (strncmp(text, f->choices[i], len) != 0)
+			continue;
+		if (!text[len] ||
+		    (patch == text + len && str_to_u64(str_cstr(patch + 1), &number))) {
+			*value = f->choices[i];
+			return true;
+		}
+	}
+	return check_choice(f, *value, err);
+}
+
 static bool set_bool(const struct flag *f, const char *value, struct err *err)
 {
 	bool *target = f->target;
@@ -133,6 +153,10 @@ static bool set_flag(const struct flag *f, const char *value, struct err *err)
 		break;
 	case FLAG_CHOICE:
 		if (!check_choice(f, value, err))
+			return false;
+		break;
+	case FLAG_WIRE_VERSION:
+		if (!check_version(f, &value, err))
 			return false;
 		break;
 	case FLAG_STRING:

@@ -16,7 +16,8 @@ enum flag_kind {
 	FLAG_LIST,   /* may be given several times: struct flag_list *target */
 	FLAG_UINT,
 	FLAG_DURATION,
-	FLAG_CHOICE, /* one of `choices` */
+	FLAG_CHOICE,       /* one of `choices` */
+	FLAG_WIRE_VERSION, /* one of `choices`, which are minors; v1.9.0 is given as "1.9" */
 };
 
 struct flag_list {

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -12,8 +13,9 @@
 #include "flags.h"
 
 static bool verbose;
-static const char *address, *count, *wait, *colour;
+static const char *address, *count, *wait, *colour, *version;
 static struct flag_list configs;
+static const char *const versions[] = { "1.1", "1.9", "1.10", "1.11", NULL };
 static const char *const colours[] = { "auto", "always", "never", NULL };
 
 static const struct flag flags[] = {
@@ -22,6 +24,7 @@ static const struct flag flags[] = {
 	{ "F", "count", FLAG_UINT, &count, "N", NULL, "", NULL, false, false },
 	{ "F", "wait", FLAG_DURATION, &wait, "T", NULL, "", NULL, false, false },
 	{ "F", "color", FLAG_CHOICE, &colour, "WHEN", NULL, "", colours, false, false },
+	{ "F", "version", FLAG_WIRE_VERSION, &version, "V", NULL, "", versions, false, false },
 	{ "F", "config", FLAG_LIST, &configs, "URI", NULL, "", NULL, false, false },
 	{ 0 },
 };
@@ -33,7 +36,7 @@ static const struct command command = {
 static void reset(void)
 {
 	verbose = false;
-	address = count = wait = colour = NULL;
+	address = count = wait = colour = version = NULL;
 	configs.count = 0;
 }
 
@@ -53,6 +56,9 @@ static const struct {
 	{ "-config a --config b --config=c", NULL, NULL, NULL, false, 0, 3 },
 	{ "-- -verbose", NULL, NULL, NULL, false, 1, 0 },
 	{ "-wait 1m30s -color never", NULL, NULL, NULL, false, 0, 0 },
+	{ "-version 1.12", "did you mean \"1.1", NULL, NULL, false, 0, 0 },
+	{ "-version 1.9.x", "can't be \"1.9.x\"", NULL, NULL, false, 0, 0 },
+	{ "-version 1.9.", "can't be \"1.9.\"", NULL, NULL, false, 0, 0 },
 	{ "-grpc-adress a", "did you mean -grpc-address?", NULL, NULL, false, 0, 0 },
 	{ "-zzzzzz", "unknown flag -zzzzzz", NULL, NULL, false, 0, 0 },
 	{ "-count", "-count needs a value: N", NULL, NULL, false, 0, 0 },
@@ -113,9 +119,32 @@ static void parses_go_flags(void **state)
 	}
 }
 
+static void takes_versions_with_a_patch_number(void **state)
+{
+	static const char *const spellings[][2] = {
+		{ "1.9", "1.9" },      { "v1.9.0", "1.9" }, { "1.9.2", "1.9" },
+		{ "v1.11.0", "1.11" }, { "1.10", "1.10" },  { "1.1.0", "1.1" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(spellings); i++) {
+		char name[] = "try", flag[] = "-version", value[16];
+		char *argv[] = { name, flag, value, NULL };
+		struct words words;
+		struct err err;
+
+		snprintf(value, sizeof(value), "%s", spellings[i][0]);
+		version = NULL;
+		assert_int_equal(flags_parse(&command, 3, argv, &words, &err), FLAGS_GO);
+		assert_string_equal(version, spellings[i][1]);
+		free(words.items);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(parses_go_flags) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(takes_versions_with_a_patch_number),
+					    cmocka_unit_test(parses_go_flags) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,27 @@ def test_wrong_choice_names_all():
     assert b"it takes debug, info, warn, error" in done.stderr
 
 
+def test_help_of_the_backend_fits_a_screen():
+    page = program.run("backend", "--help", check=0).stdout.decode()
+    assert len(page.splitlines()) <= 40
+    assert re.search(r"-receiver LIST .*\bnop\b", page)
+
+
+def test_flags_of_sinks_that_are_not_chosen_are_told():
+    done = program.run("backend", "--print-config", "-receiver", "stdout, filesystem", "-otlp.endpoint", "x:1", "-filesystem.dir", "d",
+                       "-stdout.function-file", "-sqlite.path", "f", check=0)
+    told = [line for line in done.stderr.decode().splitlines() if "does nothing" in line]
+    assert len(told) == 2 and any("-otlp.endpoint" in t for t in told) and any("-sqlite.path" in t for t in told), done.stderr
+    assert b"-spool-max-mib is at least 1" in program.run("backend", "-spool-max-mib", "0", check=2).stderr
+
+
+@pytest.mark.parametrize("spelling, printed", [("1.11", "1.11"), ("v1.11.0", "1.11"), ("1.9.0", "1.9")])
+def test_wire_versions_of_every_spelling(spelling, printed):
+    done = program.run("backend", "--print-config", "-receiver", "otlp", "-otlp.endpoint", "x:1", "-wire-version", spelling,
+                       "-otlp.wire-version", spelling, check=0)
+    assert re.findall("wire_version: '?([0-9.]+)", done.stdout.decode()) == [printed] * 2, done.stdout
+
+
 def test_help_of_a_command():
     assert program.run("help", "backend", check=0).stdout == program.run("backend", "--help", check=0).stdout
     assert b'did you mean "backend"' in program.run("help", "bakend", check=2).stderr

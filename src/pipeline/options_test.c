@@ -277,6 +277,27 @@ static void test_print(void **state)
 	unload(&again);
 }
 
+/* As after an error in the middle: nothing is emitted, nothing leaks, nothing aborts. */
+static void test_half_a_tree_is_given_up(void **state)
+{
+	(void)state;
+	for (int depth = 0; depth < 4; depth++) {
+		struct yaml_out *y;
+		struct buf out;
+
+		buf_init(&out, 0);
+		y = yaml_out_new(&out);
+		yaml_map_begin(y);
+		yaml_key(y, STR("a"));
+		for (int i = 0; i < depth; i++)
+			yaml_list_begin(y, i % 2);
+		if (depth == 3)
+			yaml_list_end(y);
+		yaml_out_free(y);
+		buf_release(&out);
+	}
+}
+
 static void test_help(void **state)
 {
 	struct buf out;
@@ -295,9 +316,13 @@ static void test_help(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_values),
-		cmocka_unit_test(test_bad),      cmocka_unit_test(test_required),
-		cmocka_unit_test(test_print),    cmocka_unit_test(test_help),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_required),
+		cmocka_unit_test(test_print),
+		cmocka_unit_test(test_help),
+		cmocka_unit_test(test_half_a_tree_is_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

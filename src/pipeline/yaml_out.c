@@ -9,6 +9,7 @@
 struct yaml_out {
 	yaml_emitter_t emitter;
 	struct buf *out;
+	unsigned open; /* maps and lists */
 };
 
 static int write_handler(void *data, unsigned char *text, size_t len)
@@ -45,12 +46,18 @@ struct yaml_out *yaml_out_new(struct buf *out)
 	return y;
 }
 
-void yaml_out_free(struct yaml_out *y)
+static void end_document(struct yaml_out *y)
 {
 	yaml_event_t e;
 
 	emit(y, &e, yaml_document_end_event_initialize(&e, 1));
 	emit(y, &e, yaml_stream_end_event_initialize(&e));
+}
+
+void yaml_out_free(struct yaml_out *y)
+{
+	if (!y->open)
+		end_document(y);
 	yaml_emitter_delete(&y->emitter);
 	free(y);
 }
@@ -59,6 +66,7 @@ void yaml_map_begin(struct yaml_out *y)
 {
 	yaml_event_t e;
 
+	y->open++;
 	emit(y, &e,
 	     yaml_mapping_start_event_initialize(&e, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE));
 }
@@ -67,6 +75,7 @@ void yaml_map_end(struct yaml_out *y)
 {
 	yaml_event_t e;
 
+	y->open--;
 	emit(y, &e, yaml_mapping_end_event_initialize(&e));
 }
 
@@ -74,6 +83,7 @@ void yaml_list_begin(struct yaml_out *y, bool flow)
 {
 	yaml_event_t e;
 
+	y->open++;
 	emit(y, &e,
 	     yaml_sequence_start_event_initialize(&e, NULL, NULL, 1,
 						  flow ? YAML_FLOW_SEQUENCE_STYLE
@@ -84,6 +94,7 @@ void yaml_list_end(struct yaml_out *y)
 {
 	yaml_event_t e;
 
+	y->open--;
 	emit(y, &e, yaml_sequence_end_event_initialize(&e));
 }
 

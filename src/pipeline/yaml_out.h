@@ -6,7 +6,9 @@
 struct yaml_out;
 
 struct yaml_out *yaml_out_new(struct buf *out);
-void yaml_out_free(struct yaml_out *y); /* ends the document; all maps and lists must be closed */
+/* Ends the document. One whose maps and lists are not all closed, as after an error, is given up:
+ * what `out` holds then is of no use. */
+void yaml_out_free(struct yaml_out *y);
 void yaml_map_begin(struct yaml_out *y);
 void yaml_map_end(struct yaml_out *y);
 void yaml_list_begin(struct yaml_out *y, bool flow);

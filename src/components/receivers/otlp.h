@@ -65,7 +65,7 @@ struct otlp_receiver {
 		struct otlp_grpc_config grpc;
 		struct otlp_http_config http;
 	} protocols;
-	int wire_version;  /* enum wire_version: the choices stand in its order */
+	int wire_version;  /* enum wire_version: the choices stand in its order, then 1.11 = 1.10 */
 	int validation;    /* enum otlp_validation */
 	int other_signals; /* enum otlp_other_signals */
 

@@ -18,8 +18,8 @@
 #include "components/receivers/receivers.h"
 #include "wire/descriptors.h"
 
-static const char *const wire_versions[] = { "auto", "1.3", "1.4", "1.5",  "1.6",
-					     "1.7",  "1.8", "1.9", "1.10", NULL };
+static const char *const wire_versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1.7",
+					     "1.8",  "1.9", "1.10", "1.11", NULL };
 static const char *const validations[] = { "default", "strict", "lenient", NULL };
 static const char *const other_signals[] = { "default", "refuse", "reject_each", NULL };
 
