@@ -34,31 +34,10 @@ static const struct attribute_index *new_refs(struct merge *m, struct range refs
 
 /* ---- extras and bad indices ---- */
 
-static struct range bad_indices_of(const struct profiles *p, enum message_kind message,
-				   uint32_t index)
-{
-	uint64_t want = (uint64_t)message << 32 | index;
-	uint32_t low = 0, high = p->bad_index_count, end;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (((uint64_t)p->bad_indices[mid].message << 32 | p->bad_indices[mid].index) <
-		    want)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (end = low; end < p->bad_index_count; end++)
-		if (p->bad_indices[end].message != message || p->bad_indices[end].index != index)
-			break;
-	return (struct range){ low, end - low };
-}
-
 static bool has_notes(const struct merge *m, enum message_kind message, uint32_t index)
 {
 	return profiles_extras(m->p, message, index).count ||
-	       bad_indices_of(m->p, message, index).count;
+	       profiles_bad_indices(m->p, message, index).count;
 }
 
 static void add_notes(struct merge *m, enum message_kind message, uint32_t from, uint32_t to)
@@ -67,7 +46,7 @@ static void add_notes(struct merge *m, enum message_kind message, uint32_t from,
 			    .shared_body = m->p->body,
 			    .string_numbers = m->u.strings };
 	struct range extras = profiles_extras(m->p, message, from);
-	struct range bad = bad_indices_of(m->p, message, from);
+	struct range bad = profiles_bad_indices(m->p, message, from);
 
 	for (uint32_t i = 0; i < extras.count; i++) {
 		const struct extra *x = &m->p->extras[extras.first + i];
@@ -79,6 +58,7 @@ static void add_notes(struct merge *m, enum message_kind message, uint32_t from,
 		struct bad_index moved = m->p->bad_indices[bad.first + i];
 
 		moved.index = to;
+		moved.origin = (struct bad_origin){ 0 }; /* another message: of the newest shape */
 		builder_bad_index(m->b, &moved);
 	}
 }

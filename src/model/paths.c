@@ -181,11 +181,61 @@ void profiles_append_path(struct buf *b, const struct profiles *p, enum message_
 	}
 }
 
+/* A profile of several sample types is one profile of the message and several of the model. */
+static uint32_t split_off(const struct profiles *p, uint32_t first, uint32_t profile)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = first; i <= profile; i++) {
+		const struct extra *x =
+			profiles_extra(p, MESSAGE_PROFILE, i, EXTRA_SAMPLE_TYPE_ORDINAL);
+
+		n += x && x->value.integer > 0;
+	}
+	return n;
+}
+
+static void append_sent_profile(struct buf *b, const struct profiles *p, uint32_t profile)
+{
+	for (uint32_t i = 0; i < p->scope_count; i++) {
+		uint32_t first = p->scopes[i].profiles.first;
+
+		if (!range_holds(p->scopes[i].profiles, profile))
+			continue;
+		append_scope(b, p, i);
+		buf_printf(b, ".profiles[%u]", profile - first - split_off(p, first, profile));
+		return;
+	}
+}
+
+void bad_index_append_place(struct buf *b, const struct bad_index *bad)
+{
+	const struct bad_origin *o = &bad->origin;
+	const char *field = o->root ? o->field : bad->field;
+
+	if (o->part_in && o->part == UINT32_MAX)
+		buf_printf(b, "%s.", o->part_in);
+	else if (o->part_in)
+		buf_printf(b, "%s[%u].", o->part_in, o->part);
+	buf_str(b, str_cstr(field));
+	if (o->root ? o->list : str_has_suffix(str_cstr(field), STR("indices")))
+		buf_printf(b, "[%u]", o->root ? o->element : bad->element);
+}
+
 void bad_index_append_text(struct buf *b, const struct profiles *p, const struct bad_index *bad)
 {
-	profiles_append_path(b, p, bad->message, bad->index);
-	buf_printf(b, ".%s", bad->field);
-	if (str_has_suffix(str_cstr(bad->field), STR("_indices")))
-		buf_printf(b, "[%u]", bad->element);
+	const struct bad_origin *o = &bad->origin;
+
+	if (o->root) {
+		if (o->profile != UINT32_MAX)
+			append_sent_profile(b, p, o->profile);
+		buf_str(b, str_cstr(o->root));
+		if (o->entry_in)
+			buf_printf(b, "%s[%u].", o->entry_in, o->entry);
+	} else {
+		profiles_append_path(b, p, bad->message, bad->index);
+		buf_char(b, '.');
+	}
+	bad_index_append_place(b, bad);
 	buf_printf(b, " is %lld, %s has %u", (long long)bad->value, bad->table, bad->table_count);
 }

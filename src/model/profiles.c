@@ -146,11 +146,11 @@ const struct extra *profiles_extra(const struct profiles *p, enum message_kind m
 	return NULL;
 }
 
-const struct bad_index *profiles_bad_index(const struct profiles *p, enum message_kind message,
-					   uint32_t index, const char *field, uint32_t element)
+struct range profiles_bad_indices(const struct profiles *p, enum message_kind message,
+				  uint32_t index)
 {
 	uint64_t order = message_order(message, index);
-	uint32_t low = 0, high = p->bad_index_count;
+	uint32_t low = 0, high = p->bad_index_count, end;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
@@ -161,11 +161,20 @@ const struct bad_index *profiles_bad_index(const struct profiles *p, enum messag
 		else
 			high = mid;
 	}
-	for (; low < p->bad_index_count; low++) {
-		const struct bad_index *b = &p->bad_indices[low];
+	for (end = low; end < p->bad_index_count; end++)
+		if (message_order(p->bad_indices[end].message, p->bad_indices[end].index) != order)
+			break;
+	return (struct range){ low, end - low };
+}
 
-		if (message_order(b->message, b->index) != order)
-			return NULL;
+const struct bad_index *profiles_bad_index(const struct profiles *p, enum message_kind message,
+					   uint32_t index, const char *field, uint32_t element)
+{
+	struct range r = profiles_bad_indices(p, message, index);
+
+	for (uint32_t i = 0; i < r.count; i++) {
+		const struct bad_index *b = &p->bad_indices[r.first + i];
+
 		if (b->element == element && strcmp(b->field, field) == 0)
 			return b;
 	}

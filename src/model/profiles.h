@@ -262,6 +262,20 @@ struct extra {
 	struct any_value value;
 };
 
+/*
+ * Where a bad index of wire versions up to 1.7 stood: their tables and names are not the model's.
+ * The path is [profile's path] root [entry_in[entry].] [part_in[part].] field [element].
+ */
+struct bad_origin {
+	const char *root;  /* static: ".", ".profile.", "dictionary." or ""; NULL: the model's path
+			      is the message's */
+	const char *field; /* all names are static */
+	const char *entry_in, *part_in; /* NULL: none */
+	uint32_t entry, part, element;  /* part UINT32_MAX: there is but one */
+	uint32_t profile;               /* of the model; UINT32_MAX: none, root begins the path */
+	bool list;                      /* the field is repeated */
+};
+
 /* An index that pointed past its table (or was negative): 0 in the model. */
 struct bad_index {
 	enum message_kind message;
@@ -272,6 +286,9 @@ struct bad_index {
 	const char *table; /* "stack_table", ... */
 	int64_t value;
 	uint32_t table_count;
+	bool apart; /* the model has no slot for it: comments, labels, units without attribute, ...
+		     */
+	struct bad_origin origin;
 };
 
 struct profiles {
@@ -351,6 +368,9 @@ static inline int64_t sample_value_to_write(const struct sample_values *v, uint3
 struct range profiles_extras(const struct profiles *p, enum message_kind message, uint32_t index);
 const struct extra *profiles_extra(const struct profiles *p, enum message_kind message,
 				   uint32_t index, enum extra_key key);
+/* The bad indices of one message: a run of p->bad_indices. */
+struct range profiles_bad_indices(const struct profiles *p, enum message_kind message,
+				  uint32_t index);
 /* The bad index of one field and element, or NULL. */
 const struct bad_index *profiles_bad_index(const struct profiles *p, enum message_kind message,
 					   uint32_t index, const char *field, uint32_t element);
@@ -382,6 +402,10 @@ const char *extra_key_name(enum extra_key k);       /* "aggregation_temporality"
  */
 void profiles_append_path(struct buf *b, const struct profiles *p, enum message_kind message,
 			  uint32_t index);
-/* "<path>.stack_index is 7, stack_table has 5"; of a list: "<path>.attribute_indices[2] is 9,
- * attribute_table has 5". */
+/*
+ * "<path>.stack_index is 7, stack_table has 5"; of a list: "<path>.attribute_indices[2] is 9,
+ * attribute_table has 5". The path is the message's own, in its version's names.
+ */
+/* Where in its message: "stack_index", "comment_strindices[2]", "label[0].key". */
+void bad_index_append_place(struct buf *b, const struct bad_index *bad);
 void bad_index_append_text(struct buf *b, const struct profiles *p, const struct bad_index *bad);

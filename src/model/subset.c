@@ -352,6 +352,7 @@ static void move_notes(struct subset *s)
 	for (uint32_t i = 0; i < p->bad_index_count; i++) {
 		struct bad_index bad = p->bad_indices[i];
 
+		bad.origin = (struct bad_origin){ 0 }; /* another message: of the newest shape */
 		if (move_index(s, bad.message, bad.index, &bad.index))
 			out->bad_indices[out->bad_index_count++] = bad;
 	}

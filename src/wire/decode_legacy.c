@@ -334,17 +334,20 @@ static void profile_tables_walk(struct legacy *l, struct pb_reader *r, struct fi
 static void translate_location_indices(struct legacy *l, struct pb_reader *r, struct owner owner)
 {
 	for (uint32_t i = 0; i < l->locations.count; i++) {
-		struct ref_place place = { owner, "location_indices", "location_table", i };
+		struct ref_place place = ref_at(owner, "location_indices", "location_table", i);
 
-		l->locations.v[i] =
-			span_translate(l, r, &l->tables.locations, l->locations.v[i], &place);
+		l->locations.v[i] = legacy_location(l, r, l->locations.v[i], &place);
 	}
 }
 
 static void comment_index_add(struct legacy *l, struct pb_reader *r, struct owner owner,
 			      struct comment_list *list, uint64_t v)
 {
-	struct ref_place place = { owner, "comment_strindices", "string_table", list->count };
+	struct ref_place place = { .owner = owner,
+				   .field = "comment_strindices",
+				   .table = "string_table",
+				   .element = list->count,
+				   .apart = true };
 
 	comment_add(l->d, r, list, legacy_string(l, r, local_of(l, v), &place));
 }
@@ -414,8 +417,8 @@ static void profile_attributes_walk(struct legacy *l, struct pb_reader *r, struc
 	}
 	list->count = p->attribute_ref_count - list->first;
 	for (uint32_t i = 0; i < list->count; i++) {
-		struct ref_place place = { draft->owner, "attribute_indices", "attribute_table",
-					   i };
+		struct ref_place place =
+			ref_at(draft->owner, "attribute_indices", "attribute_table", i);
 		struct attribute_index *ref = &p->attribute_refs[list->first + i];
 
 		ref->v = span_translate(l, r, &l->tables.attributes, ref->v, &place);
@@ -431,11 +434,15 @@ static void profile_attributes_walk(struct legacy *l, struct pb_reader *r, struc
 }
 
 static struct value_type type_translate(struct legacy *l, struct pb_reader *r,
-					const struct local_type *t, struct owner owner,
-					const char *type_field, const char *unit_field)
+					const struct local_type *t, struct ref_place place,
+					const char *type_slot, const char *unit_slot)
 {
-	const struct ref_place type = { owner, type_field, "string_table", 0 };
-	const struct ref_place unit = { owner, unit_field, "string_table", 0 };
+	struct ref_place type = place, unit = place;
+
+	type.field = "type_strindex";
+	type.slot = type_slot;
+	unit.field = "unit_strindex";
+	unit.slot = unit_slot;
 
 	return (struct value_type){
 		.type.v = span_translate_plain(l, r, &l->tables.strings, t->type, &type),
@@ -446,13 +453,30 @@ static struct value_type type_translate(struct legacy *l, struct pb_reader *r,
 static void extra_string(struct legacy *l, struct pb_reader *r, struct owner owner,
 			 enum extra_key key, const char *field, uint32_t local)
 {
-	const struct ref_place place = { owner, field, "string_table", 0 };
+	const struct ref_place place = {
+		.owner = owner, .field = field, .table = "string_table", .apart = true
+	};
 	struct any_value v = { .kind = ANY_STRING };
 
 	if (local == 0)
 		return;
 	v.string = legacy_string(l, r, local, &place);
 	decoder_extra(l->d, r, owner, key, &v);
+}
+
+/* default_sample_type_index of v1.6 and v1.7; 0 without sample types is "not set". */
+static void default_type_keep(struct legacy *l, struct pb_reader *r, const struct draft *draft)
+{
+	int32_t v = (int32_t)draft->default_sample_type;
+	const struct ref_place place = { .owner = draft->owner,
+					 .field = "default_sample_type_index",
+					 .table = "sample_type",
+					 .apart = true };
+	struct bad_index bad = legacy_bad(l, &place, v, draft->type_count);
+
+	decoder_extra_int(l->d, r, draft->owner, EXTRA_DEFAULT_SAMPLE_TYPE, v);
+	if (v && (v < 0 || (uint32_t)v >= draft->type_count))
+		decoder_bad_index(l->d, r, &bad);
 }
 
 /* What the newest Profile has no field for. */
@@ -470,8 +494,7 @@ static void draft_extras(struct legacy *l, struct pb_reader *r, struct draft *dr
 		extra_string(l, r, owner, EXTRA_DEFAULT_SAMPLE_TYPE, "default_sample_type_strindex",
 			     draft->default_sample_type);
 	else if (draft->has_default_sample_type)
-		decoder_extra_int(l->d, r, owner, EXTRA_DEFAULT_SAMPLE_TYPE,
-				  (int32_t)draft->default_sample_type);
+		default_type_keep(l, r, draft);
 	if (draft->attribute_count)
 		decoder_extra(l->d, r, owner, EXTRA_PROFILE_ATTRIBUTES,
 			      &(struct any_value){
@@ -568,9 +591,13 @@ static void draft_emit(struct legacy *l, struct pb_reader *r, struct draft *draf
 		if (draft->type_count) {
 			const struct local_type *type = &draft->types[t];
 
-			out.sample_type =
-				type_translate(l, r, type, owner, "sample_type.type_strindex",
-					       "sample_type.unit_strindex");
+			out.sample_type = type_translate(
+				l, r, type,
+				(struct ref_place){ .owner = owner,
+						    .table = "string_table",
+						    .part_in = "sample_type",
+						    .part = t },
+				"sample_type.type_strindex", "sample_type.unit_strindex");
 			if (type->temporality)
 				decoder_extra_int(l->d, r, owner, EXTRA_SAMPLE_TEMPORALITY,
 						  type->temporality);
@@ -646,6 +673,7 @@ void legacy_profile_decode(struct decoder *d, struct pb_reader *r)
 		.bad_first = p->bad_index_count,
 	};
 	struct pb_reader body, walk;
+	uint32_t bad_locations = l->bad_locations.count;
 
 	if (!ROOM(d, r, p->profiles, p->profile_count, profiles, 1))
 		return;
@@ -657,6 +685,8 @@ void legacy_profile_decode(struct decoder *d, struct pb_reader *r)
 	if (own_tables)
 		legacy_tables_begin(l);
 	l->locations.count = 0;
+	l->profile = draft.owner.index;
+	l->first_sample = p->sample_count;
 	walk = body;
 	profile_tables_walk(l, &walk, f, &draft);
 	/* The later walks read what they can of a broken profile, too: each has its own reader, the
@@ -669,12 +699,17 @@ void legacy_profile_decode(struct decoder *d, struct pb_reader *r)
 	pb_join(r, &walk);
 	walk = body;
 	profile_samples_walk(l, &walk, f, &draft);
+	legacy_locations_unused(l, &walk, bad_locations);
 	pb_join(r, &walk);
 	walk = body;
 	profile_attributes_walk(l, &walk, f, &draft);
 	draft.out.samples.count = p->sample_count - draft.out.samples.first;
 	draft.out.period_type =
-		type_translate(l, &walk, &draft.period_type, draft.owner,
+		type_translate(l, &walk, &draft.period_type,
+			       (struct ref_place){ .owner = draft.owner,
+						   .table = "string_table",
+						   .part_in = "period_type",
+						   .part = NO_PART },
 			       "period_type.type_strindex", "period_type.unit_strindex");
 	draft_extras(l, &walk, &draft);
 	draft_emit(l, &walk, &draft);
@@ -755,6 +790,7 @@ static void legacy_release(struct legacy *l)
 	free(l->build_ids.v);
 	free(l->types.v);
 	free(l->keys.v);
+	free(l->bad_locations.v);
 	free(l->strings.v);
 	free(l->stacks.v);
 }
@@ -816,6 +852,9 @@ struct pb_reader legacy_request_decode(struct decoder *d, struct str body)
 		r = whole;
 	}
 	resources_walk(d, &r, own_tables);
+	pb_join(&first, &r);
+	r.fault = PB_OK;
+	legacy_locations_end(&l, &r);
 	pb_join(&first, &r);
 	legacy_release(&l);
 	d->legacy = NULL;

@@ -225,7 +225,8 @@ static void comment_index_add(struct decoder *d, struct pb_reader *r, struct own
 						       .field = "comment_strindices",
 						       .table = "string_table",
 						       .value = (int32_t)index,
-						       .table_count = dict->string_count });
+						       .table_count = dict->string_count,
+						       .apart = true });
 	comment_add(d, r, list, text);
 }
 

@@ -708,8 +708,10 @@ static void test_bad_runs_of_v1_7(void **state)
 		sub(&request, 2, &dict);
 		p = decode_with(&request, &o, NULL);
 		assert_int_equal(p->bad_index_count, cases[i].field != NULL);
+		assert_int_equal(profiles_bad_index(p, MESSAGE_SAMPLE, 0, "stack_index", 0) != NULL,
+				 cases[i].field != NULL);
 		if (cases[i].field)
-			assert_string_equal(p->bad_indices[0].field, cases[i].field);
+			assert_string_equal(p->bad_indices[0].origin.field, cases[i].field);
 		assert_int_equal(p->sample_count, 1);
 		profiles_free(p);
 	}

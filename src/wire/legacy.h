@@ -49,8 +49,22 @@ struct slots { /* open addressing, a power of two; heap */
 	uint32_t count, cap;
 };
 
+/* Such locations of a list stand in it as BAD_LOCATION | index until all stacks are made: stacks
+ * are the same only if what they refer to is. */
+#define BAD_LOCATION UINT32_C(0x80000000)
+struct bad_location {
+	struct bad_index bad;
+	bool shown; /* some stack has it */
+};
+struct bad_location_list { /* heap */
+	struct bad_location *v;
+	uint32_t count, cap;
+};
+
 struct legacy {
 	struct decoder *d;
+	uint32_t profile, first_sample; /* at hand: the model's */
+	struct bad_location_list bad_locations;
 	struct legacy_tables
 		tables; /* of the profile at hand, or of the whole message (v1.6, v1.7) */
 	struct index_list
@@ -87,12 +101,26 @@ static inline uint32_t local_of(const struct legacy *l, uint64_t v)
 	return l->d->version == WIRE_V1_3 ? local_index_64(v) : local_index(v);
 }
 
+#define NO_PART UINT32_MAX
+
 /* Where a local reference stands, for the record of a bad one. */
 struct ref_place {
 	struct owner owner;
-	const char *field, *table;
+	const char *field, *table; /* v1.4's names */
 	uint32_t element;
+	const char *slot;    /* the model's field where that has another name, else NULL */
+	bool apart;          /* the model has no slot for it */
+	const char *part_in; /* the owner's (or its entry's) inner message, else NULL */
+	uint32_t part;       /* which of them; NO_PART: there is but one */
 };
+
+static inline struct ref_place ref_at(struct owner owner, const char *field, const char *table,
+				      uint32_t element)
+{
+	return (struct ref_place){
+		.owner = owner, .field = field, .table = table, .element = element
+	};
+}
 
 /* legacy_tables.c */
 void legacy_tables_begin(struct legacy *l);
@@ -109,6 +137,17 @@ enum legacy_table {
 void legacy_table_entry(struct legacy *l, struct pb_reader *r, enum legacy_table table);
 /* Translates the indices of all entries since legacy_tables_begin(). */
 void legacy_tables_end(struct legacy *l, struct pb_reader *r, struct owner owner);
+/* The record of a reference that is out of range. */
+struct bad_index legacy_bad(const struct legacy *l, const struct ref_place *place, int64_t value,
+			    uint32_t table_count);
+/* A reference to a location out of a list. */
+uint32_t legacy_location(struct legacy *l, struct pb_reader *r, uint32_t local,
+			 const struct ref_place *place);
+/* Bad locations from bad_locations.v[first] on that no stack has, once the profile's stacks are
+ * made. */
+void legacy_locations_unused(struct legacy *l, struct pb_reader *r, uint32_t first);
+/* Bad locations of the stacks, once all are made: 0, and a record each. */
+void legacy_locations_end(struct legacy *l, struct pb_reader *r);
 uint32_t span_translate(struct legacy *l, struct pb_reader *r, const struct span *s, uint32_t local,
 			const struct ref_place *place);
 /* The same for a field that has no presence: index 0 of an empty table is "not set". */

@@ -21,6 +21,9 @@ struct stack_index legacy_stack(struct legacy *l, struct pb_reader *r, const uin
 
 	if (count == 0)
 		return (struct stack_index){ 0 };
+	for (uint32_t i = 0; l->bad_locations.count && i < count; i++)
+		if (locations[i] & BAD_LOCATION)
+			l->bad_locations.v[locations[i] & ~BAD_LOCATION].shown = true;
 	l->work += count;
 	if (l->work > l->work_limit) {
 		pb_fail(r, PB_LIMIT, r->p);
@@ -147,7 +150,13 @@ static void label_decode(struct legacy *l, struct pb_reader *r, struct sample_pa
 		return;
 	}
 	for (uint32_t i = 0; i < ARRAY_LEN(fields); i++) {
-		struct ref_place place = { owner, fields[i], "string_table", parts->label_count };
+		struct ref_place place = { .owner = owner,
+					   .field = fields[i],
+					   .table = "string_table",
+					   .element = parts->label_count,
+					   .apart = true,
+					   .part_in = "label",
+					   .part = parts->label_count };
 		struct any_value value = { .kind = ANY_INT, .integer = (int64_t)v[i] };
 
 		if (v[i] == 0 && i > 0)
@@ -165,10 +174,9 @@ static void label_decode(struct legacy *l, struct pb_reader *r, struct sample_pa
 static struct stack_index own_stack(struct legacy *l, struct pb_reader *r, struct owner owner)
 {
 	for (uint32_t i = 0; i < l->scratch.count; i++) {
-		struct ref_place place = { owner, "location_indices", "location_table", i };
+		struct ref_place place = ref_at(owner, "location_index", "location_table", i);
 
-		l->scratch.v[i] =
-			span_translate(l, r, &l->tables.locations, l->scratch.v[i], &place);
+		l->scratch.v[i] = legacy_location(l, r, l->scratch.v[i], &place);
 	}
 	return legacy_stack(l, r, l->scratch.v, l->scratch.count);
 }
@@ -180,19 +188,20 @@ static struct stack_index run_stack(struct legacy *l, struct pb_reader *r,
 {
 	uint64_t count = l->locations.count;
 	bool bad_start = parts->start > count;
-	struct bad_index bad = {
-		.message = owner.message,
-		.index = owner.index,
+	const struct ref_place place = {
+		.owner = owner,
 		.field = bad_start ? "locations_start_index" : "locations_length",
 		.table = "location_indices",
-		.value = (int64_t)(bad_start ? parts->start : parts->length),
-		.table_count = l->locations.count,
+		.slot = "stack_index",
 	};
+	struct bad_index bad;
 
 	if (!bad_start && parts->length == 0)
 		return (struct stack_index){ 0 };
 	if (!bad_start && parts->length <= count - parts->start)
 		return legacy_stack(l, r, l->locations.v + parts->start, (uint32_t)parts->length);
+	bad = legacy_bad(l, &place, (int64_t)(bad_start ? parts->start : parts->length),
+			 l->locations.count);
 	decoder_bad_index(l->d, r, &bad);
 	return (struct stack_index){ 0 };
 }
@@ -208,15 +217,16 @@ static void sample_finish(struct legacy *l, struct pb_reader *r, const struct sa
 	s.values.count = p->value_count - s.values.first;
 	s.timestamps.count = p->timestamp_count - s.timestamps.first;
 	for (uint32_t i = 0; i < s.attributes.count; i++) {
-		struct ref_place place = { owner, "attribute_indices", "attribute_table", i };
+		struct ref_place place = ref_at(owner, "attribute_indices", "attribute_table", i);
 		struct attribute_index *ref = &p->attribute_refs[s.attributes.first + i];
 
 		ref->v = span_translate(l, r, &l->tables.attributes, ref->v, &place);
 	}
 	if (parts->link != LOCAL_NONE)
-		s.link.v =
-			span_translate(l, r, &l->tables.links, parts->link,
-				       &(struct ref_place){ owner, "link_index", "link_table", 0 });
+		s.link.v = span_translate(l, r, &l->tables.links, parts->link,
+					  &(struct ref_place){ .owner = owner,
+							       .field = "link_index",
+							       .table = "link_table" });
 	s.stack = parts->own_locations && parts->length == 0 ? own_stack(l, r, owner)
 							     : run_stack(l, r, parts, owner);
 	if (parts->label_count)

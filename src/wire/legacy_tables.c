@@ -66,19 +66,15 @@ static void span_add(struct span *s, uint32_t *count, bool zero)
 uint32_t span_translate(struct legacy *l, struct pb_reader *r, const struct span *s, uint32_t local,
 			const struct ref_place *place)
 {
+	struct bad_index bad;
+
 	if (local < s->count) {
 		if (!s->zero_first)
 			return s->first + local;
 		return local ? s->first + local - 1 : 0;
 	}
-	decoder_bad_index(l->d, r,
-			  &(struct bad_index){ .message = place->owner.message,
-					       .index = place->owner.index,
-					       .element = place->element,
-					       .field = place->field,
-					       .table = place->table,
-					       .value = (int32_t)local,
-					       .table_count = s->count });
+	bad = legacy_bad(l, place, (int32_t)local, s->count);
+	decoder_bad_index(l->d, r, &bad);
 	return 0;
 }
 
@@ -585,7 +581,7 @@ void legacy_table_entry(struct legacy *l, struct pb_reader *r, enum legacy_table
 static void translate_refs(struct legacy *l, struct pb_reader *r, struct range range,
 			   struct owner owner)
 {
-	struct ref_place place = { owner, "attribute_indices", "attribute_table", 0 };
+	struct ref_place place = ref_at(owner, "attribute_indices", "attribute_table", 0);
 
 	for (uint32_t i = 0; i < range.count; i++) {
 		struct attribute_index *ref = &l->d->p->attribute_refs[range.first + i];
@@ -598,8 +594,9 @@ static void translate_refs(struct legacy *l, struct pb_reader *r, struct range r
 static void translate_string(struct legacy *l, struct pb_reader *r, struct strindex *i,
 			     struct owner owner, const char *field)
 {
-	i->v = span_translate_plain(l, r, &l->tables.strings, i->v,
-				    &(struct ref_place){ owner, field, "string_table", 0 });
+	i->v = span_translate_plain(
+		l, r, &l->tables.strings, i->v,
+		&(struct ref_place){ .owner = owner, .field = field, .table = "string_table" });
 }
 
 /* An attribute made of what the newest schema has no field for, behind a list that is already
@@ -660,9 +657,11 @@ static void translate_v1_3(struct legacy *l, struct pb_reader *r)
 	for (uint32_t i = 0; i < l->build_ids.count && !r->fault; i++) {
 		struct pending b = l->build_ids.v[i];
 		struct owner owner = { MESSAGE_MAPPING, b.entry };
-		uint32_t text =
-			span_translate(l, r, &l->tables.strings, b.value,
-				       &(struct ref_place){ owner, "build_id", "string_table", 0 });
+		uint32_t text = span_translate(l, r, &l->tables.strings, b.value,
+					       &(struct ref_place){ .owner = owner,
+								    .field = "build_id",
+								    .table = "string_table",
+								    .apart = true });
 
 		if (!text)
 			continue;
@@ -677,9 +676,11 @@ static void translate_v1_3(struct legacy *l, struct pb_reader *r)
 	for (uint32_t i = 0; i < l->types.count && !r->fault; i++) {
 		struct pending t = l->types.v[i];
 		struct owner owner = { MESSAGE_LOCATION, t.entry };
-		uint32_t text = span_translate(
-			l, r, &l->tables.strings, t.value,
-			&(struct ref_place){ owner, "type_index", "string_table", 0 });
+		uint32_t text = span_translate(l, r, &l->tables.strings, t.value,
+					       &(struct ref_place){ .owner = owner,
+								    .field = "type_index",
+								    .table = "string_table",
+								    .apart = true });
 
 		if (!text)
 			continue;
@@ -743,8 +744,20 @@ static void translate_units(struct legacy *l, struct pb_reader *r, struct owner 
 		return;
 	for (uint32_t i = 0; i < l->units.count; i++) {
 		struct pending *u = &l->units.v[i];
-		const struct ref_place key = { owner, "attribute_key_strindex", "string_table", i };
-		const struct ref_place unit = { owner, "unit_strindex", "string_table", i };
+		const struct ref_place key = { .owner = owner,
+					       .field = "attribute_key_strindex",
+					       .table = "string_table",
+					       .element = i,
+					       .apart = true,
+					       .part_in = "attribute_units",
+					       .part = i };
+		const struct ref_place unit = { .owner = owner,
+						.field = "unit_strindex",
+						.table = "string_table",
+						.element = i,
+						.apart = true,
+						.part_in = "attribute_units",
+						.part = i };
 
 		u->entry = legacy_intern(l, r, legacy_string(l, r, u->entry, &key)).v;
 		u->value = span_translate_plain(l, r, &l->tables.strings, u->value, &unit);
@@ -775,7 +788,7 @@ static void translate_locations(struct legacy *l, struct pb_reader *r)
 	for (uint32_t i = l->tables.locations.first; i < dict->location_count; i++) {
 		struct owner owner = { MESSAGE_LOCATION, i };
 		struct location *loc = &dict->locations[i];
-		struct ref_place place = { owner, "mapping_index", "mapping_table", 0 };
+		struct ref_place place = ref_at(owner, "mapping_index", "mapping_table", 0);
 
 		loc->mapping.v = loc->mapping.v == LOCAL_NONE
 					 ? 0
@@ -785,9 +798,8 @@ static void translate_locations(struct legacy *l, struct pb_reader *r)
 	}
 	for (uint32_t i = l->tables.lines_first; i < dict->line_count; i++) {
 		struct function_index *f = &dict->lines[i].function;
-		struct ref_place place = {
-			{ MESSAGE_LINE, i }, "function_index", "function_table", 0
-		};
+		struct ref_place place = ref_at((struct owner){ MESSAGE_LINE, i }, "function_index",
+						"function_table", 0);
 
 		f->v = span_translate_plain(l, r, &l->tables.functions, f->v, &place);
 	}

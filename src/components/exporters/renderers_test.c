@@ -290,21 +290,27 @@ static void test_printable(void **state)
 	profiles_free(p);
 }
 
+#define BAD(message_, index_, element_, field_, table_, value_)                             \
+	{                                                                                   \
+		.message = message_, .index = index_, .element = element_, .field = field_, \
+		.table = table_, .value = value_, .table_count = 5,                         \
+	}
+
 /* A message whose every index that can be wrong is, as lenient decoding leaves it. */
 static struct profiles *make_bad_message(void)
 {
 	static const struct bad_index bad[] = {
-		{ MESSAGE_RESOURCE, 0, 0, "key_strindex", "string_table", 89, 5 },
-		{ MESSAGE_RESOURCE, 0, 0, "string_value_strindex", "string_table", 90, 5 },
-		{ MESSAGE_PROFILE, 0, 0, "sample_type.type_strindex", "string_table", 91, 5 },
-		{ MESSAGE_PROFILE, 0, 0, "period_type.unit_strindex", "string_table", 92, 5 },
-		{ MESSAGE_SAMPLE, 0, 0, "attribute_indices", "attribute_table", 93, 5 },
-		{ MESSAGE_SAMPLE, 0, 0, "link_index", "link_table", -3, 5 },
-		{ MESSAGE_SAMPLE, 1, 0, "stack_index", "stack_table", 94, 5 },
-		{ MESSAGE_STACK, 1, 1, "location_indices", "location_table", 95, 5 },
-		{ MESSAGE_LOCATION, 1, 0, "mapping_index", "mapping_table", 96, 5 },
-		{ MESSAGE_LINE, 0, 0, "function_index", "function_table", 97, 5 },
-		{ MESSAGE_FUNCTION, 1, 0, "filename_strindex", "string_table", 98, 5 },
+		BAD(MESSAGE_RESOURCE, 0, 0, "key_strindex", "string_table", 89),
+		BAD(MESSAGE_RESOURCE, 0, 0, "string_value_strindex", "string_table", 90),
+		BAD(MESSAGE_PROFILE, 0, 0, "sample_type.type_strindex", "string_table", 91),
+		BAD(MESSAGE_PROFILE, 0, 0, "period_type.unit_strindex", "string_table", 92),
+		BAD(MESSAGE_SAMPLE, 0, 0, "attribute_indices", "attribute_table", 93),
+		BAD(MESSAGE_SAMPLE, 0, 0, "link_index", "link_table", -3),
+		BAD(MESSAGE_SAMPLE, 1, 0, "stack_index", "stack_table", 94),
+		BAD(MESSAGE_STACK, 1, 1, "location_indices", "location_table", 95),
+		BAD(MESSAGE_LOCATION, 1, 0, "mapping_index", "mapping_table", 96),
+		BAD(MESSAGE_LINE, 0, 0, "function_index", "function_table", 97),
+		BAD(MESSAGE_FUNCTION, 1, 0, "filename_strindex", "string_table", 98),
 	};
 	struct builder *b = builder_new(&(struct builder_options){ 0 });
 	struct key_value resource = { .value = { .kind = ANY_STRING } };

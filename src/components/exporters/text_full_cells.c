@@ -236,6 +236,26 @@ static void append_bad_references(struct text_renderer *t, struct buf *b, unsign
 	}
 }
 
+/* References that are kept as texts: comments, labels, units that no attribute has, ... */
+static void append_bad_texts(struct text_renderer *t, struct buf *b, unsigned indent,
+			     enum message_kind message, uint32_t index)
+{
+	struct range bad = profiles_bad_indices(t->names.profiles, message, index);
+
+	for (uint32_t i = bad.first; i < bad.first + bad.count; i++) {
+		const struct bad_index *one = &t->names.profiles->bad_indices[i];
+
+		if (!one->apart)
+			continue;
+		text_full_indent(b, indent);
+		buf_lit(b, "bad  ");
+		bad_index_append_place(b, one);
+		buf_lit(b, "  ");
+		names_append_bad(b, one);
+		buf_char(b, '\n');
+	}
+}
+
 void text_full_extras(struct text_renderer *t, struct buf *b, unsigned indent,
 		      enum message_kind message, uint32_t index)
 {
@@ -244,4 +264,6 @@ void text_full_extras(struct text_renderer *t, struct buf *b, unsigned indent,
 	if (p->extra_count)
 		append_extras(p, b, indent, profiles_extras(p, message, index));
 	append_bad_references(t, b, indent, message, index);
+	if (p->bad_index_count)
+		append_bad_texts(t, b, indent, message, index);
 }
