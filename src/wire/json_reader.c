@@ -142,7 +142,7 @@ static bool begin(struct json_reader *j, enum json_kind kind, const char *what)
 	if (json_peek(j) != kind)
 		return take_null(j) || j->failed ? false : expected(j, what);
 	if (j->depth == j->depth_limit)
-		return json_fail(j, ERR_LIMIT, "nested deeper than %u", j->depth_limit);
+		return json_fail(j, ERR_INVALID, "nested deeper than %u", j->depth_limit);
 	j->depth++;
 	j->at++;
 	j->first = true;
@@ -609,7 +609,7 @@ void json_skip(struct json_reader *j)
 		case JSON_OBJECT:
 		case JSON_ARRAY:
 			if (level == sizeof(objects) * 8) {
-				json_fail(j, ERR_LIMIT, "nested deeper than %u", j->depth_limit);
+				json_fail(j, ERR_INVALID, "nested deeper than %u", j->depth_limit);
 				break;
 			}
 			if (*j->at == '{') {

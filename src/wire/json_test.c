@@ -32,6 +32,25 @@ static struct profiles *decode_json(struct blob *body, const char *name,
 	return p;
 }
 
+/* By the fixture's name. v1.4 and v1.5 have one schema, and v1.9 and later the same keys. */
+static enum wire_version version_of_keys(const char *name)
+{
+	static const struct {
+		const char *begin;
+		enum wire_version version;
+	} names[] = {
+		{ "v1.3.", WIRE_V1_3 },   { "v1.4.", WIRE_V1_5 },   { "v1.5.", WIRE_V1_5 },
+		{ "v1.7.", WIRE_V1_7 },   { "v1.8.", WIRE_V1_8 },   { "v1.9.", WIRE_V1_10 },
+		{ "v1.10.", WIRE_V1_10 }, { "v1.11.", WIRE_V1_10 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strncmp(name, names[i].begin, strlen(names[i].begin)) == 0)
+			return names[i].version;
+	fail_msg("%s: of which version?", name);
+	return WIRE_AUTO;
+}
+
 /* protojson of every schema version, made by the official descriptors, says what the protobuf body
  * says. */
 static void test_protojson_of_every_version(void **state)
@@ -49,6 +68,9 @@ static void test_protojson_of_every_version(void **state)
 			fail_msg("%s: %s (%s)", name, why.msg, report.evidence);
 		if (report.unknown_field_count != a->unknown_field_count)
 			fail_msg("%s: %u unknown, %s", name, report.unknown_field_count,
+				 report.evidence);
+		if (report.version != version_of_keys(name))
+			fail_msg("%s is taken for %s: %s", name, wire_version_name(report.version),
 				 report.evidence);
 		profiles_free(a);
 		profiles_free(b);

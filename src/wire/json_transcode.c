@@ -298,6 +298,8 @@ static void put_message(struct transcoder *t, const struct schema_message *m)
 	while (json_next_key(&t->j, &key)) {
 		const struct schema_field *f = schema_field_by_key(m, key);
 
+		if (f && f->alias && !schema_key_matches(key, f->name))
+			t->t->renamed_keys++;
 		if (!f) {
 			note_unknown(t, m, key);
 			json_skip(&t->j);
@@ -339,7 +341,7 @@ bool json_transcode(struct str body, enum wire_version version, uint32_t depth_l
 /*
  * Names rather than numbers tell the versions apart in JSON: 1.9 and 1.10 have the same, 1.4
  * and 1.5 share a schema. Most bodies are of the newest; only one with keys that another version
- * knows, or of another shape, is read again.
+ * knows or names so, or of another shape, is read again.
  */
 static const enum wire_version candidates[] = { WIRE_V1_10, WIRE_V1_8, WIRE_V1_7,
 						WIRE_V1_6,  WIRE_V1_5, WIRE_V1_3 };
@@ -352,21 +354,26 @@ uint32_t json_depth_limit(uint32_t any_values)
 	       LEVELS_PER_ANY_VALUE * (any_values ? any_values : NESTING_DEFAULT);
 }
 
+static bool fits_better(const struct json_transcoded *a, const struct json_transcoded *b)
+{
+	return a->unknown_keys != b->unknown_keys ? a->unknown_keys < b->unknown_keys
+						  : a->renamed_keys < b->renamed_keys;
+}
+
 bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_transcoded *out,
 			    enum wire_version *version, struct err *err)
 {
 	bool found = json_transcode(body, WIRE_NEWEST, depth_limit, out, err);
 
 	*version = WIRE_NEWEST;
-	if (found ? !out->keys_of_another_version : !out->other_shape)
+	if (found ? !out->keys_of_another_version && !out->renamed_keys : !out->other_shape)
 		return found;
 	for (size_t i = 1; i < ARRAY_LEN(candidates); i++) {
 		struct json_transcoded other;
 		struct err ignored;
 
 		if (!json_transcode(body, candidates[i], depth_limit, &other, &ignored) ||
-		    (found ? other.unknown_keys >= out->unknown_keys
-			   : other.keys_of_another_version)) {
+		    (found ? !fits_better(&other, out) : other.keys_of_another_version)) {
 			buf_release(&other.protobuf);
 			continue;
 		}
@@ -374,7 +381,7 @@ bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_t
 		*out = other;
 		*version = candidates[i];
 		found = true;
-		if (!out->unknown_keys)
+		if (!out->unknown_keys && !out->renamed_keys)
 			break;
 	}
 	return found;

@@ -12,6 +12,7 @@
 struct json_transcoded {
 	struct buf protobuf;
 	uint32_t unknown_keys;
+	uint32_t renamed_keys;        /* known, by the name that another version has for them */
 	bool keys_of_another_version; /* among the unknown ones */
 	bool other_shape;       /* failed, but not in JSON's grammar: another version might fit */
 	char first_unknown[64]; /* "locationsLength in Sample" */
@@ -22,7 +23,9 @@ bool json_transcode(struct str body, enum wire_version version, uint32_t depth_l
 		    struct json_transcoded *out, struct err *err) MUST_CHECK;
 
 /*
- * By the version whose keys fit best: the newest unless it leaves keys that another one knows.
+ * By the version whose keys fit best: the newest unless it leaves keys that another one knows, or
+ * names them otherwise ("sample" is v1.8's and "samples" v1.9's). Fewest unknown keys, then fewest
+ * renamed ones, then the newest.
  * Gives which, and `out` as above.
  */
 bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_transcoded *out,
