@@ -239,9 +239,18 @@ def test_http_statuses(backend):
     server = backend()
     a = clients.http_request(server.http, "GET", "/v1development/profiles")
     assert a.status == 405 and a.headers["allow"] == "POST"
-    assert clients.http_request(server.http, "POST", "/nope", b"x").status == 404
+    assert a.headers["content-type"] == "application/x-protobuf" and "405" in a.rpc_status.message
+    a = clients.http_request(server.http, "PUT", "/v1development/profiles", b"{}", {"Content-Type": "application/json; charset=utf-8"})
+    assert a.status == 405 and a.headers["allow"] == "POST"
+    assert a.headers["content-type"] == "application/json" and "POST" in a.rpc_status.message
+    a = clients.http_request(server.http, "POST", "/nope", b"x")
+    assert a.status == 404 and a.headers["content-type"] == "application/x-protobuf" and a.rpc_status.message
     a = clients.post(server.http, b"x", content_type="text/plain")
-    assert a.status == 415 and b"application/x-protobuf" in a.body
+    assert a.status == 415 and "application/x-protobuf" in a.rpc_status.message
+    assert a.headers["content-type"] == "application/x-protobuf"
+    deep = b'{"resourceProfiles":[{"resource":{"attributes":[{"key":"k","value":' + b'{"arrayValue":{"values":[' * 10_000
+    a = clients.post(server.http, deep, content_type="application/json")
+    assert a.status == 400 and a.rpc_status.code == clients.INVALID_ARGUMENT and "nested" in a.rpc_status.message
     a = clients.post(server.http, b"\xff\xff\xff")
     assert a.status == 400 and a.headers["content-type"] == "application/x-protobuf"
     assert a.rpc_status.code == clients.INVALID_ARGUMENT and a.rpc_status.message

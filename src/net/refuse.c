@@ -8,7 +8,9 @@
 
 enum { MESSAGE_BYTES = 512 };
 
-static void refuse_http(struct net_request *r, int status, struct str message, uint64_t retry_ns)
+/* allow: the methods that a 405 names, else empty. */
+static void refuse_http(struct net_request *r, int status, struct str message, uint64_t retry_ns,
+			struct str allow)
 {
 	struct net_header headers[4];
 	size_t count = 0;
@@ -23,6 +25,8 @@ static void refuse_http(struct net_request *r, int status, struct str message, u
 		buf_str(&body, message);
 		buf_lit(&body, "\n");
 	}
+	if (allow.len)
+		headers[count++] = (struct net_header){ "allow", allow };
 	headers[count++] = (struct net_header){ "content-type", str_cstr(type) };
 	if (retry_ns) {
 		int n = snprintf(seconds, sizeof(seconds), "%llu",
@@ -61,7 +65,7 @@ static void refuse(struct net_request *r, enum net_refusal reason, int http_stat
 	if (r->transport == NET_GRPC)
 		refuse_grpc(r, grpc_status, message, retry_ns);
 	else
-		refuse_http(r, http_status, message, retry_ns);
+		refuse_http(r, http_status, message, retry_ns, (struct str){ 0 });
 }
 
 void request_refuse(struct net_request *r, enum net_refusal reason, int http_status,
@@ -74,6 +78,13 @@ void request_refuse(struct net_request *r, enum net_refusal reason, int http_sta
 	vsnprintf(message, sizeof(message), format, ap);
 	va_end(ap);
 	refuse(r, reason, http_status, grpc_status, str_cstr(message), 0);
+}
+
+void request_refuse_method(struct net_request *r, struct str allow, struct str message)
+{
+	app_count_refusal(r->app, REFUSED_METHOD);
+	r->body_done = true;
+	refuse_http(r, 405, message, 0, allow);
 }
 
 void request_refuse_retry(struct net_request *r, const char *message)

@@ -36,8 +36,6 @@ static bool route_takes_type(const struct route *route, const struct net_request
 
 static void refuse_method(struct net_request *r)
 {
-	struct net_header headers[] = { { "allow", { 0 } },
-					{ "content-type", STR("text/plain; charset=utf-8") } };
 	struct buf allow, text;
 
 	buf_init(&allow, 0);
@@ -52,16 +50,13 @@ static void refuse_method(struct net_request *r)
 		buf_str(&allow, str_cstr(route->method));
 	}
 	buf_printf(&text, "405 method not allowed, supported: [%.*s]", STR_ARG(buf_view(&allow)));
-	headers[0].value = buf_view(&allow);
-	app_count_refusal(r->app, REFUSED_METHOD);
-	request_answer(r, answer_http(r, 405, headers, ARRAY_LEN(headers), buf_view(&text)));
+	request_refuse_method(r, buf_view(&allow), buf_view(&text));
 	buf_release(&allow);
 	buf_release(&text);
 }
 
 static void refuse_type(struct net_request *r, const struct route *route)
 {
-	struct net_header type = { "content-type", STR("text/plain; charset=utf-8") };
 	struct str list = str_cstr(route->content_types), item;
 	struct buf text;
 
@@ -73,8 +68,8 @@ static void refuse_type(struct net_request *r, const struct route *route)
 		buf_str(&text, str_trim(item));
 	}
 	buf_lit(&text, "]");
-	app_count_refusal(r->app, REFUSED_MEDIA_TYPE);
-	request_answer(r, answer_http(r, 415, &type, 1, buf_view(&text)));
+	request_refuse(r, REFUSED_MEDIA_TYPE, 415, GRPC_UNIMPLEMENTED, "%.*s",
+		       STR_ARG(buf_view(&text)));
 	buf_release(&text);
 }
 

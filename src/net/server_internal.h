@@ -223,6 +223,8 @@ void request_free_if_done(struct net_request *r);
 /* The server's own answer. */
 void request_refuse(struct net_request *r, enum net_refusal reason, int http_status,
 		    int grpc_status, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* 405 over HTTP, with the methods that the path has: "GET, POST". */
+void request_refuse_method(struct net_request *r, struct str allow, struct str message);
 void request_refuse_retry(struct net_request *r, const char *message); /* no memory */
 void request_expire(struct net_request *r);
 void request_answer(struct net_request *r,
