@@ -355,7 +355,7 @@ bool json_next_key(struct json_reader *j, struct str *key)
 	if (!next_member(j, '}'))
 		return false;
 	if (json_peek(j) != JSON_STRING)
-		return expected(j, "a key");
+		return fail_at(j, j->at, "expected a key in double quotes");
 	if (!take_string(j, &j->key, key))
 		return false;
 	skip_space(j);
