@@ -13,7 +13,7 @@
 #include "wire/otlp_json.h"
 
 static const char *layout = "2026", *format = "text", *version_text, *input_version_text = "auto",
-		  *color = "auto";
+		  *color = "auto", *sample_types;
 static bool strict, evidence, utc;
 
 static const char *const layouts[] = { "2026", "seed-000", "seed-001", "typed", "full", NULL };
@@ -29,6 +29,8 @@ static const struct flag flags[] = {
 	  "of text: 2026, seed-000, seed-001, typed, full (all)", layouts, false, false },
 	{ "Output", "color", FLAG_CHOICE, &color, "WHEN", "auto", "auto, always, never", colors,
 	  false, false },
+	{ "Output", "sample-types", FLAG_STRING, &sample_types, "LIST", NULL,
+	  "text, json, folded: only these, as samples,events", NULL, false, false },
 	{ "Output", "utc", FLAG_BOOL, &utc, NULL, NULL, "timestamps in UTC instead of local time",
 	  NULL, false, false },
 	{ "Versions", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", NULL,
@@ -199,7 +201,9 @@ static bool choose_versions(struct decoding *d, struct decode_output_options *o,
 static int run(const struct words *words)
 {
 	struct decoding d = { .options = { .strict = strict } };
-	struct decode_output_options o = { .format = format, .layout = layout, .color = color };
+	struct decode_output_options o = {
+		.format = format, .layout = layout, .color = color, .sample_types = sample_types
+	};
 	struct err err;
 
 	if (utc)

@@ -1,5 +1,6 @@
 #include "decode_output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "components/exporters/fd_out.h"
 #include "components/exporters/folded.h"
 #include "components/exporters/render_out.h"
@@ -31,6 +33,9 @@ struct decode_output {
 	struct buf held; /* otlp: the first body, until a second shows that lengths are due */
 	unsigned bodies;
 	bool told_references;
+	struct config_strings types; /* shown; empty = all */
+	char *types_text;            /* what their items are cut from */
+	bool told_types;
 };
 
 static bool write_chunk(void *ctx, struct str text, struct err *err)
@@ -87,8 +92,81 @@ static bool put_json(struct decode_output *d, const struct profiles *p, struct e
 	return json_render(d->json, p, &d->out, err) && render_out_finish(&d->out, err);
 }
 
+static struct str profile_type(const struct profiles *p, uint32_t profile)
+{
+	return profiles_string(p, p->profiles[profile].sample_type.type);
+}
+
+/* Items are cut from text at its commas, blanks around them taken off. */
+static void set_types(struct decode_output *d, struct str text)
+{
+	struct str rest = text, item;
+
+	d->types_text = strndup(text.len ? text.ptr : "", text.len);
+	assert(d->types_text);
+	rest.ptr = d->types_text;
+	while (str_split(&rest, ',', &item)) {
+		item = str_trim(item);
+		d->types_text[item.ptr - d->types_text + (ptrdiff_t)item.len] = '\0';
+		d->types.items =
+			reallocarray(d->types.items, d->types.count + 1, sizeof(*d->types.items));
+		assert(d->types.items);
+		d->types.items[d->types.count++] = item.ptr;
+	}
+}
+
+static void set_one_type(struct decode_output *d, struct str type)
+{
+	d->types_text = strndup(type.len ? type.ptr : "", type.len);
+	assert(d->types_text);
+	d->types.items = calloc(1, sizeof(*d->types.items));
+	assert(d->types.items);
+	d->types.items[0] = d->types_text;
+	d->types.count = 1;
+}
+
+static void tell_left_out(struct decode_output *d, struct str left_out)
+{
+	AUTO(buf_release) struct buf line = { 0 };
+
+	d->told_types = true;
+	buf_lit(&line, "flametap decode: folded shows sample type \"");
+	text_append_printable(&line, str_cstr(d->types.items[0]));
+	buf_lit(&line, "\", not \"");
+	text_append_printable(&line, left_out);
+	buf_lit(&line, "\"; --sample-types chooses\n");
+	fwrite(line.ptr, 1, line.len, stderr);
+}
+
+/* One sample type a graph: the first that has samples, when none was asked for. */
+static void choose_folded_type(struct decode_output *d, const struct profiles *p)
+{
+	for (uint32_t i = 0; i < p->profile_count && !d->told_types; i++) {
+		struct str type = profile_type(p, i);
+
+		if (!p->profiles[i].samples.count || p->profiles[i].refused)
+			continue;
+		if (!d->types.count)
+			set_one_type(d, type);
+		else if (!str_is(type, d->types.items[0]))
+			tell_left_out(d, type);
+	}
+}
+
 static bool put_folded(struct decode_output *d, const struct profiles *p, struct err *err)
 {
+	if (!d->folded) {
+		struct folded_options options = { .process = true };
+
+		if (!d->types.given)
+			choose_folded_type(d, p);
+		if (!d->types.count)
+			return true; /* no samples yet */
+		options.sample_types = d->types;
+		d->folded = folded_renderer_new(&options);
+	} else if (!d->types.given) {
+		choose_folded_type(d, p);
+	}
 	return folded_render(d->folded, p, &d->out, err) && render_out_finish(&d->out, err);
 }
 
@@ -104,7 +182,8 @@ static bool colour_wanted(const char *choice)
 	return terminal_wants_colour(STDOUT_FILENO);
 }
 
-static struct text_renderer *make_text(const struct decode_output_options *o)
+static struct text_renderer *make_text(const struct decode_output_options *o,
+				       const struct config_strings *types)
 {
 	enum text_layout layout = TEXT_2026;
 	struct text_options options;
@@ -113,28 +192,25 @@ static struct text_renderer *make_text(const struct decode_output_options *o)
 		layout++; /* the flag's choices are these names */
 	options = text_options_default(layout);
 	options.colour = colour_wanted(o->color);
+	options.sample_types = *types;
 	options.printable = isatty(STDOUT_FILENO);
 	return text_renderer_new(&options);
 }
 
 static void choose_format(struct decode_output *d, const struct decode_output_options *o)
 {
-	static const struct config_strings all_types = { 0 };
-	static const struct folded_options folded = { .process = true };
-
 	if (is(o->format, "otlp")) {
 		d->put = put_otlp;
 	} else if (is(o->format, "otlp-json")) {
 		d->put = put_otlp_json;
 	} else if (is(o->format, "json")) {
 		d->put = put_json;
-		d->json = json_renderer_new(JSON_LINE_A_SAMPLE, &all_types);
+		d->json = json_renderer_new(JSON_LINE_A_SAMPLE, &d->types);
 	} else if (is(o->format, "folded")) {
 		d->put = put_folded;
-		d->folded = folded_renderer_new(&folded);
 	} else {
 		d->put = put_text;
-		d->text = make_text(o);
+		d->text = make_text(o, &d->types);
 	}
 }
 
@@ -154,6 +230,10 @@ struct decode_output *decode_output_new(const struct decode_output_options *o, s
 	d->out = (struct render_out){
 		.buf = &d->buf, .chunk_bytes = CHUNK_BYTES, .write = write_chunk, .ctx = &d->fd
 	};
+	if (o->sample_types) {
+		set_types(d, str_cstr(o->sample_types));
+		d->types.given = true;
+	}
 	choose_format(d, o);
 	return d;
 }
@@ -176,6 +256,8 @@ bool decode_output_end(struct decode_output *d, struct err *err)
 	folded_renderer_free(d->folded);
 	buf_release(&d->buf);
 	buf_release(&d->held);
+	free(d->types.items);
+	free(d->types_text);
 	free(d);
 	return ok;
 }

@@ -2,7 +2,9 @@
  * decode_output.h - where decode's messages go: one of its formats, on standard output.
  *
  * Format otlp writes one body as it is; several are written each behind 4 bytes of big-endian
- * length, as the Collector's file exporter does and decode reads.
+ * length, as the Collector's file exporter does and decode reads. Format folded shows one sample
+ * type, as values of several (samples, nanoseconds) can't stand in one graph: the first that has
+ * samples, unless some are asked for; what was left out is said on stderr.
  */
 #pragma once
 #include "base/err.h"
@@ -14,6 +16,7 @@ struct decode_output_options {
 	const char *layout;             /* of text */
 	const char *color;              /* auto, always, never */
 	enum wire_version wire_version; /* of otlp */
+	const char *sample_types;       /* of text, json, folded: "samples,events"; NULL = all */
 };
 
 struct decode_output;

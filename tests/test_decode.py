@@ -402,15 +402,33 @@ def test_no_file_is_a_usage_error():
 
 @pytest.mark.parametrize("body", NEWEST_BODIES, ids=repr)
 def test_folded_counts_add_up(body):
-    lines = decode("--format", "folded", body.path).decode().splitlines()
-    assert lines == sorted(set(lines)) or len(set(lines)) == len(lines), "a stack stands twice"
-    depths = [(line.rsplit(" ", 1)[0].count(";") + 1, int(line.rsplit(" ", 1)[1])) for line in lines]
-    want = 0
-    for _, _, p, sample in view.samples(source_view(body)):
-        want += sum(sample["values"]) if sample["values"] else len(sample["timestamps"])
-    assert sum(n for _, n in depths) == want
-    deepest = max(len(s["stack"]) for _, _, _, s in view.samples(source_view(body)))
-    assert max(d for d, _ in depths) >= deepest
+    samples = list(view.samples(source_view(body)))
+    for kind in {p["sample_type"][0] for _, _, p, _ in samples}:
+        lines = decode("--format", "folded", "--sample-types", kind, body.path).decode().splitlines()
+        assert len(set(lines)) == len(lines), "a stack stands twice"
+        depths = [(line.rsplit(" ", 1)[0].count(";") + 1, int(line.rsplit(" ", 1)[1])) for line in lines]
+        of_kind = [s for _, _, p, s in samples if p["sample_type"][0] == kind]
+        assert sum(n for _, n in depths) == sum(sum(s["values"]) if s["values"] else len(s["timestamps"]) for s in of_kind)
+        assert max(d for d, _ in depths) >= max(len(s["stack"]) for s in of_kind)
+
+
+def test_folded_shows_one_sample_type_and_says_so(tmp_path):
+    """Nanoseconds beside counts are no graph."""
+    first, second = handmade.resource_body(samples=2), handmade.resource_body(samples=3)
+    tables = second.dictionary.string_table
+    type_of_second = second.resource_profiles[0].scope_profiles[0].profiles[0].sample_type
+    type_of_second.type_strindex = len(tables)
+    tables.append("off_cpu")
+    a, b, both = tmp_path / "a", tmp_path / "b", tmp_path / "both"
+    a.write_bytes(first.SerializeToString())
+    b.write_bytes(second.SerializeToString())
+    both.write_bytes(a.read_bytes() + b.read_bytes())
+    done = program.run("decode", "--format", "folded", both, check=0)
+    assert done.stdout == decode("--format", "folded", a) and done.stdout
+    assert done.stderr.count(b"not \"off_cpu\"; --sample-types chooses") == 1, done.stderr
+    done = program.run("decode", "--format", "folded", "--sample-types", "off_cpu", both, check=0)
+    assert done.stdout == decode("--format", "folded", b) and done.stdout
+    assert not done.stderr
 
 
 def test_version_is_found_for_every_body():
