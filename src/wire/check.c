@@ -63,10 +63,12 @@ static void check_request(struct check *c)
 	const struct schema_field *dictionary = dictionary_field(request);
 	struct check_tables tables = { 0 };
 	struct check_fields f;
+	/* Of a broken one nobody knows what else there was. */
+	bool whole = check_is_whole(request, c->body);
 
 	c->tables = &tables;
 	gather_tables(c, &tables, request, c->body);
-	if (dictionary && !tables.present)
+	if (dictionary && !tables.present && whole)
 		check_find_at(c, CHECK_ERROR, "dictionary-missing", "dictionary", "is not there");
 	if (tables.present)
 		at_dictionary(c, dictionary, check_tables_shape);
@@ -74,7 +76,7 @@ static void check_request(struct check *c)
 		for (uint32_t i = 0; i < TABLE_COUNT; i++)
 			tables.t[i].used = calloc(1, sizeof(bool));
 	check_message(c, request, c->body, &f);
-	if (!f.count[ROLE_RESOURCE_PROFILES])
+	if (!f.count[ROLE_RESOURCE_PROFILES] && whole)
 		check_find_at(c, CHECK_ERROR, "resource-profiles-empty", "resource_profiles",
 			      "has no entry");
 	if (tables.present)

@@ -94,6 +94,7 @@ struct check_walk {
 	struct pb_reader r;
 	const struct schema_message *message;
 	uint32_t seen[CHECK_FIELDS_MOST]; /* elements so far, by place in the schema */
+	const struct schema_field *at;    /* the field at hand; NULL: none that is known */
 };
 
 /* check_walk.c */
@@ -101,6 +102,8 @@ struct check_walk {
  * those that are not. */
 bool check_next(struct check *c, struct check_walk *w, struct check_step *step,
 		bool report_unknown);
+/* Do the message's own fields end where it ends? */
+bool check_is_whole(const struct schema_message *m, struct str bytes);
 struct check_walk check_walk_of(const struct schema_message *m, struct str bytes);
 /* The scalars of one role, packed or not; quiet. */
 void check_list(struct check *c, const struct schema_message *m, struct str bytes,
