@@ -91,7 +91,7 @@ static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct
 static void gunzip(struct str in, struct inflated *o, struct err *fault)
 {
 	z_stream s = { .next_in = (const Bytef *)in.ptr };
-	struct zlib z;
+	struct zlib z = { 0 };
 
 	if (!zlib_open(&z, fault))
 		return;

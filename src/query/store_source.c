@@ -394,6 +394,18 @@ static const struct query_source_ops ops = {
 	.free = free_source,
 };
 
+bool store_source_open(const char *location, struct store **out, struct err *err)
+{
+	struct store_open_options options = { .location = location };
+
+	return store_open(&options, out, err);
+}
+
+void store_source_close(struct store *store)
+{
+	store_close(store);
+}
+
 bool store_source_new(struct store *store, struct query_source **out, struct err *err)
 {
 	struct store_source *s = calloc(1, sizeof(*s));

@@ -10,4 +10,8 @@
 
 struct store;
 
+/* For who must not include the store: opens it read-only beside any writer. */
+bool store_source_open(const char *location, struct store **out, struct err *err) MUST_CHECK;
+void store_source_close(struct store *store); /* NULL is fine */
+
 bool store_source_new(struct store *store, struct query_source **out, struct err *err) MUST_CHECK;

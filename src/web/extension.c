@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 #include "query/store_source.h"
-#include "store/reader.h"
 #include "web/extension.h"
 #include "web/web.h"
 
@@ -44,11 +43,10 @@ static const struct config_field web_fields[] = {
 
 static struct store *opened(struct web_state *w, struct err *err)
 {
-	struct store_open_options options = { .location = w->store_path };
 	struct store *store;
 
 	pthread_mutex_lock(&w->lock);
-	if (!w->store && !store_open(&options, &w->store, err))
+	if (!w->store && !store_source_open(w->store_path, &w->store, err))
 		w->store = NULL;
 	store = w->store;
 	pthread_mutex_unlock(&w->lock);
@@ -91,7 +89,7 @@ static void web_extension_stop(void *state, uint64_t deadline_ns)
 	struct web_state *w = state;
 
 	web_stop(w->server, deadline_ns);
-	store_close(w->store);
+	store_source_close(w->store);
 	pthread_mutex_destroy(&w->lock);
 }
 
