@@ -334,7 +334,7 @@ static void put_sample(struct pprof *w, const struct profile *profile, const str
 static void put_events(struct pprof *w, struct arena *arena, const struct profile *profile,
 		       const struct sample *s)
 {
-	struct sample_values values = sample_values_to_write(w->p, profile, s);
+	struct range values = sample_values_to_write(w->p, profile, s);
 	int64_t total = sample_total(w->p, profile, s).value;
 
 	buf_reset(&w->labels);
@@ -352,7 +352,7 @@ static void put_events(struct pprof *w, struct arena *arena, const struct profil
 		if (values.count == 0)
 			value = 1;
 		else if (values.count == s->timestamps.count)
-			value = sample_value_to_write(&values, i);
+			value = w->p->values[values.first + i];
 		put_sample(w, profile, s, value, &w->p->timestamps[s->timestamps.first + i]);
 	}
 }

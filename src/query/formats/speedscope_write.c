@@ -104,7 +104,7 @@ static void add_sample(struct scope_writer *w, const struct resource_profiles *r
 	const struct profiles *p = w->p;
 	const struct profile *profile = &p->profiles[profile_index];
 	const struct sample *s = &p->samples[index];
-	struct sample_values values = sample_values_to_write(p, profile, s);
+	struct range values = sample_values_to_write(p, profile, s);
 	const struct any_value *name =
 		profiles_attribute(p, s->attributes, STR("process.executable.name"));
 	const struct any_value *pid = profiles_attribute(p, s->attributes, STR("process.pid"));
@@ -131,7 +131,7 @@ static void add_sample(struct scope_writer *w, const struct resource_profiles *r
 		if (values.count == 0)
 			v = 1;
 		else if (values.count == s->timestamps.count)
-			v = sample_value_to_write(&values, i);
+			v = p->values[values.first + i];
 		add_event(w, p->timestamps[s->timestamps.first + i], v, index, track);
 	}
 }
