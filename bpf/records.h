@@ -3,7 +3,7 @@
  * in the ring, and why stacks end. Compiles in both worlds; all sizes are checked.
  *
  * Who writes what: user space (the worker) writes processes, mappings, executables, pages, rows,
- * rules and control; BPF writes counters, records, and the `used` clocks of executables.
+ * rules and runtimes; BPF writes counters, records, and the `used` clocks of executables.
  */
 #pragma once
 #ifndef __bpf__
@@ -12,16 +12,20 @@
 
 enum {
 	UNWIND_FRAMES_MAX = 1024,
+	/* A frame takes one step; to hand it to a runtime and back, two more. */
+	UNWIND_STEPS_MAX = 3 * UNWIND_FRAMES_MAX,
 	UNWIND_KERNEL_FRAMES_MAX = 127, /* kernel.perf_event_max_stack's default */
 	UNWIND_FRAME_WORDS_MAX = 3,     /* interpreters: header, two words */
 	/* A frame is pushed while at least UNWIND_FRAME_WORDS_MAX words are free. */
-	UNWIND_WORDS_MAX = UNWIND_KERNEL_FRAMES_MAX + 2 * UNWIND_FRAMES_MAX + 512,
+	UNWIND_WORDS_MAX =
+		UNWIND_KERNEL_FRAMES_MAX + UNWIND_FRAME_WORDS_MAX * (UNWIND_FRAMES_MAX + 1),
 	/* Bytes of stack that a sample may carry: with their header just what a per-CPU value
 	   holds. */
 	UNWIND_CAPTURE_MAX = 32768 - 512,
 	UNWIND_GROUP_BLOCKS =
 		4, /* row blocks of 256 KiB per inner map: inserting one waits for RCU */
 	UNWIND_GROUPS_MAX = 128,
+	UNWIND_PROCESS_RUNTIMES = 3, /* language runtimes in one process */
 };
 
 /*
@@ -77,8 +81,7 @@ struct unwind_process {
 	__u32 exec_id; /* low half of task_struct.self_exec_id; valid if exec_id_known */
 	__u8 verdict;  /* enum process_verdict */
 	__u8 exec_id_known;
-	__u16 padding;
-	__u32 runtime; /* index of per-process runtime data, 0 = none */
+	__u16 runtimes[UNWIND_PROCESS_RUNTIMES]; /* in runtimes; 0: none */
 };
 _Static_assert(sizeof(struct unwind_process) == 24, "unwind_process is 24 bytes");
 
@@ -106,6 +109,50 @@ struct unwind_executable {
 	__u32 padding;
 };
 _Static_assert(sizeof(struct unwind_executable) == 64, "unwind_executable is 64 bytes");
+/* How many Python frames an evaluation loop of CPython runs. */
+enum cpython_loop {
+	CPYTHON_LOOP_OF_ONE,   /* up to 3.10 */
+	CPYTHON_LOOP_TO_ENTRY, /* 3.11: up to the one that says that it entered the loop */
+	CPYTHON_LOOP_TO_SHIM,  /* from 3.12 on: up to a frame of the loop's own, not Python's */
+};
+
+/* CPython: where things lie, in bytes (bpf/step_cpython.h). */
+struct cpython_runtime {
+	__s32 tls_offset; /* from the thread pointer to the word that holds the thread's state... */
+	__s32 tls_inner;  /* ...or to one that leads to it at this offset; -1: the former */
+	/* in the thread's state */
+	__u16 thread_id;
+	__u16 thread_frame; /* the newest frame, or the cframe */
+	__s16 cframe;       /* the newest frame in the cframe; -1: there is none */
+	/* in a frame */
+	__u16 frame_previous, frame_code, frame_instruction, frame_owner;
+	__u8 loop;              /* enum cpython_loop */
+	__u8 owner_shim;        /* LOOP_TO_SHIM: owners from this one on are no Python frames */
+	__u8 instruction_bytes; /* LOOP_OF_ONE: what frame_instruction counts */
+	__u8 padding;
+	/* in a code object */
+	__u16 code_base; /* what is read of it begins here (a multiple of 8); the next two count
+			  * from here */
+	__u16 code_file; /* file name, name, and one more object that only this function has */
+	__u16 code_line; /* first line */
+	__u16 code_instructions;
+};
+_Static_assert(sizeof(struct cpython_runtime) == 36, "cpython_runtime is 36 bytes");
+
+/*
+ * runtimes: what a runtime's step needs to know of a process. User space finds it out
+ * (src/agent/runtimes/); processes that need the same share one. Slot 0 is never used.
+ */
+struct unwind_runtime {
+	__u32 step; /* enum unwind_step_kind */
+	__u32 padding;
+	union {
+		struct cpython_runtime cpython;
+		__u64 words[31];
+	};
+};
+_Static_assert(sizeof(struct unwind_runtime) == 256, "unwind_runtime is 256 bytes");
+
 #define EXECUTABLE_LOADED     1u
 #define EXECUTABLE_TRACKS_RBX 2u /* its rules tell where rbx is (UNWIND_CFA_RBX) */
 
@@ -129,12 +176,42 @@ _Static_assert(sizeof(struct sample_counters) == 256, "sample_counters is 256 by
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
+/* What a walk has found out about CPython: part of struct unwind_walk, zero at its start. */
+enum cpython_walk_state {
+	CPYTHON_NEW,
+	CPYTHON_WALKING,
+	CPYTHON_DONE, /* no more frames */
+	CPYTHON_LOST, /* there are more, and they cannot be read */
+};
+struct cpython_walk {
+	__u64 frame;  /* the next one */
+	__u32 state;  /* enum cpython_walk_state */
+	__u32 pushed; /* a frame of the present loop */
+	__u64 block[16];
+};
+
+/* Of a code object's file name, name, third object and first line. Never 0. */
+static inline __u64 cpython_cookie(__u64 file, __u64 name, __u64 more, __u32 line)
+{
+	__u64 h = file * 0x9e3779b97f4a7c15u ^ name * 0xc2b2ae3d27d4eb4fu ^
+		  (more + line) * 0x165667b19e3779f9u;
+
+	return (h >> 32) | 1;
+}
+
 enum { UNWIND_LEAF_REGS = 14 }; /* UNWIND_REG_COUNT - UNWIND_REG_LEAF */
 
 enum leaf_known {
 	LEAF_UNKNOWN,
 	LEAF_ALL, /* leaf[] is valid: nothing was popped since a full register set */
 	LEAF_RBX, /* only rbx, through frames of executables that track it */
+};
+
+/* What has become of the frame of pc. */
+enum unwind_frame_state {
+	UNWIND_FRAME_NEW,
+	UNWIND_FRAME_PUSHED,   /* it is in the words */
+	UNWIND_FRAME_DECLINED, /* its runtime had nothing to say: it is shown as native */
 };
 
 /* Where a walk stands: enough to go on elsewhere. */
@@ -145,7 +222,7 @@ struct unwind_cursor {
 	__u32 frame_count;
 	__u8 return_address; /* pc is one */
 	__u8 leaf_known;     /* enum leaf_known */
-	__u8 pushed;         /* the frame of pc is already in the words */
+	__u8 pushed;         /* enum unwind_frame_state */
 	__u8 step;           /* enum unwind_step_kind */
 };
 _Static_assert(sizeof(struct unwind_cursor) == 152, "unwind_cursor is 152 bytes");
@@ -154,7 +231,9 @@ _Static_assert(sizeof(struct unwind_cursor) == 152, "unwind_cursor is 152 bytes"
  * A frame is a header word and its payload:
  *   header  bits 0..7 enum frame_tag, 8..15 FRAME_FLAG_*, 16..23 payload words, 32..63 executable
  *   then    1 word: elf_vaddr, or pc where the executable is 0 or its bias unknown
- *           2 words for interpreters
+ *           2 words for runtimes: what trace_frame.address and .extra will be. The address alone
+ *           says which function it is only as long as nothing else comes to lie there: the other
+ *           word holds a cookie of it, by which user space tells when it looks.
  */
 enum frame_tag {
 	FRAME_TAG_PC,     /* pc; the mapping was not known */

@@ -95,6 +95,16 @@ struct {
 	__array(values, struct row_group);
 } row_groups SEC(".maps");
 
+/* What the steps of language runtimes know of processes, as processes.runtimes names it. Written
+ * through mmap; processes that need the same share one, and few need their own: 256 KiB. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct unwind_runtime);
+	__uint(max_entries, 1024);
+} runtimes SEC(".maps");
+
 /* CPU -> what was counted there. Read through mmap. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -143,6 +153,18 @@ static __always_inline const struct unwind_rule *env_rule(struct unwind_cursor *
 	return bpf_map_lookup_elem(&rules, &i);
 }
 
+static __always_inline const struct unwind_runtime *env_runtime(struct unwind_cursor *c, u32 i)
+{
+	(void)c;
+	return bpf_map_lookup_elem(&runtimes, &i);
+}
+
+static __always_inline u32 env_steps(struct unwind_cursor *c)
+{
+	(void)c;
+	return steps_enabled;
+}
+
 #define UNWIND_INLINE static __always_inline
 #include "unwind.h"
 
@@ -176,13 +198,29 @@ static __noinline int step_native(void)
 	return s ? unwind_native(&s->walk) : UNWIND_STOPPED;
 }
 
+static __noinline int step_cpython(void)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_cpython(&s->walk) : UNWIND_STOPPED;
+}
+
 /* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
  * work. */
 static int walk_step(u32 index, void *none)
 {
+	struct scratch *s = scratch_get();
+	int result;
+
 	(void)index;
 	(void)none;
-	return step_native() == UNWIND_AGAIN ? 0 : 1;
+	if (!s)
+		return 1;
+	if (steps_enabled & 1u << UNWIND_STEP_CPYTHON && s->walk.cursor.step == UNWIND_STEP_CPYTHON)
+		result = step_cpython();
+	else
+		result = step_native();
+	return result == UNWIND_AGAIN ? 0 : 1;
 }
 
 /* From a register set to the cursor; a macro, since ctx may only be read field by field. */
@@ -218,7 +256,7 @@ static __always_inline bool cursor_init(struct unwind_walk *w, struct bpf_perf_e
 
 	c->frame_count = 0;
 	c->return_address = 0;
-	c->pushed = 0;
+	c->pushed = UNWIND_FRAME_NEW;
 	c->step = UNWIND_STEP_NATIVE;
 	c->leaf_known = 1;
 	c->tp = task->thread.fsbase;
@@ -365,8 +403,12 @@ static __always_inline void walk_user(struct unwind_walk *w, const struct unwind
 	}
 	w->first_mapping = p->first_mapping;
 	w->mapping_count = p->mapping_count;
-	w->end = UNWIND_END_DEPTH; /* what is true when the loop ends by itself */
-	bpf_loop(UNWIND_FRAMES_MAX + 1, walk_step, NULL, 0);
+#pragma unroll
+	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
+		w->runtimes[i] = p->runtimes[i];
+	unwind_begin(w);
+	bpf_loop(UNWIND_STEPS_MAX, walk_step, NULL, 0);
+	unwind_finish(w);
 }
 
 static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scratch *s,

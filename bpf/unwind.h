@@ -11,6 +11,12 @@
  *   const struct unwind_page *env_page(c, __u32 index)            NULL: out of range
  *   const struct unwind_row *env_block(c, __u32 block)            NULL: not there
  *   const struct unwind_rule *env_rule(c, __u32 index)            NULL: out of range
+ *   const struct unwind_runtime *env_runtime(c, __u32 index)      NULL: out of range
+ *   __u32 env_steps(c)             steps that are switched on, bits 1 << enum unwind_step_kind
+ *
+ * A step goes one frame on. cursor.step says whose turn it is: unwind_native() hands over where pc
+ * lies in code of a runtime, before it pushes the frame; the runtime's step (step_*.h) then either
+ * pushes and moves, or declines (unwind_decline()), and gives the turn back.
  *
  * Memory of the target is never trusted: every address is one that a read may refuse, every
  * frame must lie above the one it called, and no loop depends on what was read.
@@ -40,9 +46,10 @@ struct unwind_walk {
 	__u32 first_mapping, mapping_count;
 	__u32 end; /* enum unwind_end, once stopped */
 	__u32 word_count;
-	__u32 frame_tag; /* of the frame of cursor.pc */
-	__u32 now;       /* the clock of unwind_executable.used */
-	__u32 padding;
+	__u32 frame_tag;                             /* of the frame of cursor.pc */
+	__u32 now;                                   /* the clock of unwind_executable.used */
+	__u16 runtimes[UNWIND_PROCESS_RUNTIMES + 1]; /* of the process; the last is padding */
+	struct cpython_walk cpython;
 	struct sample_record record; /* directly before its words: what is sent is one piece */
 	__u64 words[UNWIND_WORDS_MAX];
 };
@@ -84,6 +91,64 @@ UNWIND_INLINE bool unwind_map(struct unwind_walk *w, __u64 pc)
 	return true;
 }
 
+/* The data of this runtime in this process, or NULL. */
+UNWIND_INLINE const struct unwind_runtime *unwind_runtime_of(struct unwind_walk *w, __u32 step)
+{
+	const struct unwind_runtime *r;
+
+#pragma GCC unroll 3
+	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++) {
+		if (!w->runtimes[i])
+			break;
+		r = env_runtime(&w->cursor, w->runtimes[i]);
+		if (r && r->step == step)
+			return r;
+	}
+	return NULL;
+}
+
+/* A walk begins: no runtime has had its turn. */
+UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
+{
+	w->cursor.step = UNWIND_STEP_NATIVE;
+	w->cpython.frame = 0;
+	w->cpython.state = CPYTHON_NEW;
+	w->cpython.pushed = 0;
+	w->end = UNWIND_END_DEPTH; /* what is true when the steps end by themselves */
+}
+
+/* The walk has ended: by what is known now, was it whole? */
+UNWIND_INLINE void unwind_finish(struct unwind_walk *w)
+{
+	if (w->end == UNWIND_END_BOTTOM && w->cpython.state == CPYTHON_LOST)
+		w->end = UNWIND_END_RUNTIME;
+}
+
+/* A runtime's step has nothing to say of this frame. */
+UNWIND_INLINE int unwind_decline(struct unwind_walk *w)
+{
+	w->cursor.pushed = UNWIND_FRAME_DECLINED;
+	w->cursor.step = UNWIND_STEP_NATIVE;
+	return UNWIND_AGAIN;
+}
+
+/* Pushes a runtime's frame. False: no room is left. */
+UNWIND_INLINE bool unwind_push_runtime(struct unwind_walk *w, __u32 tag, __u32 executable,
+				       __u64 address, __u64 extra)
+{
+	__u32 n = w->word_count;
+
+	if (n > UNWIND_WORDS_MAX - UNWIND_FRAME_WORDS_MAX ||
+	    w->cursor.frame_count >= UNWIND_FRAMES_MAX)
+		return false;
+	w->words[n] = FRAME_HEADER(tag, 0, 2, executable);
+	w->words[n + 1] = address;
+	w->words[n + 2] = extra;
+	w->word_count = n + 3;
+	w->cursor.frame_count++;
+	return true;
+}
+
 /* Pushes the frame of cursor.pc. False: no room is left. */
 UNWIND_INLINE bool unwind_push(struct unwind_walk *w, __u32 tag, __u32 executable, __u64 address)
 {
@@ -96,7 +161,7 @@ UNWIND_INLINE bool unwind_push(struct unwind_walk *w, __u32 tag, __u32 executabl
 	w->words[n + 1] = address;
 	w->word_count = n + 2;
 	w->cursor.frame_count++;
-	w->cursor.pushed = 1;
+	w->cursor.pushed = UNWIND_FRAME_PUSHED;
 	return true;
 }
 
@@ -136,7 +201,7 @@ UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
 	c->fp = fp;
 	c->return_address = 1;
 	c->leaf_known = LEAF_UNKNOWN;
-	c->pushed = 0;
+	c->pushed = UNWIND_FRAME_NEW;
 	return UNWIND_AGAIN;
 }
 
@@ -201,7 +266,7 @@ UNWIND_INLINE int unwind_signal(struct unwind_walk *w, __u64 at)
 	c->fp = r[10];
 	c->return_address = 0;
 	c->leaf_known = LEAF_ALL;
-	c->pushed = 0;
+	c->pushed = UNWIND_FRAME_NEW;
 	return UNWIND_AGAIN;
 }
 
@@ -366,19 +431,45 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 	}
 }
 
+/* Whose code is at pc, which lies in w->mapping? */
+UNWIND_INLINE __u32 unwind_owner(const struct unwind_walk *w, const struct unwind_executable *e,
+				 __u64 pc)
+{
+	__u64 at = pc - w->mapping.load_bias;
+
+	if (!e)
+		return w->mapping.step;
+	if (!e->interpreter_step)
+		return UNWIND_STEP_NATIVE;
+	if ((at >= e->interpreter[0] && at < e->interpreter[1]) ||
+	    (at >= e->interpreter2[0] && at < e->interpreter2[1]))
+		return e->interpreter_step;
+	return UNWIND_STEP_NATIVE;
+}
+
 /* Pushes the frame of pc and goes to its caller, or says that its frame pointer leads there. */
 UNWIND_INLINE int unwind_method(struct unwind_walk *w)
 {
 	struct unwind_cursor *c = &w->cursor;
 	struct unwind_executable *e;
+	__u32 owner;
 	__u64 pc = c->pc - (c->return_address ? 1 : 0);
 	bool mapped = unwind_map(w, pc);
 	bool placed =
 		mapped && w->mapping.executable && w->mapping.load_bias != UNWIND_BIAS_UNKNOWN;
 
-	if (!c->pushed && !(placed ? unwind_push(w, FRAME_TAG_NATIVE, w->mapping.executable,
-						 c->pc - w->mapping.load_bias)
-				   : unwind_push(w, FRAME_TAG_PC, 0, c->pc)))
+	e = placed ? env_executable(c, w->mapping.executable) : NULL;
+	if (mapped && env_steps(c) && c->pushed == UNWIND_FRAME_NEW) {
+		owner = unwind_owner(w, e, pc);
+		if (owner < UNWIND_STEP_COUNT && env_steps(c) >> owner & 1) {
+			c->step = owner;
+			return UNWIND_AGAIN;
+		}
+	}
+	if (c->pushed != UNWIND_FRAME_PUSHED &&
+	    !(placed ? unwind_push(w, FRAME_TAG_NATIVE, w->mapping.executable,
+				   c->pc - w->mapping.load_bias)
+		     : unwind_push(w, FRAME_TAG_PC, 0, c->pc)))
 		return unwind_stop(w, UNWIND_END_DEPTH);
 	if (!mapped)
 		return unwind_stop(w, UNWIND_END_NO_MAPPING);
@@ -386,7 +477,6 @@ UNWIND_INLINE int unwind_method(struct unwind_walk *w)
 		return UNWIND_BY_FP;
 	if (!placed)
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
-	e = env_executable(c, w->mapping.executable);
 	if (!e || !(e->flags & EXECUTABLE_LOADED))
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
 	e->used = w->now;
@@ -402,3 +492,5 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 		return result;
 	return unwind_by_frame_pointer(w, result != UNWIND_BY_FP, result == UNWIND_BY_FOREIGN_FP);
 }
+
+#include "step_cpython.h"

@@ -354,6 +354,7 @@ static void set_up_tables(struct agent *a)
 {
 	a->sets = (struct mapping_sets){ .run_free = unwind_store_retire_run, .ctx = &a->store };
 	modules_init(&a->modules, &a->store, a->seam, &a->sets);
+	a->modules.steps = a->options.sampling.steps;
 	a->table = (struct process_table){
 		.seam = a->seam,
 		.store = &a->store,
@@ -458,7 +459,7 @@ void agent_stop(struct agent *a)
 static void close_maps(struct seam_maps *m)
 {
 	int fds[] = { m->ring,  m->processes, m->mappings, m->executables,
-		      m->pages, m->rules,     m->counters };
+		      m->pages, m->rules,     m->runtimes, m->counters };
 
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		if (fds[i] >= 0)
@@ -559,6 +560,8 @@ void agent_stats(struct agent *a, struct agent_stats *out)
 	out->processes = a->table.count;
 	out->executables = a->modules.count;
 	out->mappings = a->store.mapping_runs.used;
+	out->runtimes_attached = a->resolver.runtimes.attached;
+	out->runtimes_refused = a->resolver.runtimes.refused;
 	out->row_blocks = a->store.block_count;
 	out->rules = a->store.rules.count;
 	if (!a->seam->ops->run_time(a->seam, &out->bpf_ns, &out->bpf_runs, &err))

@@ -51,8 +51,9 @@ struct agent_stats {
 	uint64_t resyncs;     /* /proc/PID/maps read after a loss or a surprise */
 	uint64_t bad_records; /* in either ring: cut or senseless */
 	uint64_t pages_built, pages_empty, pages_refused, pages_evicted;
-	uint64_t build_ns;                    /* CPU time of building rows */
-	uint64_t files_opened, files_refused; /* executables */
+	uint64_t build_ns;                            /* CPU time of building rows */
+	uint64_t files_opened, files_refused;         /* executables */
+	uint64_t runtimes_attached, runtimes_refused; /* language runtimes of processes */
 	uint32_t processes, mappings, executables, row_blocks, rules; /* now */
 	uint64_t ring_late;        /* samples that came out of order by more than the slack */
 	uint64_t bpf_ns, bpf_runs; /* if the kernel's BPF statistics are on */

@@ -55,6 +55,20 @@ static void put_pc(struct resolver *r, const struct process *p, uint64_t pc, boo
 					      .address = pc });
 }
 
+static enum frame_kind runtime_kind(uint32_t tag)
+{
+	switch (tag) {
+	case FRAME_TAG_CPYTHON:
+		return FRAME_CPYTHON;
+	case FRAME_TAG_HOTSPOT:
+		return FRAME_HOTSPOT;
+	case FRAME_TAG_V8:
+		return FRAME_V8;
+	default:
+		return FRAME_UNKNOWN;
+	}
+}
+
 static void put_words(struct resolver *r, const struct process *p, const uint64_t *words,
 		      uint32_t count)
 {
@@ -72,6 +86,11 @@ static void put_words(struct resolver *r, const struct process *p, const uint64_
 			put_native(r, m, words[i + 1], return_address);
 		else if (tag == FRAME_TAG_PC)
 			put_pc(r, p, words[i + 1], return_address);
+		else if (payload == 2 && runtime_kind(tag) != FRAME_UNKNOWN)
+			put(r, &(struct trace_frame){ .kind = runtime_kind(tag),
+						      .executable = m ? m->facts : NULL,
+						      .address = words[i + 1],
+						      .extra = words[i + 2] });
 		else /* an executable that is gone: more than its address is not known */
 			put(r, &(struct trace_frame){ .kind = FRAME_UNKNOWN,
 						      .return_address = return_address,
@@ -220,6 +239,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		r->held_dropped++;
 		return false;
 	}
+	runtimes_attach(r->table, p, clock_monotonic_ns(), &r->runtimes);
 	end = (enum unwind_end)s.end;
 	r->frame_count = 0;
 	for (uint32_t i = 0; i < s.kernel_count; i++)

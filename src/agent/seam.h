@@ -31,6 +31,7 @@ struct seam_options {
 	uint32_t captures_per_second; /* stacks copied per CPU and second; 0: 100 or more */
 	uint32_t capture_bytes;       /* of each; 0: 31.5 KiB */
 	uint32_t verifier_log;        /* 0..2: -bpf-log-level */
+	uint32_t steps; /* runtimes to walk: bits 1 << enum unwind_step_kind (bpf/records.h) */
 };
 
 /* File descriptors of what was loaded. The worker maps those marked M. */
@@ -41,8 +42,10 @@ struct seam_maps {
 	int executables; /* M */
 	int pages;       /* M */
 	int rules;       /* M */
+	int runtimes;    /* M */
 	int counters;    /* M, one struct sample_counters per possible CPU */
-	uint32_t mapping_count, executable_count, page_count, rule_count, cpu_count; /* elements */
+	uint32_t mapping_count, executable_count, page_count, rule_count, runtime_count,
+		cpu_count;                    /* elements */
 	uint32_t ring_bytes, side_band_bytes; /* of data, without the control pages */
 };
 

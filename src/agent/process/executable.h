@@ -28,6 +28,11 @@ struct executable {
 	const struct executable_segment *segments;
 	uint32_t segment_count;
 	bool go; /* has a gopclntab */
+	/* Of a language runtime: enum unwind_step_kind (0: none), and what is known of it
+	 * (runtimes/runtime.h). */
+	uint32_t runtime_step;
+	uint32_t runtime_bytes;
+	const void *runtime;
 };
 
 /* Copies everything of `facts` (its refs is ignored); one reference. */

@@ -108,7 +108,7 @@ static struct mapping tail_of(const struct mapping *m, uint64_t from)
 /* Does b go on where a ends? JIT compilers map region beside region. */
 static bool continues(const struct mapping *a, const struct mapping *b)
 {
-	return a->end == b->start && a->module == b->module &&
+	return a->end == b->start && a->module == b->module && a->step == b->step &&
 	       (!a->module || a->file_offset + (a->end - a->start) == b->file_offset);
 }
 
@@ -131,7 +131,7 @@ struct mapping_set *mapping_set_add(struct mapping_sets *all, struct mapping_set
 
 	if (m->end <= m->start)
 		return s;
-	if (same && same->end >= m->end && same->module == m->module &&
+	if (same && same->end >= m->end && same->module == m->module && same->step == m->step &&
 	    (!m->module || same->file_offset + (m->start - same->start) == m->file_offset))
 		return s; /* told twice, or mprotect() of a part */
 	if (s->count + 2 > MAPPINGS_MOST) {

@@ -19,6 +19,8 @@ struct mapping {
 	uint64_t start, end; /* [start, end) */
 	uint64_t file_offset;
 	struct module *module; /* NULL: anonymous code */
+	uint32_t step;         /* enum unwind_step_kind: whose code, where it is a runtime's */
+	uint32_t padding;      /* 0: sets are compared as bytes */
 };
 
 struct mapping_set {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "agent/elf/elf_file.h"
+#include "agent/runtimes/runtime.h"
 #include "agent/unwind/tables.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
@@ -251,6 +252,25 @@ static struct str base_name(const char *path)
 	return str_cstr(slash ? slash + 1 : path);
 }
 
+/* Is it a language runtime's? Then where its main loop lies goes to BPF. */
+static bool recognise(const struct module *m, const struct elf_file *f, struct runtime_binary *out)
+{
+	struct modules *all = m->owner;
+
+	for (int i = 0; runtimes_all[i]; i++) {
+		const struct runtime_ops *ops = runtimes_all[i];
+
+		if (!(all->steps & 1u << ops->step))
+			continue;
+		*out = (struct runtime_binary){ .ops = ops };
+		if (!ops->recognise(f, str_cstr(m->path), out))
+			continue;
+		unwind_store_set_interpreter(all->store, m->id, ops->step, out->loop, out->cold);
+		return true;
+	}
+	return false;
+}
+
 static struct executable *make_facts(const struct module *m, const struct elf_file *f)
 {
 	static uint64_t serial; /* the trace thread's */
@@ -258,6 +278,7 @@ static struct executable *make_facts(const struct module *m, const struct elf_fi
 	uint8_t hash[ELF_HTLHASH_BYTES];
 	char build_id[2 * ELF_BUILD_ID_MOST + 1], htlhash[2 * ELF_HTLHASH_BYTES + 1];
 	struct bytes id = elf_file_build_id(f);
+	struct runtime_binary runtime;
 	const uint64_t page = 4096;
 	struct executable e = {
 		.id = ++serial << ID_BITS | m->id,
@@ -268,6 +289,11 @@ static struct executable *make_facts(const struct module *m, const struct elf_fi
 	};
 	struct elf_segment s;
 
+	if (recognise(m, f, &runtime)) {
+		e.runtime_step = runtime.ops->step;
+		e.runtime = runtime.facts;
+		e.runtime_bytes = (uint32_t)runtime.facts_bytes;
+	}
 	elf_file_htlhash(f, hash);
 	e.htlhash = to_hex(htlhash, hash, sizeof(hash));
 	e.build_id_gnu =

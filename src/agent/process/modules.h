@@ -55,6 +55,7 @@ struct modules {
 	struct mapping_sets *sets;
 	struct module **buckets, **by_id;
 	struct unwind_row *scratch; /* one page's rows */
+	uint32_t steps;             /* runtimes to look for: bits 1 << enum unwind_step_kind */
 	uint32_t count, idle_count;
 	uint64_t swept_ns;
 	uint64_t opened, refused, built, empty, pages_refused, evicted, build_ns;

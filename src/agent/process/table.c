@@ -32,9 +32,22 @@ struct process *process_table_find(const struct process_table *t, uint32_t pid)
 	return p;
 }
 
+static void drop_runtimes(struct process_table *t, struct process *p)
+{
+	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++) {
+		unwind_store_unref_runtime(t->store, p->runtimes[i]);
+		p->runtimes[i] = 0;
+	}
+	p->code_count = 0;
+	p->runtimes_set = NULL;
+	p->runtime_retry_ns = 0;
+	p->runtime_tries = 0;
+}
+
 /* What is known of an image only; pid and parent stay. */
 static void image_reset(struct process_table *t, struct process *p)
 {
+	drop_runtimes(t, p);
 	mapping_set_unref(t->sets, p->set);
 	process_info_unref(p->info);
 	free(p->path);
@@ -50,6 +63,7 @@ static void image_reset(struct process_table *t, struct process *p)
 
 static void process_free(struct process_table *t, struct process *p)
 {
+	drop_runtimes(t, p);
 	mapping_set_unref(t->sets, p->set);
 	process_info_unref(p->info);
 	process_info_unref(p->parent);
@@ -126,6 +140,15 @@ static bool names_file(struct str path)
 		!str_has_prefix(path, STR("/dev/")) && !str_has_prefix(path, STR("/SYSV")));
 }
 
+/* Whose code is anonymous memory at `start`? */
+static uint32_t code_step(const struct process *p, uint64_t start)
+{
+	for (uint32_t i = 0; i < p->code_count; i++)
+		if (start >= p->code[i].start && start < p->code[i].end)
+			return p->code[i].step;
+	return UNWIND_STEP_NATIVE;
+}
+
 static void add_mapping(struct process_table *t, struct process *p, uint64_t start, uint64_t end,
 			uint64_t file_offset, const struct module_key *key)
 {
@@ -137,6 +160,8 @@ static void add_mapping(struct process_table *t, struct process *p, uint64_t sta
 		return;
 	if (names_file(key->path))
 		m.module = modules_get(t->modules, key);
+	else
+		m.step = code_step(p, start);
 	p->set = mapping_set_add(t->sets, p->set, &m);
 	module_unref(m.module);
 	if (p->set != old || p->set->count != count || p->set->stale)
@@ -295,6 +320,12 @@ static void apply_fork(struct process_table *t, const struct side_record *r)
 	p->verdict = parent->verdict;
 	p->judged = parent->judged;
 	p->pid_wanted |= parent->pid_wanted;
+	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++) {
+		p->runtimes[i] = parent->runtimes[i];
+		unwind_store_ref_runtime(t->store, p->runtimes[i]);
+	}
+	memcpy(p->code, parent->code, sizeof(p->code));
+	p->code_count = parent->code_count;
 	p->read_ns = r->time_ns; /* nothing to learn from /proc that the parent's set lacks */
 	if (parent->info || parent->parent)
 		p->parent = process_info_ref(parent->info ? parent->info : parent->parent);
@@ -407,6 +438,46 @@ struct process *process_table_get(struct process_table *t, const struct sample_r
 	return p;
 }
 
+/* The parts of anonymous mappings that lie in `code` are its runtime's. */
+static void claim_code(struct process_table *t, struct process *p, const struct runtime_code *code)
+{
+	struct mapping_set *was = mapping_set_ref(p->set);
+
+	for (uint32_t i = 0; i < was->count; i++) {
+		struct mapping m = was->list[i];
+
+		if (m.module || m.end <= code->start || m.start >= code->end)
+			continue;
+		m.start = m.start > code->start ? m.start : code->start;
+		m.end = m.end < code->end ? m.end : code->end;
+		m.step = code->step;
+		p->set = mapping_set_add(t->sets, p->set, &m);
+	}
+	mapping_set_unref(t->sets, was);
+}
+
+bool process_add_runtime(struct process_table *t, struct process *p,
+			 const struct runtime_attachment *found)
+{
+	uint16_t slot;
+	int i = 0;
+
+	while (i < UNWIND_PROCESS_RUNTIMES && p->runtimes[i])
+		i++;
+	if (i == UNWIND_PROCESS_RUNTIMES)
+		return false;
+	slot = unwind_store_take_runtime(t->store, &found->data);
+	if (!slot)
+		return false;
+	p->runtimes[i] = slot;
+	for (uint32_t k = 0; k < found->code_count && p->code_count < RUNTIME_CODE_MOST; k++) {
+		p->code[p->code_count++] = found->code[k];
+		claim_code(t, p, &found->code[k]);
+	}
+	mark_dirty(t, p);
+	return true;
+}
+
 struct process_info *process_facts(struct process_table *t, struct process *p)
 {
 	const struct facts_wish wish = {
@@ -490,6 +561,7 @@ static void publish(struct process_table *t, struct process *p)
 	p->dirty = false;
 	if (p->kernel_thread)
 		return;
+	memcpy(value.runtimes, p->runtimes, sizeof(value.runtimes));
 	if (value.verdict == PROCESS_SAMPLE) {
 		if (!unwind_store_put_mappings(t->store, p->set))
 			return;

@@ -16,6 +16,7 @@
 #include "agent/process/mappings.h"
 #include "agent/process/modules.h"
 #include "agent/process/process_info.h"
+#include "agent/runtimes/runtime.h"
 #include "agent/sample/side_band.h"
 #include "agent/seam.h"
 #include "bpf/records.h"
@@ -41,6 +42,14 @@ struct process {
 	bool dirty;      /* what BPF knows is old */
 	bool judged;     /* the verdict stands until exec() */
 	bool pid_wanted; /* the filter's pids name it, or a process it descends from */
+	/* Its language runtimes: slots of the store, with a reference each; 0: none. */
+	uint16_t runtimes[UNWIND_PROCESS_RUNTIMES];
+	struct runtime_code code[RUNTIME_CODE_MOST]; /* anonymous mappings there are theirs */
+	uint32_t code_count;
+	/* Attaching (runtimes/attach.c): what was looked at, how often in vain, and when next. */
+	const struct mapping_set *runtimes_set;
+	uint64_t runtimes_opened, runtime_retry_ns;
+	uint32_t runtime_tries;
 };
 
 struct process_table {
@@ -71,6 +80,10 @@ struct process *process_table_get(struct process_table *t, const struct sample_r
 struct process *process_table_find(const struct process_table *t, uint32_t pid);
 /* Reads /proc/PID/maps, if that is due: a walk met memory that we do not know. True: it changed. */
 bool process_reread(struct process_table *t, struct process *p, uint64_t now_ns);
+/* It has this runtime from now on; BPF is told, and whose code its anonymous mappings are. False:
+ * no room. */
+bool process_add_runtime(struct process_table *t, struct process *p,
+			 const struct runtime_attachment *found);
 /* Its facts, gathered now if that was not done. The table's reference. */
 struct process_info *process_facts(struct process_table *t, struct process *p);
 /* May this process be sampled? Judged by its facts, once per image. */

@@ -37,6 +37,10 @@ struct namer {
 	/* False: nothing at all is known; `out` is then zero but for `final`. */
 	bool (*name)(void *ctx, const struct trace_frame *frame, struct process_info *process,
 		     struct frame_name *out);
+	/* A runtime's frame was seen for the first time in this report, just now: what its name
+	 * needs of the process's memory may be gone when name() is asked. Called on the trace
+	 * thread, while the reporter's may be in name(). May be NULL. */
+	void (*prepare)(void *ctx, const struct trace_frame *frame, struct process_info *process);
 	/* A report begins: what CPU time naming may take until the next one. May be NULL. */
 	void (*begin)(void *ctx, uint64_t budget_ns);
 	void *ctx;

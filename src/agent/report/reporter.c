@@ -58,8 +58,24 @@ static bool is_too_young(const struct reporter *r, const struct trace *t)
 	return t->time_unix_nano < t->process->start_unix_nano + r->o.min_process_age_ns;
 }
 
+/* Runtimes' frames that came into the window with this trace. r->lock is held, so that the window
+ * stays what it is. */
+static void prepare_names(struct reporter *r, struct process_info *process, uint32_t first)
+{
+	const struct namer *namer = r->o.namer;
+
+	for (uint32_t i = first; i < r->open.frame_count; i++) {
+		const struct trace_frame *f = &r->open.frames[i].frame;
+
+		if (f->kind > FRAME_UNKNOWN && f->kind < FRAME_END)
+			namer->prepare(namer->ctx, f, process);
+	}
+}
+
 void reporter_add(struct reporter *r, const struct trace *trace)
 {
+	uint32_t first;
+
 	if (trace->pid == 0 && !r->o.send_idle_frames) {
 		metric_add(r->skipped[SKIP_IDLE], 1);
 		return;
@@ -69,10 +85,13 @@ void reporter_add(struct reporter *r, const struct trace *trace)
 		return;
 	}
 	pthread_mutex_lock(&r->lock);
+	first = r->open.frame_count;
 	if (!window_add(&r->open, trace)) {
 		r->own_lost[LOSS_REPORT_FULL]++;
 		metric_add(r->own_dropped[LOSS_REPORT_FULL], 1);
 	}
+	if (r->o.namer && r->o.namer->prepare)
+		prepare_names(r, trace->process, first);
 	if (!r->hurry && r->open.bytes > r->open.limit_bytes / 4 * 3) {
 		r->hurry = true;
 		pthread_cond_signal(&r->wake);

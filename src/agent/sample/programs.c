@@ -95,6 +95,7 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 	o->rodata->send_idle = options->send_idle;
 	o->rodata->only_listed = options->only_listed;
 	o->rodata->ring_wake_bytes = p->ring_bytes / 2;
+	o->rodata->steps_enabled = options->steps;
 	o->rodata->captures_per_second = captures_for(options);
 	o->rodata->capture_bytes =
 		options->capture_bytes && options->capture_bytes < UNWIND_CAPTURE_MAX
@@ -108,7 +109,9 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 	       bpf_map__set_max_entries(o->maps.executables,
 					bpf_map__max_entries(o->maps.executables) << scale) == 0 &&
 	       bpf_map__set_max_entries(o->maps.pages, bpf_map__max_entries(o->maps.pages)
-							       << scale) == 0;
+							       << scale) == 0 &&
+	       bpf_map__set_max_entries(o->maps.runtimes, bpf_map__max_entries(o->maps.runtimes)
+								  << (scale < 5 ? scale : 5)) == 0;
 }
 
 struct programs *programs_load(const struct seam_options *options, struct err *err)
@@ -167,7 +170,7 @@ bool programs_maps(const struct programs *p, struct seam_maps *out, struct err *
 		{ o->maps.ring, &out->ring },         { o->maps.processes, &out->processes },
 		{ o->maps.mappings, &out->mappings }, { o->maps.executables, &out->executables },
 		{ o->maps.pages, &out->pages },       { o->maps.rules, &out->rules },
-		{ o->maps.counters, &out->counters },
+		{ o->maps.runtimes, &out->runtimes }, { o->maps.counters, &out->counters },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(list); i++) {
@@ -183,6 +186,7 @@ bool programs_maps(const struct programs *p, struct seam_maps *out, struct err *
 	out->executable_count = bpf_map__max_entries(o->maps.executables);
 	out->page_count = bpf_map__max_entries(o->maps.pages);
 	out->rule_count = bpf_map__max_entries(o->maps.rules);
+	out->runtime_count = bpf_map__max_entries(o->maps.runtimes);
 	out->cpu_count = p->cpu_count;
 	out->ring_bytes = p->ring_bytes;
 	return true;

@@ -51,7 +51,7 @@ static bool serve_attach(struct call *c, struct err *err)
 		return false;
 	}
 	const int fds[] = { maps.ring,  maps.processes, maps.mappings, maps.executables,
-			    maps.pages, maps.rules,     maps.counters };
+			    maps.pages, maps.rules,     maps.runtimes, maps.counters };
 
 	memcpy(c->fds, fds, sizeof(fds));
 	c->out.fd_count = sizeof(fds) / sizeof(fds[0]);

@@ -53,6 +53,7 @@ static bool fake_attach(struct seam *s, const struct seam_options *o, struct sea
 				    .executables = some_fd(),
 				    .pages = some_fd(),
 				    .rules = some_fd(),
+				    .runtimes = some_fd(),
 				    .counters = some_fd() };
 	maps->ring_bytes = 4711;
 	return true;
@@ -261,6 +262,7 @@ static void test_attach(void **state)
 	assert_fd(maps.executables);
 	assert_fd(maps.pages);
 	assert_fd(maps.rules);
+	assert_fd(maps.runtimes);
 	assert_fd(maps.counters);
 	assert_false(e.remote->ops->attach(e.remote, &options, &maps, &err)); /* once only */
 	ends_release(&e);

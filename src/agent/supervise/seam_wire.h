@@ -31,7 +31,7 @@ enum {
 	SEAM_PATH_MOST = 4096,       /* with its NUL */
 	SEAM_TAIL_MOST = 128 * 1024, /* of a request or a reply */
 	SEAM_PIDS_MOST = SEAM_TAIL_MOST / 4,
-	SEAM_FDS_MOST = 8,
+	SEAM_FDS_MOST = 12,
 };
 
 struct seam_request {

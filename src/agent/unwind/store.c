@@ -1,5 +1,6 @@
 #include "agent/unwind/store.h"
 
+#include <assert.h>
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +15,8 @@ enum {
 	LOCAL_EXECUTABLES = 1024,
 	LOCAL_PAGES = 65536,
 	LOCAL_RULES = 16384,
+	LOCAL_RUNTIMES = 64,
+	RUNTIMES_MOST = UINT16_MAX,
 };
 #define EXECUTABLE_GRACE_NS (30 * STORE_GRACE_NS)
 #define BLOCK_BYTES         (UNWIND_BLOCK_ROWS * sizeof(struct unwind_row))
@@ -55,6 +58,8 @@ static bool open_arrays(struct unwind_store *s, const struct seam_maps *maps, ui
 	s->executable_count = maps->executable_count;
 	s->page_count = maps->page_count;
 	s->rule_count = maps->rule_count;
+	s->runtime_count =
+		maps->runtime_count < RUNTIMES_MOST ? maps->runtime_count : RUNTIMES_MOST;
 	groups = groups ? groups : 1;
 	s->block_limit = (uint32_t)(groups < UNWIND_GROUPS_MAX ? groups : UNWIND_GROUPS_MAX) *
 			 UNWIND_GROUP_BLOCKS;
@@ -63,13 +68,18 @@ static bool open_arrays(struct unwind_store *s, const struct seam_maps *maps, ui
 	s->executables = map_array(maps->executables, s->executable_count, sizeof(*s->executables),
 				   "executables", err);
 	s->pages = map_array(maps->pages, s->page_count, sizeof(*s->pages), "pages", err);
+	s->runtimes =
+		map_array(maps->runtimes, s->runtime_count, sizeof(*s->runtimes), "runtimes", err);
+	s->runtime_users = calloc(s->runtime_count, sizeof(*s->runtime_users));
+	assert(s->runtime_users);
 	rules = map_array(maps->rules, s->rule_count, sizeof(*rules), "rules", err);
 	if (rules)
 		unwind_rules_init(&s->rules, rules, s->rule_count);
 	extents_init(&s->mapping_runs, 0, s->mapping_count);
 	extents_init(&s->executable_ids, 1, s->executable_count - 1);
 	extents_init(&s->page_runs, 0, s->page_count);
-	if (s->mappings && s->executables && s->pages && rules)
+	extents_init(&s->runtime_slots, 1, s->runtime_count - 1);
+	if (s->mappings && s->executables && s->pages && s->runtimes && rules)
 		return true;
 	unwind_store_close(s);
 	return false;
@@ -89,10 +99,12 @@ bool unwind_store_open_local(struct unwind_store *s, uint64_t memory_bytes, stru
 		.executables = -1,
 		.pages = -1,
 		.rules = -1,
+		.runtimes = -1,
 		.mapping_count = LOCAL_MAPPINGS,
 		.executable_count = LOCAL_EXECUTABLES,
 		.page_count = LOCAL_PAGES,
 		.rule_count = LOCAL_RULES,
+		.runtime_count = LOCAL_RUNTIMES,
 	};
 
 	*s = (struct unwind_store){ .processes_fd = -1, .local = true };
@@ -109,11 +121,14 @@ void unwind_store_close(struct unwind_store *s)
 	unmap_array(s->mappings, s->mapping_count, sizeof(*s->mappings));
 	unmap_array(s->executables, s->executable_count, sizeof(*s->executables));
 	unmap_array(s->pages, s->page_count, sizeof(*s->pages));
+	unmap_array(s->runtimes, s->runtime_count, sizeof(*s->runtimes));
 	unmap_array(s->rules.array, s->rule_count, sizeof(*s->rules.array));
+	free(s->runtime_users);
 	unwind_rules_release(&s->rules);
 	extents_release(&s->mapping_runs);
 	extents_release(&s->executable_ids);
 	extents_release(&s->page_runs);
+	extents_release(&s->runtime_slots);
 	*s = (struct unwind_store){ .processes_fd = -1 };
 }
 
@@ -123,6 +138,7 @@ void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 	extents_reclaim(&s->mapping_runs, now_ns, STORE_GRACE_NS);
 	extents_reclaim(&s->executable_ids, now_ns, EXECUTABLE_GRACE_NS);
 	extents_reclaim(&s->page_runs, now_ns, STORE_GRACE_NS);
+	extents_reclaim(&s->runtime_slots, now_ns, STORE_GRACE_NS);
 	for (uint32_t i = 0; i < s->block_count; i++)
 		extents_reclaim(&s->rows[i], now_ns, STORE_GRACE_NS);
 }
@@ -166,6 +182,48 @@ bool unwind_store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_
 void unwind_store_tracks_rbx(struct unwind_store *s, uint32_t id)
 {
 	__atomic_or_fetch(&s->executables[id].flags, EXECUTABLE_TRACKS_RBX, __ATOMIC_RELEASE);
+}
+
+void unwind_store_set_interpreter(struct unwind_store *s, uint32_t id, uint32_t step,
+				  const uint64_t range[2], const uint64_t cold[2])
+{
+	struct unwind_executable *e = &s->executables[id];
+
+	memcpy(e->interpreter, range, sizeof(e->interpreter));
+	memcpy(e->interpreter2, cold, sizeof(e->interpreter2));
+	__atomic_store_n(&e->interpreter_step, step, __ATOMIC_RELEASE);
+}
+
+uint16_t unwind_store_take_runtime(struct unwind_store *s, const struct unwind_runtime *r)
+{
+	uint32_t slot;
+
+	for (slot = 1; slot < s->runtime_count; slot++) {
+		if (!s->runtime_users[slot] || memcmp(&s->runtimes[slot], r, sizeof(*r)) != 0)
+			continue;
+		s->runtime_users[slot]++;
+		return (uint16_t)slot;
+	}
+	if (!extents_take(&s->runtime_slots, 1, &slot)) {
+		s->runtimes_refused++;
+		return 0;
+	}
+	/* No process has it, nor any walk: free slots have rested. */
+	s->runtimes[slot] = *r;
+	s->runtime_users[slot] = 1;
+	return (uint16_t)slot;
+}
+
+void unwind_store_ref_runtime(struct unwind_store *s, uint16_t slot)
+{
+	if (slot)
+		s->runtime_users[slot]++;
+}
+
+void unwind_store_unref_runtime(struct unwind_store *s, uint16_t slot)
+{
+	if (slot && --s->runtime_users[slot] == 0)
+		extents_retire(&s->runtime_slots, slot, 1, s->now_ns);
 }
 
 struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page)
@@ -270,7 +328,7 @@ bool unwind_store_put_mappings(struct unwind_store *s, struct mapping_set *set)
 
 		to->start = m->start;
 		to->end = m->end;
-		to->step = UNWIND_STEP_NATIVE;
+		to->step = m->step;
 		module_place(m, to);
 	}
 	extents_retire(&s->mapping_runs, set->run_first, set->run_count, s->now_ns);

@@ -28,13 +28,15 @@ struct unwind_store {
 	struct unwind_executable *executables;
 	struct unwind_page *pages;
 	struct unwind_rules rules;
-	uint32_t mapping_count, executable_count, page_count, rule_count;
-	struct extents mapping_runs, executable_ids, page_runs;
+	struct unwind_runtime *runtimes;
+	uint32_t *runtime_users; /* by slot */
+	uint32_t mapping_count, executable_count, page_count, rule_count, runtime_count;
+	struct extents mapping_runs, executable_ids, page_runs, runtime_slots;
 	struct unwind_row *blocks[STORE_BLOCKS_MOST]; /* NULL: not made yet */
 	struct extents rows[STORE_BLOCKS_MOST];
 	uint32_t block_count, block_limit;
 	uint64_t now_ns; /* of the current round: for delays */
-	uint64_t mappings_refused, rows_refused;
+	uint64_t mappings_refused, rows_refused, runtimes_refused;
 };
 
 /* Maps what `maps` names; its descriptors stay the caller's. memory_bytes limits rows. */
@@ -55,6 +57,13 @@ bool unwind_store_set_pages(struct unwind_store *s, uint32_t id, uint64_t first_
 			    uint32_t count);
 /* After set_pages: its rules tell where rbx is. */
 void unwind_store_tracks_rbx(struct unwind_store *s, uint32_t id);
+/* Where the runtime `step` has its main loop: elf_vaddr [from, to), twice; 0, 0: none. */
+void unwind_store_set_interpreter(struct unwind_store *s, uint32_t id, uint32_t step,
+				  const uint64_t range[2], const uint64_t cold[2]);
+/* A slot with this content, shared with whoever needs the same; 0: all are taken. */
+uint16_t unwind_store_take_runtime(struct unwind_store *s, const struct unwind_runtime *r);
+void unwind_store_ref_runtime(struct unwind_store *s, uint16_t slot);   /* 0 is fine */
+void unwind_store_unref_runtime(struct unwind_store *s, uint16_t slot); /* 0 is fine */
 /* The page's entry, or NULL where the executable has none. */
 struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page);
 /* Copies rows in and publishes them. False: no memory is left; the page stays as it was. */

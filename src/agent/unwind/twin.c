@@ -13,6 +13,8 @@ static struct unwind_executable *env_executable(struct unwind_cursor *c, uint32_
 static const struct unwind_page *env_page(struct unwind_cursor *c, uint32_t index);
 static const struct unwind_row *env_block(struct unwind_cursor *c, uint32_t block);
 static const struct unwind_rule *env_rule(struct unwind_cursor *c, uint32_t index);
+static const struct unwind_runtime *env_runtime(struct unwind_cursor *c, uint32_t index);
+static uint32_t env_steps(struct unwind_cursor *c);
 #define UNWIND_INLINE static
 #include "bpf/unwind.h"
 
@@ -22,6 +24,7 @@ struct twin {
 	struct twin_memory memory;
 	const struct mapping_set *set;
 	struct unwind_mapping from_set;
+	uint32_t steps;
 };
 
 static struct twin *twin_of(struct unwind_cursor *c)
@@ -79,6 +82,18 @@ static const struct unwind_rule *env_rule(struct unwind_cursor *c, uint32_t inde
 	return index < s->rules.count ? &s->rules.array[index] : NULL;
 }
 
+static const struct unwind_runtime *env_runtime(struct unwind_cursor *c, uint32_t index)
+{
+	const struct unwind_store *s = twin_of(c)->store;
+
+	return index < s->runtime_count ? &s->runtimes[index] : NULL;
+}
+
+static uint32_t env_steps(struct unwind_cursor *c)
+{
+	return twin_of(c)->steps;
+}
+
 struct twin *twin_new(void)
 {
 	struct twin *t = calloc(1, sizeof(*t));
@@ -100,12 +115,26 @@ void twin_start(struct twin *t, struct unwind_store *store, const struct twin_me
 	t->store = store;
 	t->memory = *memory;
 	t->set = set;
+	t->steps = 0;
 	w->cursor = *cursor;
+	unwind_begin(w);
 	w->mapping = (struct unwind_mapping){ 0 };
 	w->first_mapping = 0;
 	w->mapping_count = set ? set->count : 0;
 	w->word_count = 0;
+	memset(w->runtimes, 0, sizeof(w->runtimes));
 	w->now = (uint32_t)(store->now_ns >> 30);
+}
+
+/* As walk_step() of the BPF program. */
+static int step(struct unwind_walk *w)
+{
+	switch (w->cursor.step) {
+	case UNWIND_STEP_CPYTHON:
+		return unwind_cpython(w);
+	default:
+		return unwind_native(w);
+	}
 }
 
 enum unwind_end twin_walk(struct twin *t)
@@ -115,9 +144,10 @@ enum unwind_end twin_walk(struct twin *t)
 	/* What was known when it stopped may be old. */
 	w->mapping = (struct unwind_mapping){ 0 };
 	w->end = UNWIND_END_DEPTH;
-	for (uint32_t i = 0; i <= UNWIND_FRAMES_MAX; i++)
-		if (unwind_native(w) != UNWIND_AGAIN)
+	for (uint32_t i = 0; i < UNWIND_STEPS_MAX; i++)
+		if (step(w) != UNWIND_AGAIN)
 			break;
+	unwind_finish(w);
 	return (enum unwind_end)w->end;
 }
 
@@ -132,6 +162,13 @@ void twin_run(struct twin *t, uint32_t first_mapping, uint32_t count)
 	t->set = NULL;
 	t->walk.first_mapping = first_mapping;
 	t->walk.mapping_count = count;
+}
+
+void twin_runtimes(struct twin *t, uint32_t steps, const uint16_t *runtimes)
+{
+	t->steps = steps;
+	for (uint32_t i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
+		t->walk.runtimes[i] = runtimes[i];
 }
 
 const struct unwind_cursor *twin_cursor(const struct twin *t)

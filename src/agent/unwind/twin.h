@@ -2,7 +2,7 @@
  * twin.h - the BPF unwinder as plain C: the same source (bpf/unwind.h) over any memory.
  *
  * Used to go on with walks that BPF had to stop, over the copied stack; and by tests, over stopped
- * and recorded processes. Memory: the twin is 24 KiB, the caller's. Threads: one at a time.
+ * and recorded processes. Memory: the twin is 27 KiB, the caller's. Threads: one at a time.
  */
 #pragma once
 #include <stdbool.h>
@@ -29,6 +29,9 @@ enum unwind_end twin_walk(struct twin *t);
 /* The mappings are others now: another set, or (without a set) a run of store->mappings. */
 void twin_set(struct twin *t, const struct mapping_set *set);
 void twin_run(struct twin *t, uint32_t first_mapping, uint32_t count);
+/* After twin_start(): walks the frames of language runtimes too (bits 1 << enum unwind_step_kind),
+ * with these slots of the store. Only where all of the target's memory can be read. */
+void twin_runtimes(struct twin *t, uint32_t steps, const uint16_t *runtimes);
 const struct unwind_cursor *twin_cursor(const struct twin *t);
 /* The frames so far, as in a record. */
 const uint64_t *twin_words(const struct twin *t, uint32_t *count);

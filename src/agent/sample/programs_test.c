@@ -1,0 +1,62 @@
+/*
+ * What the kernel's verifier makes of the programs: they load with any set of runtimes, and each
+ * runtime stays within its share of the verifier's work. Needs the capabilities BPF and PERFMON;
+ * says so and skips without.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include "agent/sample/programs.h"
+#include "bpf/records.h"
+
+enum { STEP_MOST = 20000, ALL_MOST = 150000 };
+
+/* 0: no permission. */
+static uint64_t verified(uint32_t steps)
+{
+	const struct seam_options options = { .samples_per_second = 20, .steps = steps };
+	struct err err;
+	struct programs *p = programs_load(&options, &err);
+	uint64_t count;
+
+	if (!p && err.kind == ERR_PERMISSION) {
+		print_message("SKIPPED: %s\n", err.msg);
+		return 0;
+	}
+	if (!p)
+		fail_msg("steps %x: %s", steps, err.msg);
+	count = programs_verified(p);
+	programs_free(p);
+	return count;
+}
+
+static void test_work_of_the_verifier(void **state)
+{
+	uint64_t native = verified(0), one, all;
+
+	(void)state;
+	if (!native)
+		skip();
+	print_message("native walk: %llu instructions verified\n", (unsigned long long)native);
+	for (uint32_t step = UNWIND_STEP_NATIVE + 1; step < UNWIND_STEP_COUNT; step++) {
+		one = verified(1u << step);
+		print_message("with runtime %u: %llu more\n", step,
+			      (unsigned long long)(one > native ? one - native : 0));
+		if (one > native + STEP_MOST)
+			fail_msg("runtime %u takes %llu instructions to verify; %d is the most",
+				 step, (unsigned long long)(one - native), STEP_MOST);
+	}
+	all = verified(UINT32_MAX & ~(1u << UNWIND_STEP_NATIVE));
+	print_message("all of them: %llu\n", (unsigned long long)all);
+	assert_in_range(all, 1, ALL_MOST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_work_of_the_verifier),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
