@@ -104,8 +104,10 @@ static void test_copy_on_write(void **state)
 {
 	struct mapping_sets all = { 0 };
 	struct mapping_set *parent = mapping_set_new(&all), *child, *same;
-	struct mapping libc = { 0x1000, 0x5000, 0x1000, &files[0] };
-	struct mapping plugin = { 0x8000, 0x9000, 0, &files[1] };
+	struct mapping libc = {
+		.start = 0x1000, .end = 0x5000, .file_offset = 0x1000, .module = &files[0]
+	};
+	struct mapping plugin = { .start = 0x8000, .end = 0x9000, .module = &files[1] };
 
 	(void)state;
 	reset_files();
@@ -157,8 +159,9 @@ static void test_limit(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < MAPPINGS_MOST + 10; i++)
-		s = mapping_set_add(&all, s,
-				    &(struct mapping){ i * 2 * PAGE, (i * 2 + 1) * PAGE, 0, NULL });
+		s = mapping_set_add(
+			&all, s,
+			&(struct mapping){ .start = i * 2 * PAGE, .end = (i * 2 + 1) * PAGE });
 	assert_int_equal(s->count, MAPPINGS_MOST - 1);
 	assert_int_equal(all.refused, 11);
 	mapping_set_unref(&all, s);
