@@ -533,6 +533,56 @@ static void test_spool(void **state)
 	teardown(&f);
 }
 
+/* A stop with calls in flight waits for their answers and records them: what the peer took is not
+ * sent again at the next start, what it did not answer in time is. */
+static void test_spool_drain_awaits_calls(void **state)
+{
+	static const struct {
+		enum outcome_kind answer;
+		uint64_t grace_ns;
+		uint32_t sent_again;
+	} cases[] = {
+		{ OUTCOME_OK, WAIT_NS, 0 },
+		{ OUTCOME_PERMANENT, WAIT_NS, 0 },
+		{ OUTCOME_RETRY, WAIT_NS, 2 },
+		{ OUTCOME_RETRY, 0, 2 }, /* no answer before the exporter is stopped */
+	};
+
+	(void)state;
+	for (size_t c = 0; c < ARRAY_LEN(cases); c++) {
+		struct fixture f;
+		struct drain d;
+
+		setup(&f, SENDER_SPOOL);
+		f.sending.retry.initial_interval_ns = f.sending.retry.max_interval_ns =
+			3600 * SECOND_NS;
+		fake_far.hold = true;
+		start(&f);
+		for (uint32_t i = 0; i < 2; i++)
+			assert_int_equal(send(&f, 3, i).kind, OUTCOME_OK);
+		fake_wait(&fake_far, &fake_far.held_count, 2);
+		d.sender = f.sender;
+		d.deadline_ns = clock_monotonic_ns() + cases[c].grace_ns;
+		assert_int_equal(pthread_create(&d.thread, NULL, drain_main, &d), 0);
+		if (cases[c].grace_ns == 0)
+			pthread_join(d.thread, NULL);
+		fake_release(&fake_far, cases[c].answer);
+		if (cases[c].grace_ns != 0)
+			pthread_join(d.thread, NULL);
+		sender_finish(f.sender);
+		assert_int_equal(fake_far.requests, 2);
+		sender_free(f.sender);
+
+		fake_far.hold = false;
+		start(&f);
+		assert_int_equal(send(&f, 3, 7).kind, OUTCOME_OK);
+		fake_wait(&fake_far, &fake_far.requests, 2 + cases[c].sent_again + 1);
+		stop(&f, WAIT_NS);
+		assert_int_equal(fake_far.requests, 2 + cases[c].sent_again + 1);
+		teardown(&f);
+	}
+}
+
 /* No memory to read a record back: it waits, and is not lost. */
 static void test_spool_no_memory(void **state)
 {
@@ -640,6 +690,7 @@ int main(void)
 		cmocka_unit_test(test_stop_while_busy),
 		cmocka_unit_test(test_no_attempt_after_drain),
 		cmocka_unit_test(test_spool),
+		cmocka_unit_test(test_spool_drain_awaits_calls),
 		cmocka_unit_test(test_spool_no_memory),
 		cmocka_unit_test(test_spool_locked),
 		cmocka_unit_test(test_threads),
