@@ -122,7 +122,9 @@ static inline void test_namer_begin(void *ctx, uint64_t budget_ns)
 
 static inline void test_namer_init(struct test_namer *n)
 {
-	*n = (struct test_namer){ .namer = { test_namer_name, test_namer_begin, n } };
+	*n = (struct test_namer){
+		.namer = { .name = test_namer_name, .begin = test_namer_begin, .ctx = n }
+	};
 }
 
 static inline const char *test_end_name(uint64_t reason)
