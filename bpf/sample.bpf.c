@@ -173,6 +173,7 @@ struct scratch {
 	u64 woken_ns;       /* when the reader was last woken for news */
 	u64 capture_window; /* second of the token bucket */
 	u32 captures_left;
+	struct pt_regs user; /* of a task that was interrupted in the kernel */
 	struct unwind_walk walk;
 };
 _Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU value is at most 32 KiB");
@@ -247,11 +248,12 @@ static int walk_step(u32 index, void *none)
 
 /* The user registers at the moment of the sample. False: the process is not ours to walk, and
  * walk.end says why. */
-static __always_inline bool cursor_init(struct unwind_walk *w, struct bpf_perf_event_data *ctx,
+static __always_inline bool cursor_init(struct scratch *s, struct bpf_perf_event_data *ctx,
 					struct task_struct *task)
 {
+	struct unwind_walk *w = &s->walk;
 	struct unwind_cursor *c = &w->cursor;
-	struct pt_regs r;
+	struct pt_regs *r = &s->user;
 	u64 cs;
 
 	c->frame_count = 0;
@@ -265,14 +267,14 @@ static __always_inline bool cursor_init(struct unwind_walk *w, struct bpf_perf_e
 		cs = ctx->regs.cs;
 		TAKE_REGISTERS(c, &ctx->regs);
 	} else {
-		if (bpf_probe_read_kernel(&r, sizeof(r), (void *)bpf_task_pt_regs(task))) {
+		if (bpf_probe_read_kernel(r, sizeof(*r), (void *)bpf_task_pt_regs(task))) {
 			w->end = UNWIND_END_UNREADABLE;
 			return false;
 		}
-		cs = r.cs;
-		TAKE_REGISTERS(c, &r);
+		cs = r->cs;
+		TAKE_REGISTERS(c, r);
 		/* Behind a syscall instruction: the function may end there. */
-		c->return_address = r.orig_rax != ~(u64)0;
+		c->return_address = r->orig_rax != ~(u64)0;
 	}
 	if (cs == USER_CS_COMPAT) {
 		w->end = UNWIND_END_COMPAT;
@@ -445,7 +447,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 	} else if (task->flags & PF_KTHREAD || !task->mm) {
 		r->flags = SAMPLE_KTHREAD;
 		w->end = UNWIND_END_KERNEL_ONLY;
-	} else if (cursor_init(w, ctx, task)) {
+	} else if (cursor_init(s, ctx, task)) {
 		walk_user(w, p);
 	}
 	if (worth_capturing(w->end) && capture(s, count, task, now, r->cpu))

@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -128,12 +129,29 @@ static int try_event(uint32_t type, uint64_t config)
 static void look_at_perf_event(struct doctor_report *r)
 {
 	AUTO(fd_close) int fd = try_event(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK);
+	int why = errno;
 
 	if (fd >= 0)
 		put(r, "perf_event", FINDING_FINE, NULL, NULL, "cpu-clock on CPU 0 opens");
 	else
-		put(r, "perf_event", FINDING_MISSING, "nothing can be sampled", AS_ROOT,
-		    "cpu-clock on CPU 0 does not open: %s", strerror(errno));
+		put(r, "perf_event", FINDING_MISSING, "nothing can be sampled",
+		    perf_needs_admin() ? "see perf_event_paranoid" : AS_ROOT,
+		    "cpu-clock on CPU 0 does not open: %s", strerror(why));
+}
+
+/* This kernel asks for more than PERFMON: Debian's and Ubuntu's own level 3 and above. */
+static void look_at_paranoid_admin(struct doctor_report *r, const char *level)
+{
+	uint64_t effective = 0, permitted;
+
+	if (capabilities_read(&effective, &permitted) &&
+	    capability_is_in(&sampler_capabilities[1], effective & ~(UINT64_C(1) << CAP_PERFMON)))
+		put(r, "perf_event_paranoid", FINDING_FINE, NULL, NULL,
+		    "%s: this kernel asks for CAP_SYS_ADMIN, so the sampler keeps it", level);
+	else
+		put(r, "perf_event_paranoid", FINDING_MISSING, "nothing can be sampled",
+		    "sysctl kernel.perf_event_paranoid=2, or CAP_SYS_ADMIN",
+		    "%s: this kernel refuses perf events to CAP_PERFMON alone", level);
 }
 
 static void look_at_paranoid(struct doctor_report *r)
@@ -144,6 +162,10 @@ static void look_at_paranoid(struct doctor_report *r)
 	if (!read_line("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text))) {
 		put(r, "perf_event_paranoid", FINDING_MISSING, "nothing can be sampled",
 		    "a kernel with CONFIG_PERF_EVENTS", "not there");
+		return;
+	}
+	if (perf_needs_admin()) {
+		look_at_paranoid_admin(r, text);
 		return;
 	}
 	if (capabilities_read(&effective, &permitted) &&
@@ -239,12 +261,25 @@ static void look_at_hardware(struct doctor_report *r)
 
 /* ---- names ---- */
 
+/* Per-CPU variables come first, and are at 0 for everybody; hidden addresses are 0 to the end. */
+static bool has_kernel_address(FILE *symbols)
+{
+	char line[256];
+
+	while (fgets(line, sizeof(line), symbols))
+		if (strchr("89abcdef", line[0]) && strspn(line, "0123456789abcdef") == 16)
+			return true;
+	return false;
+}
+
 static void look_at_kallsyms(struct doctor_report *r)
 {
-	char line[128] = "";
-	bool readable = read_line("/proc/kallsyms", line, sizeof(line));
+	FILE *symbols = fopen("/proc/kallsyms", "re");
+	bool readable = symbols != NULL, named = readable && has_kernel_address(symbols);
 
-	if (readable && strspn(line, "0") < 16 && line[0])
+	if (symbols)
+		fclose(symbols);
+	if (named)
 		put(r, "kallsyms", FINDING_FINE, NULL, NULL, "with addresses");
 	else
 		put(r, "kallsyms", FINDING_LIMITS, "kernel frames have no names",

@@ -89,20 +89,25 @@ static void test_capabilities_of_sampler(void **state)
 {
 	static const struct {
 		uint64_t permitted, kept;
+		bool perf_admin;
 	} cases[] = {
-		{ UINT64_MAX, SIX }, /* root: SYS_ADMIN is not needed, and goes */
-		{ SIX, SIX },
-		{ 0, 0 },
-		{ SIX & ~BIT(CAP_SYSLOG), SIX & ~BIT(CAP_SYSLOG) },
+		{ UINT64_MAX, SIX, false }, /* root: SYS_ADMIN is not needed, and goes */
+		{ SIX, SIX, false },
+		{ 0, 0, false },
+		{ SIX & ~BIT(CAP_SYSLOG), SIX & ~BIT(CAP_SYSLOG), false },
 		/* the systemd unit of the seeds */
 		{ BIT(CAP_SYS_ADMIN) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE),
-		  BIT(CAP_SYS_ADMIN) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE) },
-		{ BIT(CAP_NET_ADMIN) | BIT(CAP_BPF), BIT(CAP_BPF) },
+		  BIT(CAP_SYS_ADMIN) | BIT(CAP_PERFMON) | BIT(CAP_SYS_PTRACE), false },
+		{ BIT(CAP_NET_ADMIN) | BIT(CAP_BPF), BIT(CAP_BPF), false },
+		/* Debian's default of kernel.perf_event_paranoid */
+		{ UINT64_MAX, SIX | BIT(CAP_SYS_ADMIN), true },
+		{ SIX, SIX, true },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
-		assert_int_equal(capabilities_of_sampler(cases[i].permitted), cases[i].kept);
+		assert_int_equal(capabilities_of_sampler(cases[i].permitted, cases[i].perf_admin),
+				 cases[i].kept);
 }
 
 static void test_admin_stands_for(void **state)

@@ -1,6 +1,10 @@
 #include "agent/doctor/privileges.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,9 +55,63 @@ bool capability_is_in(const struct sampler_capability *c, uint64_t set)
 	return has(set, c->number) || (c->admin_will_do && has(set, CAP_SYS_ADMIN));
 }
 
-uint64_t capabilities_of_sampler(uint64_t permitted)
+static bool set_capabilities(uint64_t effective, uint64_t permitted)
 {
-	uint64_t keep = 0;
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = (uint32_t)effective, .permitted = (uint32_t)permitted },
+		{ .effective = (uint32_t)(effective >> 32),
+		  .permitted = (uint32_t)(permitted >> 32) },
+	};
+
+	return syscall(SYS_capset, &header, data) == 0;
+}
+
+static bool paranoid_above_two(void)
+{
+	char text[16] = "";
+	int fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	return got > 0 && atoi(text) > 2;
+}
+
+/* Is a perf event refused to who may not? */
+static bool clock_is_refused(void)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					.size = sizeof(attr),
+					.config = PERF_COUNT_SW_CPU_CLOCK,
+					.sample_period = 1000000000,
+					.disabled = 1 };
+	int fd = (int)syscall(SYS_perf_event_open, &attr, -1, 0, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EACCES || errno == EPERM;
+	close(fd);
+	return false;
+}
+
+bool perf_needs_admin(void)
+{
+	uint64_t effective, permitted;
+	bool refused;
+
+	if (!paranoid_above_two() || !capabilities_read(&effective, &permitted) ||
+	    !has(permitted, CAP_PERFMON))
+		return false;
+	if (!set_capabilities(UINT64_C(1) << CAP_PERFMON, permitted))
+		return false;
+	refused = clock_is_refused();
+	set_capabilities(effective, permitted);
+	return refused;
+}
+
+uint64_t capabilities_of_sampler(uint64_t permitted, bool perf_admin)
+{
+	uint64_t keep = perf_admin ? permitted & UINT64_C(1) << CAP_SYS_ADMIN : 0;
 
 	for (int i = 0; i < SAMPLER_CAPABILITIES; i++) {
 		const struct sampler_capability *c = &sampler_capabilities[i];

@@ -23,6 +23,10 @@ extern const struct sampler_capability sampler_capabilities[SAMPLER_CAPABILITIES
 bool capabilities_read(uint64_t *effective, uint64_t *permitted);
 /* Does this set allow what the capability is for? */
 bool capability_is_in(const struct sampler_capability *c, uint64_t set);
-/* Of `permitted` what a sampler keeps: the six, and SYS_ADMIN only in place of one that is missing.
- */
-uint64_t capabilities_of_sampler(uint64_t permitted);
+/* Debian's and Ubuntu's kernels refuse perf events to PERFMON alone while
+ * kernel.perf_event_paranoid is above 2, which is their default. True where it is so: tried, with
+ * the effective set of this thread for that moment. */
+bool perf_needs_admin(void);
+/* Of `permitted` what a sampler keeps: the six, and SYS_ADMIN in place of one that is missing, or
+ * where perf events need it. */
+uint64_t capabilities_of_sampler(uint64_t permitted, bool perf_admin);

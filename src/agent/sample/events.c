@@ -35,8 +35,8 @@ static bool refused(struct err *err, const char *what, uint32_t cpu)
 {
 	if (errno == EACCES || errno == EPERM)
 		return err_set(err, ERR_PERMISSION,
-			       "%s on CPU %u: not permitted; the capability PERFMON (or SYS_ADMIN) "
-			       "is needed",
+			       "%s on CPU %u: not permitted; the capability PERFMON is needed, or "
+			       "SYS_ADMIN where kernel.perf_event_paranoid is above 2",
 			       what, cpu);
 	return err_set_errno(err, "%s on CPU %u", what, cpu);
 }

@@ -25,13 +25,35 @@ struct programs {
 	uint32_t ring_bytes, cpu_count;
 };
 
-/* libbpf tells why something failed by printing: the first line is kept for the error. */
-static _Thread_local char first_line[160];
+/* libbpf tells why something failed by printing: the first line is kept for the error, and of the
+ * verifier's log the verdict. */
+static _Thread_local char first_line[160], verdict[160];
+
+/* The verdict is the last line before the figures. */
+static void keep_verdict(const char *format, va_list ap)
+{
+	AUTO(ptr_free) char *log = NULL;
+	char *last = NULL, *rest = NULL;
+
+	if (vasprintf(&log, format, ap) < 0) {
+		log = NULL;
+		return;
+	}
+	for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		if (!strncmp(line, "verification time ", 18) || !strncmp(line, "processed ", 10))
+			break;
+		last = line;
+	}
+	if (last)
+		snprintf(verdict, sizeof(verdict), "%s", last);
+}
 
 __attribute__((format(printf, 2, 0))) static int keep_first_line(enum libbpf_print_level level,
 								 const char *format, va_list ap)
 {
-	if (level == LIBBPF_WARN && !first_line[0]) {
+	if (level == LIBBPF_WARN && strstr(format, "BEGIN PROG LOAD LOG"))
+		keep_verdict(format, ap);
+	else if (level == LIBBPF_WARN && !first_line[0]) {
 		vsnprintf(first_line, sizeof(first_line), format, ap);
 		first_line[strcspn(first_line, "\n")] = 0;
 	}
@@ -41,6 +63,9 @@ __attribute__((format(printf, 2, 0))) static int keep_first_line(enum libbpf_pri
 static bool fail(struct err *err, int code, const char *what)
 {
 	errno = code < 0 ? -code : errno;
+	if (verdict[0])
+		return err_set(err, ERR_UNSUPPORTED, "%s: this kernel's verifier says: %s", what,
+			       verdict);
 	if (errno == EPERM || errno == EACCES)
 		return err_set(err, ERR_PERMISSION,
 			       "%s: not permitted; the capabilities BPF and PERFMON (or SYS_ADMIN) "
@@ -124,7 +149,7 @@ struct programs *programs_load(const struct seam_options *options, struct err *e
 		err_set(err, ERR_LIMIT, "no memory for the BPF programs");
 		return NULL;
 	}
-	first_line[0] = 0;
+	first_line[0] = verdict[0] = 0;
 	if (!options->verifier_log)
 		libbpf_set_print(keep_first_line);
 	p->object = sample_bpf__open_opts(&open);

@@ -189,7 +189,8 @@ bool confine_sampler(struct err *err)
 	refuse(&f, refused_to_both, ARRAY_LEN(refused_to_both));
 	refuse(&f, refused_to_sampler, ARRAY_LEN(refused_to_sampler));
 	return forbid_new_privileges(err) &&
-	       keep_capabilities(capabilities_of_sampler(permitted), err) && install(&f, err);
+	       keep_capabilities(capabilities_of_sampler(permitted, perf_needs_admin()), err) &&
+	       install(&f, err);
 }
 
 static bool become(const struct confine_user *user, struct err *err)
