@@ -100,7 +100,9 @@ class Body:
             return [(t, 1) for t in times]
         if len(values) == len(times):
             return list(zip(times, values))
-        return [(t, sum(values) if i == 0 else 0) for i, t in enumerate(times)]
+        whole, rest = divmod(abs(sum(values)), len(times))
+        sign = -1 if sum(values) < 0 else 1
+        return [(t, sign * (whole + (i < rest))) for i, t in enumerate(times)]
 
 
 def service_name(labels):

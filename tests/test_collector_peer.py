@@ -13,7 +13,7 @@ import receivers
 import schemas
 import view
 from fixtures import NEWEST_BODIES
-from test_decode import same, written_as
+from test_decode import same_message
 
 pytestmark = pytest.mark.peer
 SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
@@ -121,8 +121,8 @@ def test_old_senders_reach_a_new_collector_through_us(collector_peer, backend, t
             assert clients.export(ch, body.bytes, version) == b""
         program.wait_for(lambda: peers_otelcol.exported_lines(out), what="the collector's file")
     (line,) = peers_otelcol.exported_lines(out)
-    same(view.view(schemas.NEWEST, otlp_json.parse(line)),
-         written_as(view.view(version, schemas.schema(version).Request.FromString(body.bytes)), version, schemas.NEWEST))
+    want = view.view(version, schemas.schema(version).Request.FromString(body.bytes))
+    same_message(view.view(schemas.NEWEST, otlp_json.parse(line)), schemas.NEWEST, want, version)
 
 
 def test_collector_retries_what_we_refuse_for_now(collector_peer, start, tmp_path):

@@ -12,7 +12,7 @@ import program
 import receivers
 import schemas
 import view
-from test_decode import bare, same, written_as
+from test_decode import same, same_message
 
 SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
 FAST_RETRY = {"retry_on_failure": {"initial_interval": "100ms", "max_interval": "300ms", "randomization_factor": 0}}
@@ -62,7 +62,7 @@ def test_every_version_out_of_every_version(forward, version, body):
         program.wait_for(lambda: r.bodies, what="the body at the receiver")
     assert r.paths == [schemas.grpc_path(schemas.NEWEST)]
     got = schemas.schema(version).Request.FromString(r.bodies[0])
-    same(bare(view.view(version, got)), written_as(source_view(body), body.version, version))
+    same_message(view.view(version, got), version, source_view(body), body.version)
 
 
 @pytest.mark.parametrize("version", ["1.7", "1.8", "1.9", "1.10"])
@@ -74,7 +74,7 @@ def test_hand_made_bodies_out_as_every_version(forward, version, source):
         send(server, request.SerializeToString(), version=source)
         program.wait_for(lambda: r.bodies, what="the body at the receiver")
     got = view.view(version, schemas.schema(version).Request.FromString(r.bodies[0]))
-    same(bare(got), written_as(view.view(source, request), source, version))
+    same_message(got, version, view.view(source, request), source)
 
 
 def test_temporality_and_comments_go_back_where_there_is_a_field(forward):

@@ -7,6 +7,7 @@ import pytest
 
 import clients
 import fixtures
+import handmade
 import program
 import query_bodies
 import query_oracle
@@ -162,6 +163,24 @@ def test_adjacent_windows_add_up():
     whole = ask(body.path)["top"]["total"][0]
     cuts = [0, *times[:: len(times) // 7], 1 << 63]
     assert sum(ask(body.path, "--from", str(a), "--to", str(b))["top"]["total"][0] for a, b in zip(cuts, cuts[1:]) if a < b) == whole
+
+
+@pytest.mark.parametrize("version", ["1.3", "1.7"])
+def test_a_sum_beside_several_timestamps(version, tmp_path):
+    """Old bodies: a window counts each timestamp with its share, be it of the body, of what it becomes in 1.10, or of a store."""
+    db, old, new = tmp_path / "flametap.db", tmp_path / "old.pb", tmp_path / "new.pb"
+    old.write_bytes(handmade.rich(version).SerializeToString())
+    new.write_bytes(program.run("decode", "--format", "otlp", old, check=0).stdout)
+    with program.backend("-receiver", "sqlite", "-sqlite.path", db) as server, clients.channel(server.grpc) as ch:
+        clients.export(ch, old.read_bytes(), version=version)
+    parsed = query_oracle.Body(new.read_bytes())
+    [type_] = {e.series[1] for e in parsed.events if e.value == 25_000_000}
+    windows = [(handmade.TIME, handmade.TIME + 500), (handmade.TIME + 500, handmade.TIME + 1000), (handmade.TIME, handmade.TIME + 1000)]
+    for start, end in windows:
+        want = sum(e.value for e in parsed.events if e.series[1] == type_ and start <= e.time < end)
+        for path in (old, new, db):
+            got = ask(path, "--type", type_, "--from", str(start), "--to", str(end))["top"]["total"][0]
+            assert got == want, (path, start, end)
 
 
 def test_spans_and_traces():

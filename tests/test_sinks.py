@@ -17,7 +17,7 @@ import program
 import receivers
 import schemas
 import view
-from test_decode import bare, written_as
+from shapes import meant
 from test_full import JQ_RESOLVE, check_json, resolve_line
 
 MIXED = fixtures.body("v1.8.0-oncpu-mixed-a")
@@ -190,8 +190,8 @@ def read_otlp(directory):
 def test_otlp_files_hold_the_messages(backend, tmp_path):
     server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p", "-filesystem.format", "otlp")
     send(server, MIXED, SMALL, fixtures.body("v1.3.1-experimental-oncpu-a"))
-    got = [view.view(schemas.NEWEST, m) for m in read_otlp(tmp_path / "p")]
-    want = [written_as(view_of(b), b.version, schemas.NEWEST) for b in (MIXED, SMALL, fixtures.body("v1.3.1-experimental-oncpu-a"))]
+    got = [meant(view.view(schemas.NEWEST, m), schemas.NEWEST) for m in read_otlp(tmp_path / "p")]
+    want = [meant(view_of(b), b.version) for b in (MIXED, SMALL, fixtures.body("v1.3.1-experimental-oncpu-a"))]
     assert sorted(map(repr, got)) == sorted(map(repr, want))
     files = [f for f in (tmp_path / "p").rglob("*") if f.is_file()]
     shown = program.run("decode", *sorted(files)).stdout
@@ -280,11 +280,11 @@ def test_all_sinks_at_once(backend, tmp_path):
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             list(pool.map(one, ALL))
-        want = sorted(repr(written_as(view_of(b), b.version, schemas.NEWEST)) for b in ALL)
+        want = sorted(repr(meant(view_of(b), b.version)) for b in ALL)
         program.wait_for(lambda: len(g.bodies) == len(h.bodies) == len(want), what="all at both peers")
         for bodies in (g.bodies, h.bodies):
-            assert sorted(repr(bare(view.view("1.10", schemas.schema("1.10").Request.FromString(b)))) for b in bodies) == want
-        assert sorted(repr(bare(view.view("1.10", m))) for m in read_otlp(tmp_path / "p")) == want
+            assert sorted(repr(meant(view.view("1.10", schemas.schema("1.10").Request.FromString(b)), "1.10")) for b in bodies) == want
+        assert sorted(repr(meant(view.view("1.10", m), "1.10")) for m in read_otlp(tmp_path / "p")) == want
         assert server.stdout.count(b"New Sample") == sum(len(list(view.samples(view_of(b)))) for b in ALL)
 
 

@@ -21,7 +21,8 @@ import program
 import schemas
 import view
 from test_durability import inside, on_small_disk
-from test_decode import OLD, same, source_view, written_as
+from shapes import OLD
+from test_decode import same, same_message, source_view
 
 NEWEST = schemas.schema(schemas.NEWEST)
 
@@ -64,7 +65,7 @@ def test_every_recorded_body_comes_back(everything):
     out = export(everything)
     assert len(out) == len(fixtures.BODIES)
     for b, got in zip(fixtures.BODIES, out):
-        same(view.view(schemas.NEWEST, NEWEST.Request.FromString(got)), written_as(source_view(b), b.version, schemas.NEWEST))
+        same_message(view.view(schemas.NEWEST, NEWEST.Request.FromString(got)), schemas.NEWEST, source_view(b), b.version)
 
 
 @pytest.mark.parametrize("version", ["1.7", "1.8", "1.9"])
@@ -84,8 +85,7 @@ def test_hand_made_bodies_lose_nothing(version, tmp_path):
                                       {"content-type": "application/x-protobuf"})
         assert answer.status == 200, answer
     [got] = export(tmp_path / "flametap.db")
-    same(view.view(schemas.NEWEST, NEWEST.Request.FromString(got)),
-         written_as(view.view(version, request), version, schemas.NEWEST))
+    same_message(view.view(schemas.NEWEST, NEWEST.Request.FromString(got)), schemas.NEWEST, view.view(version, request), version)
     if version in ("1.7", "1.8", "1.9"):
         [got] = export(tmp_path / "flametap.db", "-wire-version", version)
         want = view.view(version, request)

@@ -16,6 +16,8 @@ struct merge {
 	struct arena scratch;
 	struct attribute_index *refs;
 	uint32_t ref_cap;
+	int64_t *shares; /* values that must be computed */
+	uint32_t share_cap;
 	bool mixed; /* parts of several wire versions */
 };
 
@@ -207,16 +209,32 @@ static struct key_values add_attributes(struct merge *m, struct key_values kv)
 	return copy_key_values(&c, kv);
 }
 
+static const int64_t *values_of(struct merge *m, const struct sample_values *v)
+{
+	if (v->given || !v->count)
+		return v->given;
+	if (v->count > m->share_cap) {
+		m->share_cap = v->count;
+		m->shares = arena_alloc_array(&m->scratch, m->share_cap, sizeof(*m->shares));
+	}
+	for (uint32_t i = 0; i < v->count; i++)
+		m->shares[i] = sample_value_to_write(v, i);
+	return m->shares;
+}
+
 static void add_sample(struct merge *m, const struct profile *profile, uint32_t index)
 {
 	const struct sample *s = &m->p->samples[index];
 	/* In a message of several versions the newest one's rules hold for all. */
-	struct range values = m->mixed ? sample_values_to_write(m->p, profile, s) : s->values;
+	struct sample_values values =
+		m->mixed ? sample_values_to_write(m->p, profile, s)
+			 : (struct sample_values){ .given = m->p->values + s->values.first,
+						   .count = s->values.count };
 	uint32_t place = builder_sample(
 		m->b, (struct stack_index){ m->u.stacks[s->stack.v] },
 		(struct link_index){ m->u.links[s->link.v] }, new_refs(m, s->attributes),
-		s->attributes.count, values.count ? m->p->values + values.first : NULL,
-		values.count, s->timestamps.count ? m->p->timestamps + s->timestamps.first : NULL,
+		s->attributes.count, values.count ? values_of(m, &values) : NULL, values.count,
+		s->timestamps.count ? m->p->timestamps + s->timestamps.first : NULL,
 		s->timestamps.count);
 
 	add_notes(m, MESSAGE_SAMPLE, index, place);

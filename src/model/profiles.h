@@ -338,12 +338,45 @@ struct sample_total {
 struct sample_total sample_total(const struct profiles *p, const struct profile *profile,
 				 const struct sample *s);
 /*
- * The values to write for a sample in v1.8 and later. Senders of counts up to v1.7 put the value 1
- * beside n timestamps and meant n events; since v1.8 values are one a timestamp, so for n > 1 the
- * timestamps stand alone (an empty range).
+ * Share i (< n) of a sum of which nobody said how it lies over n events: whole numbers that add up
+ * to it and differ by 1 at most, the larger ones first.
  */
-struct range sample_values_to_write(const struct profiles *p, const struct profile *profile,
-				    const struct sample *s);
+static inline int64_t value_share(int64_t sum, uint32_t n, uint32_t i)
+{
+	int64_t rest = sum % n;
+
+	return sum / n + (rest > 0 && i < rest) - (rest < 0 && i < -rest);
+}
+/*
+ * The values of a sample as v1.8 and later want them: one for each timestamp, none beside
+ * timestamps that count 1 each, or a single one without timestamps. What came in v1.8 or later, or
+ * was built here, goes as it is. Up to v1.7 a sample had one value for each sample_type whatever
+ * its timestamps:
+ * - the value 1 of a count beside n timestamps meant n events: the timestamps stand alone;
+ * - another sum beside n timestamps, of which no sender said more: n shares of it. Sum, timestamps
+ *   and number of events stay, and v1.7 is written with the sum again.
+ */
+struct sample_values {
+	const int64_t *given; /* NULL: shares of `sum` */
+	uint32_t count;
+	int64_t sum; /* of shares */
+};
+struct sample_values sample_values_to_write(const struct profiles *p, const struct profile *profile,
+					    const struct sample *s);
+/* i < v->count */
+static inline int64_t sample_value_to_write(const struct sample_values *v, uint32_t i)
+{
+	return v->given ? v->given[i] : value_share(v->sum, v->count, i);
+}
+/* What each of a sample's n timestamps counts: its value, 1 where there are none, else a share of
+ * the sum. */
+static inline int64_t sample_value_at(const struct sample_values *v, int64_t total, uint32_t n,
+				      uint32_t i)
+{
+	if (v->count == 0)
+		return 1;
+	return v->count == n ? sample_value_to_write(v, i) : value_share(total, n, i);
+}
 
 /* The extras of one message: a run of p->extras. */
 struct range profiles_extras(const struct profiles *p, enum message_kind message, uint32_t index);

@@ -4,16 +4,19 @@
  * here. */
 enum { SOURCE_VERSION_1_8 = 6 };
 
-struct range sample_values_to_write(const struct profiles *p, const struct profile *profile,
-				    const struct sample *s)
+struct sample_values sample_values_to_write(const struct profiles *p, const struct profile *profile,
+					    const struct sample *s)
 {
-	struct range none = { 0 };
-	int64_t v;
+	const int64_t *given = p->values + s->values.first;
+	uint32_t values = s->values.count, timestamps = s->timestamps.count;
 
-	if (!p->source_version || p->source_version >= SOURCE_VERSION_1_8 || s->values.count != 1 ||
-	    s->timestamps.count < 2 ||
-	    !str_equal(profiles_string(p, profile->sample_type.unit), STR("count")))
-		return s->values;
-	v = p->values[s->values.first];
-	return v == 1 ? none : s->values;
+	if (!p->source_version || p->source_version >= SOURCE_VERSION_1_8)
+		return (struct sample_values){ .given = given, .count = values };
+	if (timestamps && values == 1 && *given == 1 &&
+	    str_equal(profiles_string(p, profile->sample_type.unit), STR("count")))
+		values = 0;
+	if (timestamps ? !values || values == timestamps : values == 1)
+		return (struct sample_values){ .given = given, .count = values };
+	return (struct sample_values){ .count = timestamps ? timestamps : 1,
+				       .sum = sample_total(p, profile, s).value };
 }

@@ -1,6 +1,7 @@
 /* events.c - the walk over the events of a selection that lie in its window. */
 #include <stdlib.h>
 
+#include "model/profiles.h"
 #include "query/engine.h"
 #include "query/label_match.h"
 
@@ -216,13 +217,14 @@ static int64_t sum_of(const struct query_row *row)
 	return sum;
 }
 
-static int64_t value_at(const struct query_row *row, uint32_t i)
+/* What a timestamp counts; as sample_value_at() has it. */
+static int64_t value_at(const struct query_row *row, int64_t sum, uint32_t i)
 {
 	if (row->value_count == 0)
 		return 1;
 	if (row->value_count == row->timestamp_count)
 		return row->values[i];
-	return i == 0 ? sum_of(row) : 0;
+	return value_share(sum, row->timestamp_count, i);
 }
 
 static bool in_window(const struct walk *w, uint64_t time)
@@ -235,6 +237,7 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 	struct walk *w = ctx;
 	struct engine_event e = { .row = row, .first = true, .series = series_of(w, row->series) };
 	bool matches;
+	int64_t sum;
 
 	if (!query_alive(w->q, err))
 		return false;
@@ -253,13 +256,14 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 		e.value = engine_scaled(sum_of(row), e.series->scale);
 		return w->fn(w->ctx, &e, err);
 	}
+	sum = row->value_count != row->timestamp_count ? sum_of(row) : 0;
 	for (uint32_t i = 0; i < row->timestamp_count; i++) {
 		e.time = row->timestamps[i];
 		if (!in_window(w, e.time))
 			continue;
 		w->q->events++;
 		w->series->seen = true;
-		e.value = engine_scaled(value_at(row, i), e.series->scale);
+		e.value = engine_scaled(value_at(row, sum, i), e.series->scale);
 		if (!w->fn(w->ctx, &e, err))
 			return false;
 		e.first = false;

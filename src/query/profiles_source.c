@@ -244,7 +244,9 @@ static void fill_row(const struct profiles_source *m, uint32_t profile_index, ui
 	const struct profile *profile = &p->profiles[profile_index];
 	const struct sample *sample = &p->samples[index];
 	/* A lone value 1 beside n timestamps means n events in old versions: then none is given. */
-	struct range values = sample_values_to_write(p, profile, sample);
+	struct range values = sample_values_to_write(p, profile, sample).count
+				      ? sample->values
+				      : (struct range){ 0 };
 
 	*row = (struct query_row){
 		.series = m->series_of_profile[profile_index],

@@ -40,11 +40,27 @@ void encode_profile_id(struct encoder *e, uint32_t number, uint32_t profile)
 		pw_bytes(&e->w, number, str_from(p->profile_id, sizeof(p->profile_id)));
 }
 
+static void put_values(struct encoder *e, uint32_t number, const struct sample_values *v)
+{
+	size_t mark = pw_mark(&e->w);
+
+	if (v->given || !v->count) {
+		pw_packed_i64(&e->w, number, v->given, v->count);
+		return;
+	}
+	for (uint32_t i = v->count; i-- > 0;) {
+		if (!pw_room(&e->w, PW_VARINT_MOST))
+			return;
+		pw_put_varint(&e->w, (uint64_t)sample_value_to_write(v, i));
+	}
+	pw_message(&e->w, number, mark);
+}
+
 /* Fields 2 to 4 were permuted in v1.10. */
 static void encode_sample(struct encoder *e, const struct profile *profile, uint32_t index)
 {
 	const struct sample *s = &e->p->samples[index];
-	struct range values = sample_values_to_write(e->p, profile, s);
+	struct sample_values values = sample_values_to_write(e->p, profile, s);
 	size_t mark = pw_mark(&e->w);
 
 	encode_unknown(e, MESSAGE_SAMPLE, index);
@@ -52,13 +68,13 @@ static void encode_sample(struct encoder *e, const struct profile *profile, uint
 		pw_packed_fixed64(&e->w, 5, e->p->timestamps + s->timestamps.first,
 				  s->timestamps.count);
 	if (e->version >= WIRE_V1_10) {
-		encode_values(e, 4, values);
+		put_values(e, 4, &values);
 		pw_uint(&e->w, 3, s->link.v);
 		encode_refs(e, 2, s->attributes);
 	} else {
 		pw_uint(&e->w, 4, s->link.v);
 		encode_refs(e, 3, s->attributes);
-		encode_values(e, 2, values);
+		put_values(e, 2, &values);
 	}
 	pw_uint(&e->w, 1, s->stack.v);
 	pw_message(&e->w, 2, mark);

@@ -29,9 +29,8 @@ static struct profiles *decode(struct blob *body, enum wire_version version, con
 static void assert_conforms(struct blob *body, enum wire_version version, const char *name)
 {
 	static const char *const about_content[] = { "timestamp-window", "duplicate-entry",
-						     "orphan-entry",     "sample-lengths",
-						     "sample-identity",  "function-empty",
-						     "sample-shape" };
+						     "orphan-entry",     "sample-identity",
+						     "function-empty",   "sample-shape" };
 	struct check_result r;
 	struct err err;
 
@@ -234,6 +233,61 @@ static void test_split_profiles_are_joined(void **state)
 	blob_unref(body);
 }
 
+/* What old samples count for, whatever their timestamps, in the shape that v1.8 and later allow. */
+static const struct {
+	const char *unit;
+	const char *sample; /* of v1.7 */
+	uint32_t timestamps, values;
+	int64_t written[4];
+} upgraded[] = {
+	{ "count", "{\"value\":[1],\"timestampsUnixNano\":[1,2,3]}", 3, 0, { 0 } },
+	{ "count", "{\"value\":[1],\"timestampsUnixNano\":[1]}", 1, 0, { 0 } },
+	{ "count", "{\"value\":[1]}", 0, 1, { 1 } },
+	{ "count", "{\"value\":[7],\"timestampsUnixNano\":[1,2,3]}", 3, 3, { 3, 2, 2 } },
+	{ "nanoseconds", "{\"value\":[1],\"timestampsUnixNano\":[1,2]}", 2, 2, { 1, 0 } },
+	{ "nanoseconds", "{\"value\":[12],\"timestampsUnixNano\":[5,4,6]}", 3, 3, { 4, 4, 4 } },
+	{ "nanoseconds", "{\"value\":[-7],\"timestampsUnixNano\":[1,2]}", 2, 2, { -4, -3 } },
+	{ "nanoseconds",
+	  "{\"value\":[\"-9223372036854775808\"],\"timestampsUnixNano\":[1,2,3]}",
+	  3,
+	  3,
+	  { -3074457345618258603, -3074457345618258603, -3074457345618258602 } },
+	{ "nanoseconds", "{\"value\":[50],\"timestampsUnixNano\":[1]}", 1, 1, { 50 } },
+	{ "nanoseconds", "{\"value\":[0],\"timestampsUnixNano\":[1,2]}", 2, 2, { 0, 0 } },
+	{ "nanoseconds", "{\"timestampsUnixNano\":[1,2]}", 2, 0, { 0 } },
+	{ "nanoseconds", "{\"value\":[3]}", 0, 1, { 3 } },
+	{ "nanoseconds", "{}", 0, 1, { 0 } },
+};
+
+static void test_old_samples_take_the_new_shape(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(upgraded); i++)
+		for (enum wire_version v = WIRE_V1_8; v <= WIRE_V1_10; v++) {
+			char json[1024];
+			struct blob *body;
+			struct profiles *p, *again;
+
+			snprintf(json, sizeof(json),
+				 "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{"
+				 "\"sampleType\":[{\"typeStrindex\":1,\"unitStrindex\":2}],"
+				 "\"sample\":[%s]}]}]}],\"dictionary\":{\"stringTable\":[\"\","
+				 "\"t\",\"%s\"]}}",
+				 upgraded[i].sample, upgraded[i].unit);
+			body = body_of(json, WIRE_V1_7, STR(""));
+			p = decode(body, WIRE_V1_7, upgraded[i].sample);
+			again = through(p, v, upgraded[i].sample);
+			assert_int_equal(again->samples[0].timestamps.count,
+					 upgraded[i].timestamps);
+			assert_int_equal(again->samples[0].values.count, upgraded[i].values);
+			for (uint32_t k = 0; k < upgraded[i].values; k++)
+				assert_int_equal(again->values[k], upgraded[i].written[k]);
+			profiles_free(again);
+			profiles_free(p);
+			blob_unref(body);
+		}
+}
+
 static void test_refused_profiles_are_left_out(void **state)
 {
 	struct blob *body = fixture_read("v1.11.0-oncpu-start", ".pb");
@@ -308,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_fixtures_go_through_every_version),
 		cmocka_unit_test(test_what_old_versions_had_goes_back),
 		cmocka_unit_test(test_split_profiles_are_joined),
+		cmocka_unit_test(test_old_samples_take_the_new_shape),
 		cmocka_unit_test(test_refused_profiles_are_left_out),
 		cmocka_unit_test(test_versions_not_written),
 		cmocka_unit_test(test_limit_of_the_buffer),

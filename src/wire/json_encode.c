@@ -223,15 +223,15 @@ static void put_attribute_indices(struct json_writer *w, struct range refs)
 			    (const uint32_t *)(w->p->attribute_refs + refs.first), refs.count);
 }
 
-static void put_values(struct json_writer *w, struct range at)
+static void put_values(struct json_writer *w, struct sample_values v)
 {
-	if (!at.count)
+	if (!v.count)
 		return;
 	KEY(w, "values");
 	buf_char(w->out, '[');
-	for (uint32_t i = 0; i < at.count; i++) {
+	for (uint32_t i = 0; i < v.count; i++) {
 		comma(w);
-		quoted_i64(w, w->p->values[at.first + i]);
+		quoted_i64(w, sample_value_to_write(&v, i));
 	}
 	buf_char(w->out, ']');
 }

@@ -334,7 +334,7 @@ static void put_sample(struct pprof *w, const struct profile *profile, const str
 static void put_events(struct pprof *w, struct arena *arena, const struct profile *profile,
 		       const struct sample *s)
 {
-	struct range values = sample_values_to_write(w->p, profile, s);
+	struct sample_values values = sample_values_to_write(w->p, profile, s);
 	int64_t total = sample_total(w->p, profile, s).value;
 
 	buf_reset(&w->labels);
@@ -347,12 +347,8 @@ static void put_events(struct pprof *w, struct arena *arena, const struct profil
 		return;
 	}
 	for (uint32_t i = 0; i < s->timestamps.count; i++) {
-		int64_t value = i == 0 ? total : 0; /* values that fit no timestamps */
+		int64_t value = sample_value_at(&values, total, s->timestamps.count, i);
 
-		if (values.count == 0)
-			value = 1;
-		else if (values.count == s->timestamps.count)
-			value = w->p->values[values.first + i];
 		put_sample(w, profile, s, value, &w->p->timestamps[s->timestamps.first + i]);
 	}
 }

@@ -104,10 +104,11 @@ static void add_sample(struct scope_writer *w, const struct resource_profiles *r
 	const struct profiles *p = w->p;
 	const struct profile *profile = &p->profiles[profile_index];
 	const struct sample *s = &p->samples[index];
-	struct range values = sample_values_to_write(p, profile, s);
+	struct sample_values values = sample_values_to_write(p, profile, s);
 	const struct any_value *name =
 		profiles_attribute(p, s->attributes, STR("process.executable.name"));
 	const struct any_value *pid = profiles_attribute(p, s->attributes, STR("process.pid"));
+	int64_t total = sample_total(p, profile, s).value;
 	struct track t = { .profile = profile_index, .timed = counts_time(p, profile) };
 	uint32_t track;
 
@@ -122,16 +123,11 @@ static void add_sample(struct scope_writer *w, const struct resource_profiles *r
 	track = track_of(w, &t);
 	if (s->timestamps.count == 0) {
 		w->tracks[track].timed = false;
-		add_event(w, profile->time_unix_nano, sample_total(p, profile, s).value, index,
-			  track);
+		add_event(w, profile->time_unix_nano, total, index, track);
 	}
 	for (uint32_t i = 0; i < s->timestamps.count; i++) {
-		int64_t v = i == 0 ? sample_total(p, profile, s).value : 0;
+		int64_t v = sample_value_at(&values, total, s->timestamps.count, i);
 
-		if (values.count == 0)
-			v = 1;
-		else if (values.count == s->timestamps.count)
-			v = p->values[values.first + i];
 		add_event(w, p->timestamps[s->timestamps.first + i], v, index, track);
 	}
 }
