@@ -172,6 +172,7 @@ static void receiver_yaml(struct buf *out, pid_t child)
 	graph_put(y, "reporter_interval", "1s"); /* names are asked for while processes live */
 	graph_put_number(y, "reporter_jitter", "0");
 	graph_put(y, "naming_budget", "1m");          /* what is not named now never is */
+	graph_put(y, "debuginfod_wait", "1m");        /* DEBUGINFOD_URLS */
 	graph_put_bool(y, "send_error_frames", true); /* a cut stack should look like one */
 	graph_put_bool(y, "inlines", inlines);
 	graph_put(y, "process_filter", process_filter);

@@ -110,7 +110,9 @@ struct naming *naming_new(const struct naming_options *options)
 	struct naming *n = calloc(1, sizeof(*n));
 	struct symbolizer_options symbols = { .memory_bytes = options->symbol_memory_bytes,
 					      .lines = options->inlines,
-					      .cache_dir = options->cache_dir };
+					      .cache_dir = options->cache_dir,
+					      .debuginfod_urls = options->debuginfod_urls,
+					      .debuginfod_wait_ns = options->debuginfod_wait_ns };
 	const struct symbol_access access = { .open_executable = open_executable,
 					      .open_path = open_path,
 					      .open_status = open_status,

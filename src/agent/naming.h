@@ -13,6 +13,8 @@ struct naming_options {
 	uint64_t symbol_memory_bytes;
 	const char *cache_dir; /* NULL: nothing is kept over restarts */
 	bool inlines;
+	const char *debuginfod_urls; /* NULL: none */
+	uint64_t debuginfod_wait_ns; /* for a file, when it is first needed */
 };
 
 struct naming;

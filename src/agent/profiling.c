@@ -446,11 +446,19 @@ static void start_chance(struct profiling *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* As elfutils has it: who sets the variable wants it. */
+static const char *debuginfod_urls(const struct profiling *r)
+{
+	return r->o.debuginfod_urls ? r->o.debuginfod_urls : getenv("DEBUGINFOD_URLS");
+}
+
 static bool start_all(struct profiling *r, struct err *err)
 {
 	struct naming_options naming = { .symbol_memory_bytes = r->o.symbol_memory_bytes,
 					 .cache_dir = r->o.cache_dir,
-					 .inlines = r->o.inlines };
+					 .inlines = r->o.inlines,
+					 .debuginfod_urls = debuginfod_urls(r),
+					 .debuginfod_wait_ns = r->o.debuginfod_wait_ns };
 
 	pthread_mutex_init(&r->lock, NULL);
 	arena_init(&r->arena, 4096, 0);

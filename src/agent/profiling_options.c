@@ -86,6 +86,8 @@ const struct config_field profiling_fields[] = {
 	FIELD("naming_budget", CONFIG_DURATION, naming_budget_ns, "200ms", "CPU time of naming per report; the rest is named later"),
 	FIELD("symbol_memory", CONFIG_SIZE, symbol_memory_bytes, "8MiB", "for symbols, besides the mapped files"),
 	FIELD("unwind_memory", CONFIG_SIZE, unwind_memory_bytes, "128MiB", "for unwind tables, at most"),
+	FIELD("debuginfod_urls", CONFIG_STRING, debuginfod_urls, NULL, "servers of debug files, separated by blanks; unset: DEBUGINFOD_URLS"),
+	FIELD("debuginfod_wait", CONFIG_DURATION, debuginfod_wait_ns, "0s", "how long naming waits for debug files, in all; their names come later then"),
 	FIELD("cache_dir", CONFIG_STRING, cache_dir, NULL, "keeps tables and symbols by build id over restarts"),
 	{ 0 },
 };

@@ -14,6 +14,7 @@
 	X(curl_easy_init)           \
 	X(curl_easy_cleanup)        \
 	X(curl_easy_setopt)         \
+	X(curl_easy_perform)        \
 	X(curl_easy_getinfo)        \
 	X(curl_easy_strerror)       \
 	X(curl_multi_init)          \

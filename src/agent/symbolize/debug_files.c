@@ -44,6 +44,17 @@ static bool belongs(const struct elf_file *f, const struct elf_file *debug, cons
 	return crc && elf_file_crc(debug) == *crc;
 }
 
+struct elf_file *debug_file_of(int fd, const struct elf_file *f)
+{
+	struct err err;
+	struct elf_file *debug = elf_file_open(fd, &err);
+
+	if (debug && belongs(f, debug, NULL))
+		return debug;
+	elf_file_free(debug);
+	return NULL;
+}
+
 static struct elf_file *try_path(const struct symbol_access *access, uint32_t pid,
 				 const struct elf_file *f, const char *path, const uint32_t *crc)
 {

@@ -13,6 +13,8 @@
 /* `directory` is where the file lies, or "". NULL: there is none. */
 struct elf_file *debug_file_find(const struct symbol_access *access, uint32_t pid,
 				 const struct elf_file *f, struct str directory);
+/* `fd` as the debug file of `f`; NULL: it is not, or no ELF file. */
+struct elf_file *debug_file_of(int fd, const struct elf_file *f);
 /* The common file of dwz that `debug` (or the file itself) refers to. NULL: none, or not here. */
 struct elf_file *debug_file_find_alt(const struct symbol_access *access, uint32_t pid,
 				     const struct elf_file *f, struct str directory);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "agent/process/executable.h"
 #include "agent/symbolize/debug_files.h"
+#include "agent/symbolize/debuginfod.h"
 #include "agent/symbolize/demangle.h"
 #include "agent/symbolize/dwarf.h"
 #include "agent/symbolize/go_pclntab.h"
@@ -11,6 +12,7 @@
 #include "agent/symbolize/symbol_table.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 struct module_symbols {
 	struct executable *executable; /* a reference */
@@ -20,6 +22,7 @@ struct module_symbols {
 	struct go_pclntab go;
 	struct name_cache *cache; /* of this build, on disk */
 	bool cache_tried, opened, refused, has_go, symbols_tried, lines_tried;
+	bool debug_wanted; /* nowhere here, but a server may have it */
 	size_t mini_bytes;
 	char directory[256]; /* of the file, as far as it can be seen; "" */
 };
@@ -103,6 +106,15 @@ static void note_directory(struct module_symbols *m, int fd)
 	memcpy(m->directory, path, (size_t)(slash - path) + 1);
 }
 
+/* Has neither lines nor a table of all its functions. */
+static bool is_bare(const struct elf_file *f)
+{
+	struct elf_section s;
+
+	return !elf_file_section_named(f, ".debug_info", &s) &&
+	       !elf_file_section_typed(f, SHT_SYMTAB, &s);
+}
+
 static void open_debug_files(struct module_symbols *m, const struct module_context *c)
 {
 	struct elf_section s;
@@ -112,6 +124,7 @@ static void open_debug_files(struct module_symbols *m, const struct module_conte
 	if (!elf_file_section_named(m->file, ".debug_info", &s) ||
 	    !elf_file_section_typed(m->file, SHT_SYMTAB, &s))
 		m->debug = debug_file_find(c->access, c->pid, m->file, directory);
+	m->debug_wanted = c->debuginfod && !m->debug && !m->has_go && is_bare(m->file);
 	c->stats->debug_files += m->debug != NULL;
 	m->alt = debug_file_find_alt(c->access, c->pid, m->debug ? m->debug : m->file, directory);
 }
@@ -348,6 +361,28 @@ static bool is_damaged(const struct module_symbols *m)
 	       (m->alt && elf_file_damaged(m->alt));
 }
 
+/* What was made without the debug file is made again with it. */
+static void fetch_debug_file(struct module_symbols *m, const struct module_context *c)
+{
+	AUTO(fd_close) int fd = -1;
+	uint64_t begun = clock_monotonic_ns(), took;
+	enum debuginfod_answer answer = debuginfod_get(c->debuginfod, m->executable->build_id_gnu,
+						       *c->debuginfod_wait_ns, &fd);
+
+	took = clock_monotonic_ns() - begun;
+	*c->debuginfod_wait_ns -= took < *c->debuginfod_wait_ns ? took : *c->debuginfod_wait_ns;
+	m->debug_wanted = answer == DEBUGINFOD_LATER;
+	if (answer != DEBUGINFOD_HERE)
+		return;
+	m->debug = debug_file_of(fd, m->file);
+	if (!m->debug)
+		return;
+	c->stats->debug_files++;
+	module_symbols_trim(m);
+	m->alt = m->alt ? m->alt
+			: debug_file_find_alt(c->access, c->pid, m->debug, str_cstr(m->directory));
+}
+
 enum module_answer module_symbols_name(struct module_symbols *m, const struct module_context *c,
 				       uint64_t elf_vaddr, struct name_line *lines, uint32_t cap,
 				       uint32_t *count)
@@ -366,7 +401,11 @@ enum module_answer module_symbols_name(struct module_symbols *m, const struct mo
 		return MODULE_UNNAMED;
 	if (m->has_go)
 		*count = name_by_go(m, elf_vaddr, lines, cap);
+	if (m->debug_wanted)
+		fetch_debug_file(m, c);
 	answer = *count ? MODULE_NAMED : name_native(m, c, elf_vaddr, lines, cap, count);
+	if (m->debug_wanted && !m->refused && answer != MODULE_LATER)
+		answer = MODULE_PARTLY;
 	if (is_damaged(m)) {
 		*count = 0;
 		c->stats->files_refused++;

@@ -19,8 +19,10 @@ struct module_context {
 	struct work_budget *budget;
 	struct arena *arena; /* of names in the answer */
 	struct buf *scratch;
-	int cache_folder; /* -1: none */
-	uint32_t pid;     /* a process that maps it; 0: none is known */
+	int cache_folder;              /* -1: none */
+	struct debuginfod *debuginfod; /* NULL: none */
+	uint64_t *debuginfod_wait_ns;  /* what is left of it */
+	uint32_t pid;                  /* a process that maps it; 0: none is known */
 };
 
 enum module_answer {

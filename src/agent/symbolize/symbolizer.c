@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "agent/process/executable.h"
 #include "agent/process/process_info.h"
+#include "agent/symbolize/debuginfod.h"
 #include "agent/symbolize/kernel_symbols.h"
 #include "agent/symbolize/module_symbols.h"
 #include "agent/symbolize/process_code.h"
@@ -38,7 +39,8 @@ struct process_slot {
 struct symbolizer {
 	struct symbolizer_options options;
 	struct symbol_access access;
-	int cache_folder; /* -1: none */
+	int cache_folder;              /* -1: none */
+	struct debuginfod *debuginfod; /* NULL: none */
 	struct work_budget budget;
 	uint64_t stamp, report;
 	struct arena arena;
@@ -61,6 +63,15 @@ struct symbolizer {
 
 /* ---- life ---- */
 
+static struct debuginfod *start_debuginfod(const struct symbolizer *s)
+{
+	struct debuginfod_options o = debuginfod_environment();
+
+	o.urls = s->options.debuginfod_urls;
+	o.cache_folder = s->cache_folder;
+	return debuginfod_new(&o);
+}
+
 struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 				  const struct symbol_access *access)
 {
@@ -75,6 +86,7 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 	s->cache_folder = -1;
 	if (s->options.cache_dir && s->options.cache_dir[0])
 		s->cache_folder = open(s->options.cache_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	s->debuginfod = start_debuginfod(s);
 	arena_init(&s->arena, 4096, NAMES_MOST);
 	buf_init(&s->scratch, NAMES_MOST);
 	pthread_mutex_init(&s->lock, NULL);
@@ -156,6 +168,7 @@ void symbolizer_free(struct symbolizer *s)
 	for (int i = 0; i < PROCESSES_KEPT; i++)
 		process_code_free(s->processes[i].code);
 	kernel_symbols_free(s->kernel);
+	debuginfod_free(s->debuginfod);
 	fd_close(&s->cache_folder);
 	arena_release(&s->arena);
 	buf_release(&s->scratch);
@@ -271,6 +284,8 @@ static bool name_in_file(struct symbolizer *s, const struct trace_frame *frame,
 				    .arena = &s->arena,
 				    .scratch = &s->scratch,
 				    .cache_folder = s->cache_folder,
+				    .debuginfod = s->debuginfod,
+				    .debuginfod_wait_ns = &s->options.debuginfod_wait_ns,
 				    .pid = process ? process->pid : 0 };
 	uint64_t elf_vaddr = frame->address - frame->return_address;
 	struct module_symbols *m = module_of(s, frame->executable);
@@ -346,6 +361,12 @@ static bool name_made_code(struct symbolizer *s, const struct trace_frame *frame
 
 static void publish(struct symbolizer *s, const struct frame_name *out, bool named)
 {
+	struct debuginfod_stats fetched = { 0 };
+
+	if (s->debuginfod)
+		debuginfod_stats(s->debuginfod, &fetched);
+	s->stats.fetched_files = fetched.fetched;
+	s->stats.fetch_failures = fetched.failed;
 	s->stats.asked++;
 	s->stats.named += named && !out->fallback;
 	s->stats.fallback += named && out->fallback;

@@ -4,8 +4,8 @@
  * One struct namer (report/namer.h) over all sources. Kernel: /proc/kallsyms, with modules and BPF
  * programs. Native: DWARF (lines, inlined functions), .symtab, .dynsym, .gnu_debugdata and PLT
  * entries, of the file itself and of its debug file (by build id and by .gnu_debuglink, under
- * /usr/lib/debug). Go: the function table of the binary, stripped or not. Code that a process made:
- * its perf map and jitdump, in its own root.
+ * /usr/lib/debug, or from a debuginfod server). Go: the function table of the binary, stripped or
+ * not. Code that a process made: its perf map and jitdump, in its own root.
  *
  * Where a file is known but no name, the answer is "libc.so.6+0x2724a", marked as a fallback. Files
  * are mapped, not copied; tables of our own stay within memory_bytes and those used last are kept.
@@ -47,6 +47,11 @@ struct symbolizer_options {
 	/* A folder of our own, on a disk: lines found once outlive us there, and packed debug
 	 * information, as distributions have it, is inflated there. NULL, "": none. */
 	const char *cache_dir;
+	/* Base addresses of debuginfod servers (debuginfod.h); NULL, "": none. Files that have to
+	 * be fetched are waited for this long in all, then their names come with a later answer.
+	 */
+	const char *debuginfod_urls;
+	uint64_t debuginfod_wait_ns;
 };
 
 /* Counts since the start. */
@@ -57,9 +62,10 @@ struct symbolizer_stats {
 	uint64_t tables_refused;              /* symbols or lines that did not fit the memory */
 	uint64_t evicted;
 	uint64_t cpu_ns;
-	uint64_t cache_hits, cache_refused; /* of cache_dir; refused: a file that was broken */
-	uint64_t debug_files;               /* found beside the executables */
-	size_t memory_bytes;                /* now */
+	uint64_t cache_hits, cache_refused;     /* of cache_dir; refused: a file that was broken */
+	uint64_t debug_files;                   /* found beside the executables */
+	uint64_t fetched_files, fetch_failures; /* of debuginfod servers */
+	size_t memory_bytes;                    /* now */
 	uint32_t kernel_symbols;
 	char kernel_problem[160]; /* why the kernel's frames have no names; "" = they have */
 };
