@@ -415,8 +415,11 @@ static struct agent *start(const struct agent_options *options, struct seam *sea
 
 static void check_program(const struct program *p, uint32_t *bad)
 {
-	/* The first samples of a program may come before anything of it is known. */
-	if (p->samples < SAMPLES_ENOUGH || p->not_known_yet > p->samples ||
+	/* The first samples of a program may come before anything of it is known: where processes
+	 * are short, most may, with a sanitizer's agent on a busy machine. */
+	uint32_t unknown_most = p->least_pids ? 5 * p->samples : p->samples;
+
+	if (p->samples < SAMPLES_ENOUGH || p->not_known_yet > unknown_most ||
 	    (p->wrong > FIRST_WRONG && p->right * 100ull < p->samples * 99ull) ||
 	    (p->kernel && p->kernel_samples * 2 < p->samples) ||
 	    (p->unknown_frame && p->unknown_samples * 100ull < p->samples * 99ull) ||
