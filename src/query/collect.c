@@ -362,14 +362,73 @@ static void release(struct collecting *c)
 	kept_rows_release(&c->rows);
 }
 
-bool query_collect(struct query *q, struct profiles **out, struct err *err)
+/* ---- merged: a sample a stack ---- */
+
+static bool keep_sums(struct collecting *c, const struct stack_sums *sums, struct err *err)
+{
+	if (!query_grow(c->q, &c->rows.ptr, &c->rows.cap, sums->count + 1u, sizeof(*c->rows.ptr),
+			err))
+		return false;
+	for (uint32_t i = 0; i < sums->count; i++)
+		if (sums->ptr[i].value)
+			c->rows.ptr[c->rows.count++] =
+				(struct kept_row){ .stack = sums->ptr[i].stack,
+						   .value = sums->ptr[i].value };
+	return true;
+}
+
+static void put_merged_profile(struct collecting *c, int64_t unsummed)
+{
+	struct query_facts f = query_facts(c->q);
+	struct profile *out;
+
+	builder_begin_resource(c->b);
+	builder_begin_scope(c->b);
+	out = builder_begin_profile(c->b);
+	out->sample_type = put_type(c->b, f.type.type, f.type.unit);
+	out->period_type = put_type(c->b, f.type.period_type, f.type.period_unit);
+	out->period = f.period;
+	if (f.range.to != UINT64_MAX && f.range.to > f.range.from) {
+		out->time_unix_nano = f.range.from;
+		out->duration_nano = f.range.to - f.range.from;
+	}
+	for (uint32_t i = 0; i < c->rows.count; i++) {
+		const struct kept_row *r = &c->rows.ptr[i];
+		struct stack_index stack = { 0 };
+
+		if (r->stack)
+			stack = c->stack[id_place(c->stacks.ids, c->stacks.count, r->stack)];
+		builder_sample(c->b, stack, (struct link_index){ 0 }, NULL, 0, &r->value, 1, NULL,
+			       0);
+	}
+	if (unsummed)
+		builder_sample(c->b, (struct stack_index){ 0 }, (struct link_index){ 0 }, NULL, 0,
+			       &unsummed, 1, NULL, 0);
+}
+
+static bool collect_merged(struct collecting *c, struct err *err)
+{
+	struct stack_sums sums;
+	bool ok;
+
+	if (!stack_sums_make(c->q, &sums, err))
+		return false;
+	ok = keep_sums(c, &sums, err) && put_dictionary(c, err);
+	if (ok)
+		put_merged_profile(c, sums.unsummed);
+	stack_sums_release(c->q, &sums);
+	return ok;
+}
+
+static bool make(struct query *q, bool (*fill)(struct collecting *c, struct err *err),
+		 struct profiles **out, struct err *err)
 {
 	struct builder_options options = { .limit_bytes = q->limit_bytes, .copy_strings = true };
 	struct collecting c = { .q = q, .b = builder_new(&options), .rows.q = q };
 	bool ok;
 
 	q->partial = false;
-	ok = collect(&c, err);
+	ok = fill(&c, err);
 	release(&c);
 	if (!ok) {
 		builder_free(c.b);
@@ -377,4 +436,14 @@ bool query_collect(struct query *q, struct profiles **out, struct err *err)
 	}
 	*out = builder_finish(c.b, err);
 	return *out != NULL;
+}
+
+bool query_collect(struct query *q, struct profiles **out, struct err *err)
+{
+	return make(q, collect, out, err);
+}
+
+bool query_collect_merged(struct query *q, struct profiles **out, struct err *err)
+{
+	return make(q, collect_merged, out, err);
 }

@@ -68,6 +68,7 @@ struct attribute_match { /* of one attribute set, or profile */
 struct engine_profile {
 	uint64_t first_sample, time, duration;
 	uint32_t sample_count;
+	bool wanted; /* by request.profile_ids */
 	struct attribute_match match;
 };
 

@@ -76,13 +76,22 @@ static bool set_of(struct query *q, uint64_t id, const struct attribute_match **
 
 /* ---- profiles ---- */
 
+static bool profile_wanted(const struct query *q, const struct query_profile *p)
+{
+	for (uint32_t i = 0; i < q->request.profile_id_count; i++)
+		if (memcmp(q->request.profile_ids + (size_t)16 * i, p->id, sizeof(p->id)) == 0)
+			return true;
+	return q->request.profile_id_count == 0;
+}
+
 static bool take_profile(void *ctx, const struct query_profile *p, struct err *err)
 {
 	struct query *q = ctx;
 	struct engine_profile out = { .first_sample = p->first_sample,
 				      .sample_count = p->sample_count,
 				      .time = p->time,
-				      .duration = p->duration };
+				      .duration = p->duration,
+				      .wanted = profile_wanted(q, p) };
 	struct label_matching m;
 	bool ok;
 
@@ -179,6 +188,14 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 
 	*matches = true;
 	*group = (struct str){ 0 };
+	if (q->request.profile_id_count) {
+		if (!engine_load_profiles(q, err))
+			return false;
+		profile = engine_profile_of(q, row->sample);
+		*matches = profile && profile->wanted;
+		if (!*matches)
+			return true;
+	}
 	if (!all && !q->group_key.len)
 		return true;
 	if (!set_of(q, row->attributes, &set, err))

@@ -90,6 +90,34 @@ static bool name_profile(void *ctx, const struct query_profile *p, struct err *e
 	return add_names(ctx, p->attributes, err);
 }
 
+struct visiting {
+	struct query *q;
+	query_series_fn *fn;
+	void *ctx;
+};
+
+static bool ignore_event(void *ctx, const struct engine_event *e, struct err *err)
+{
+	(void)ctx, (void)e, (void)err;
+	return true;
+}
+
+static bool visit_series(void *ctx, const struct query_series *s, struct err *err)
+{
+	struct visiting *v = ctx;
+
+	return !is_selected(v->q, s->id) || v->fn(v->ctx, s, err);
+}
+
+bool query_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct visiting v = { q, fn, ctx };
+
+	return engine_events(q, q->group_key, ignore_event, NULL, err) &&
+	       s->ops->series(s, q->request.range, visit_series, &v, err);
+}
+
 static int by_text(const void *a, const void *b)
 {
 	return str_compare(((const struct query_label *)a)->text,

@@ -70,11 +70,15 @@ struct query_request {
 	uint32_t filter_count;
 	enum query_by by;
 	const uint8_t *trace_id, *span_id; /* 16 and 8 bytes, or NULL */
+	uint32_t trace_count, span_count;  /* ids one after another: any of them; 0: one */
+	const uint8_t *profile_ids;        /* 16 bytes each: only samples of these profiles */
+	uint32_t profile_id_count;         /* 0: of all */
 	uint64_t asof;                     /* 0: the newest */
 	bool gauge_last;                   /* gauges: the last profile, no average */
-	size_t limit_bytes;                /* 0: QUERY_LIMIT_BYTES */
-	uint64_t deadline_ns;              /* clock_monotonic_ns(); 0: none. ERR_TIMEOUT */
-	const atomic_bool *cancelled;      /* may be NULL. ERR_CANCELLED */
+	bool clip;          /* query_collect: of a sample only the events in the window, not all */
+	size_t limit_bytes; /* 0: QUERY_LIMIT_BYTES */
+	uint64_t deadline_ns;         /* clock_monotonic_ns(); 0: none. ERR_TIMEOUT */
+	const atomic_bool *cancelled; /* may be NULL. ERR_CANCELLED */
 };
 
 /* A profile type as answers show it. */
@@ -204,6 +208,7 @@ struct query_timeline_options {
 	uint64_t step_ns;     /* 0: the range in 200 */
 	struct str group_by;  /* an attribute; empty: one group */
 	uint32_t groups_most; /* 0: 20; the lightest go together into `other` */
+	bool average;         /* of the profiles with events in the bucket and group, no sum */
 };
 struct query_group {
 	struct str label; /* "" also where there is no such attribute */
@@ -295,3 +300,10 @@ struct profiles;
 /* The selection as a message of its own, for the writers of query/formats/: samples with an event
  * in the window, whole. The caller frees. */
 bool query_collect(struct query *q, struct profiles **out, struct err *err) MUST_CHECK;
+/* As one profile of the selection's type: a sample a stack, with the value that the flame graph has
+ * for it, and no attributes, links or timestamps. */
+bool query_collect_merged(struct query *q, struct profiles **out, struct err *err) MUST_CHECK;
+
+/* The series that have events in the window, as their attributes of resource, scope and profile
+ * type say; of the chosen type. The callback may end the walk with its own err. */
+bool query_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err) MUST_CHECK;

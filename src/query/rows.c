@@ -2,6 +2,45 @@
 
 #include <stdlib.h>
 
+/* Of request.clip: are the values told apart by timestamp, so that some can go? */
+static bool clips(const struct query *q, const struct query_row *row)
+{
+	return q->request.clip && row->timestamp_count &&
+	       (!row->value_count || row->value_count == row->timestamp_count);
+}
+
+/* Keeps the events in the window; where none of a row's timestamps is outside, nothing changes. */
+static void clip(struct kept_rows *k, const struct query_row *row, struct kept_row *out)
+{
+	struct query_range window = k->q->request.range;
+
+	out->timestamp_count = out->value_count = 0;
+	out->value = 0;
+	for (uint32_t i = 0; i < row->timestamp_count; i++) {
+		if (row->timestamps[i] < window.from || row->timestamps[i] >= window.to)
+			continue;
+		k->timestamps[k->timestamp_count++] = row->timestamps[i];
+		out->timestamp_count++;
+		if (row->value_count) {
+			k->values[k->value_count++] = row->values[i];
+			out->value_count++;
+		}
+		out->value = engine_add(out->value, row->value_count ? row->values[i] : 1);
+	}
+}
+
+static void keep_all(struct kept_rows *k, const struct query_row *row, struct kept_row *out)
+{
+	for (uint32_t i = 0; i < row->timestamp_count; i++)
+		k->timestamps[k->timestamp_count++] = row->timestamps[i];
+	for (uint32_t i = 0; i < row->value_count; i++) {
+		k->values[k->value_count++] = row->values[i];
+		out->value = engine_add(out->value, row->values[i]);
+	}
+	if (!row->value_count)
+		out->value = row->timestamp_count;
+}
+
 bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err *err)
 {
 	const struct query_row *row = e->row;
@@ -27,14 +66,10 @@ bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err
 	    !query_grow(q, &k->values, &k->value_cap, (uint64_t)k->value_count + row->value_count,
 			sizeof(int64_t), err))
 		return false;
-	for (uint32_t i = 0; i < row->timestamp_count; i++)
-		k->timestamps[k->timestamp_count++] = row->timestamps[i];
-	for (uint32_t i = 0; i < row->value_count; i++) {
-		k->values[k->value_count++] = row->values[i];
-		out.value = engine_add(out.value, row->values[i]);
-	}
-	if (!row->value_count)
-		out.value = row->timestamp_count;
+	if (clips(q, row))
+		clip(k, row, &out);
+	else
+		keep_all(k, row, &out);
 	out.value = engine_scaled(out.value, e->series->scale);
 	k->ptr[k->count++] = out;
 	return true;

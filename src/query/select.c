@@ -336,13 +336,31 @@ static bool ids_of_selector(struct query *q, struct err *err)
 		id = query_alloc(q, 1, 16, err);
 		if (!id || !hex_id(m->value, id, trace ? 16 : 8, err))
 			return false;
-		if (trace)
+		if (trace) {
 			q->request.trace_id = id;
-		else
+			q->request.trace_count = 1;
+		} else {
 			q->request.span_id = id;
+			q->request.span_count = 1;
+		}
 	}
 	q->selector->count = kept;
 	return true;
+}
+
+static const uint8_t *id_at(const uint8_t *ids, size_t bytes, uint32_t i)
+{
+	return ids ? ids + bytes * i : NULL;
+}
+
+static void drop_doubles(struct query *q)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < q->link_count; i++)
+		if (i == 0 || q->links[i] != q->links[kept - 1])
+			q->links[kept++] = q->links[i];
+	q->link_count = kept;
 }
 
 static bool select_links(struct query *q, struct err *err)
@@ -352,11 +370,16 @@ static bool select_links(struct query *q, struct err *err)
 	q->by_link = q->request.trace_id || q->request.span_id;
 	if (!q->by_link)
 		return true;
-	if (!query_grow(q, &q->links, &q->link_cap, 1, sizeof(*q->links), err) ||
-	    !s->ops->find_links(s, q->request.trace_id, q->request.span_id, take_link, q, err))
+	if (!query_grow(q, &q->links, &q->link_cap, 1, sizeof(*q->links), err))
 		return false;
+	for (uint32_t t = 0; t == 0 || t < q->request.trace_count; t++)
+		for (uint32_t n = 0; n == 0 || n < q->request.span_count; n++)
+			if (!s->ops->find_links(s, id_at(q->request.trace_id, 16, t),
+						id_at(q->request.span_id, 8, n), take_link, q, err))
+				return false;
 	if (q->link_count)
 		qsort(q->links, q->link_count, sizeof(*q->links), id_order);
+	drop_doubles(q);
 	return true;
 }
 

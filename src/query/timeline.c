@@ -12,7 +12,8 @@ enum { ROWS_DEFAULT = 50, CELLS_MOST = 1 << 20 };
 
 struct line {
 	struct str label;
-	double *values; /* gauges are not whole until they are rounded */
+	double *values;     /* gauges are not whole until they are rounded */
+	uint32_t *profiles; /* average: how many have events there */
 	double total;
 };
 
@@ -24,6 +25,8 @@ struct drawing {
 	struct line *lines;
 	uint32_t line_count, line_cap;
 	struct number_table labels; /* hash -> line */
+	bool average;
+	struct number_table counted; /* (bucket, line, profile) */
 };
 
 static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct err *err)
@@ -42,7 +45,32 @@ static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct e
 	*line = (struct line){ .values = query_alloc(d->q, d->buckets, sizeof(double), err) };
 	if (!line->values || !query_str_dup(d->q, label, &line->label, err))
 		return false;
+	if (d->average) {
+		line->profiles = query_alloc(d->q, d->buckets, sizeof(*line->profiles), err);
+		if (!line->profiles)
+			return false;
+	}
 	d->line_count++;
+	return true;
+}
+
+static bool count_profile(struct drawing *d, const struct engine_event *e, uint32_t line,
+			  uint64_t bucket, struct err *err)
+{
+	const struct engine_profile *p;
+	uint64_t parts[] = { bucket, line, UINT64_MAX };
+	uint32_t ignored;
+	bool added;
+
+	if (!engine_load_profiles(d->q, err))
+		return false;
+	p = engine_profile_of(d->q, e->row->sample);
+	if (p)
+		parts[2] = (uint64_t)(p - d->q->profiles);
+	if (!number_enter(d->q, &d->counted, hash64(str_from(parts, sizeof(parts))), 0, &ignored,
+			  &added, err))
+		return false;
+	d->lines[line].profiles[bucket] += added;
 	return true;
 }
 
@@ -58,7 +86,7 @@ static bool draw_event(void *ctx, const struct engine_event *e, struct err *err)
 		return false;
 	d->lines[line].values[bucket] += (double)e->value / divisor;
 	d->lines[line].total += (double)e->value / divisor;
-	return true;
+	return !d->average || count_profile(d, e, line, bucket, err);
 }
 
 static int heavier_line(const void *a, const void *b)
@@ -93,6 +121,13 @@ static bool give_line(struct drawing *d, const struct line *line, struct query_g
 	return true;
 }
 
+static void divide(const struct drawing *d, struct line *line)
+{
+	for (uint32_t b = 0; b < d->buckets; b++)
+		if (line->profiles[b])
+			line->values[b] /= line->profiles[b];
+}
+
 static bool give_groups(struct drawing *d, uint32_t most, struct query_timeline *out,
 			struct err *err)
 {
@@ -105,8 +140,14 @@ static bool give_groups(struct drawing *d, uint32_t most, struct query_timeline 
 	if (d->line_count)
 		qsort(d->lines, d->line_count, sizeof(*d->lines), heavier_line);
 	for (uint32_t i = count + 1; i < d->line_count; i++) /* the rest into the first of them */
-		for (uint32_t b = 0; b < d->buckets; b++)
+		for (uint32_t b = 0; b < d->buckets; b++) {
 			d->lines[count].values[b] += d->lines[i].values[b];
+			if (d->average)
+				d->lines[count].profiles[b] += d->lines[i].profiles[b];
+		}
+	if (d->average)
+		for (uint32_t i = 0; i < count + other; i++)
+			divide(d, &d->lines[i]);
 	for (uint32_t i = 0; i < count + other; i++)
 		if (!give_line(d, &d->lines[i], &groups[i], err))
 			return false;
@@ -150,7 +191,8 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 	struct query *q = d->q;
 	uint32_t most = o->groups_most ? o->groups_most : GROUPS_DEFAULT;
 
-	if (q->type < q->type_count && q->types[q->type].gauge) {
+	d->average = o->average;
+	if (!d->average && q->type < q->type_count && q->types[q->type].gauge) {
 		d->weights = gauge_weights_new(q, d->from, d->step, err);
 		if (!d->weights)
 			return false;
@@ -192,6 +234,7 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 	gauge_weights_free(q, d.weights);
 	query_drop(q, &d.lines, &d.line_cap, sizeof(*d.lines));
 	number_release(q, &d.labels);
+	number_release(q, &d.counted);
 	if (ok)
 		*out = t;
 	return ok;

@@ -129,3 +129,12 @@ int web_guard_check(const struct web_guard *g, const struct net_request *r, cons
 	}
 	return 0;
 }
+
+bool web_guard_let_in(const struct web_guard *g, const struct net_request *r, struct err *err)
+{
+	const char *why;
+	int status = web_guard_check(g, r, &why);
+
+	return !status ||
+	       err_set(err, status == 401 ? ERR_UNAUTHENTICATED : ERR_PERMISSION, "%s", why);
+}

@@ -8,6 +8,8 @@
 #include "web/params.h"
 #include "web/web.h"
 
+struct proto_message;
+
 /* One question: parsed, then answered on a thread of the pool. */
 struct web_ask {
 	const struct web_options *options;
@@ -19,6 +21,9 @@ struct web_ask {
 	struct buf body;              /* the answer */
 	const char *content_type;
 	const char *file_name; /* not NULL: a download */
+	struct str message;    /* connect.h: what is asked, protobuf */
+	bool json;             /* connect.h: the answer in JSON */
+	const struct proto_message *response;
 };
 
 /* Fills `body`; the kind of a failure decides the status. */
@@ -47,6 +52,29 @@ struct web_jobs *web_jobs_new(uint32_t threads, uint32_t queue_most);
 void web_jobs_add(struct web_jobs *jobs, struct web_job *job);
 void web_jobs_free(struct web_jobs *jobs); /* refuses what waits, joins the threads */
 
+/* ---- a question until it is answered (question.c) ---- */
+struct web_question;
+/* How an answer and a refusal look. Each is the request's one reply. */
+struct web_form {
+	void (*reply)(struct web_question *q);
+	void (*refuse)(struct web_question *q, const struct err *err);
+};
+extern const struct web_form web_plain_form; /* the body as it is; {"error": ...} */
+
+struct web_question {
+	struct web_job job;
+	const struct web_options *options;
+	struct net_request *request;
+	web_answer_fn *answer;
+	const struct web_form *form;
+	struct web_ask ask;
+};
+/* With its URL's parameters; NULL: they were bad, and it is refused. */
+struct web_question *web_question_new(const struct web_options *options, struct net_request *r,
+				      web_answer_fn *answer, const struct web_form *form);
+/* Refuses and frees. */
+void web_question_refuse(struct web_question *q, const struct err *err);
+
 /* ---- who follows (live.c) ---- */
 struct web_live;
 struct web_live *web_live_new(const struct web_sources *sources);
@@ -64,6 +92,8 @@ void web_guard_init(struct web_guard *g, const struct web_options *options);
 void web_guard_release(struct web_guard *g);
 /* 0, or the HTTP status to refuse with and why. */
 int web_guard_check(const struct web_guard *g, const struct net_request *r, const char **why);
+/* The same as an err, for answers that have a form of their own. */
+bool web_guard_let_in(const struct web_guard *g, const struct net_request *r, struct err *err);
 
 /* ---- answers ---- */
 enum { WEB_HEADERS_MOST = 12 };

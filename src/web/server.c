@@ -1,5 +1,5 @@
-/* server.c - routes, and the way of a question: guarded and parsed on its connection's loop,
- * answered on a thread of the pool. */
+/* server.c - routes: a request is guarded and parsed on its connection's loop, a question is
+ * answered on a thread of the pool (question.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "net/compress.h"
 #include "web/internal.h"
+#include "web/pyro.h"
 
 struct web_server {
 	struct web_options options;
@@ -15,15 +16,6 @@ struct web_server {
 	struct web_guard guard;
 	struct web_jobs *jobs;
 	struct web_live *live;
-};
-
-/* A question of /api/v1/, until it is answered. */
-struct question {
-	struct web_job job;
-	struct web_server *server;
-	struct net_request *request;
-	web_answer_fn *answer;
-	struct web_ask ask;
 };
 
 static const struct {
@@ -42,62 +34,10 @@ static const struct {
 	{ "/api/v1/labels", web_answer_labels },
 	{ "/api/v1/label-values", web_answer_label_values },
 	{ "/api/v1/export", web_answer_export },
+	{ "/pyroscope/render", pyro_answer_render },
+	{ "/pyroscope/render-diff", pyro_answer_render_diff },
+	{ "/pyroscope/label-values", pyro_answer_rest_label_values },
 };
-
-static void question_free(struct question *q)
-{
-	query_source_free(q->ask.source);
-	buf_release(&q->ask.body);
-	arena_release(&q->ask.arena);
-	free(q);
-}
-
-static void refuse(struct question *q, const struct err *err)
-{
-	static const char LATER[] = "Try a shorter time, or again in a moment.";
-	int status = web_status_of(err);
-
-	web_reply_error(q->request, status, str_cstr(err->msg),
-			status == 503 || status == 504 ? str_cstr(LATER) : str_from("", 0));
-}
-
-static void reply(struct question *q)
-{
-	struct net_header headers[WEB_HEADERS_MOST];
-	size_t count = web_common_headers(headers);
-	AUTO(buf_release) struct buf disposition = { 0 };
-
-	headers[count++] = (struct net_header){ "content-type", str_cstr(q->ask.content_type) };
-	headers[count++] = (struct net_header){ "cache-control", STR("no-store") };
-	if (q->ask.file_name) {
-		buf_printf(&disposition, "attachment; filename=\"%s\"", q->ask.file_name);
-		headers[count++] =
-			(struct net_header){ "content-disposition", buf_view(&disposition) };
-	}
-	net_reply_http(q->request, 200, headers, count, buf_view(&q->ask.body));
-}
-
-static void run(struct web_job *job, bool refused)
-{
-	struct question *q = (struct question *)job;
-	const struct web_sources *sources = &q->server->options.sources;
-	struct err err = { 0 };
-	bool ok;
-
-	if (refused)
-		ok = err_set(&err, ERR_BUSY, "too many questions at once");
-	else if (atomic_load(q->ask.cancelled))
-		ok = err_set(&err, ERR_CANCELLED, "the client has gone");
-	else if (clock_monotonic_ns() >= q->ask.deadline_ns)
-		ok = err_set(&err, ERR_TIMEOUT, "the question waited too long for its turn");
-	else
-		ok = sources->open(sources->ctx, &q->ask.source, &err) && q->answer(&q->ask, &err);
-	if (ok)
-		reply(q);
-	else
-		refuse(q, &err);
-	question_free(q);
-}
 
 static bool guarded(struct web_server *s, struct net_request *r)
 {
@@ -121,8 +61,7 @@ static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 {
 	struct web_server *s = ctx;
 	web_answer_fn *answer = find_answer(net_request_path(r));
-	struct question *q;
-	struct err err;
+	struct web_question *q;
 
 	blob_unref(body);
 	if (!guarded(s, r))
@@ -132,23 +71,41 @@ static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 				STR("docs/api.md lists what may be asked"));
 		return;
 	}
-	q = calloc(1, sizeof(*q));
-	q->job.run = run;
-	q->server = s;
-	q->request = r;
-	q->answer = answer;
-	q->ask.options = &s->options;
-	q->ask.cancelled = net_request_gone(r);
-	q->ask.content_type = "application/json";
-	q->ask.now_ns = clock_realtime_ns();
-	q->ask.deadline_ns = clock_monotonic_ns() + s->options.timeout_ns;
-	arena_init(&q->ask.arena, 4096, 0);
-	if (!params_parse(&q->ask.arena, net_request_query(r), &q->ask.params, &err)) {
-		refuse(q, &err);
-		question_free(q);
-		return;
+	q = web_question_new(&s->options, r, answer, &web_plain_form);
+	if (q)
+		web_jobs_add(s->jobs, &q->job);
+}
+
+static const struct connect_method *find_method(struct str path)
+{
+	for (size_t i = 0; i < PYRO_METHODS; i++)
+		if (str_is(path, pyro_methods[i].path))
+			return &pyro_methods[i];
+	return NULL;
+}
+
+/* The query API of Pyroscope, over Connect and gRPC. */
+static void handle_call(struct net_request *r, struct blob *body, void *ctx)
+{
+	struct web_server *s = ctx;
+	const struct connect_method *m = find_method(net_request_path(r));
+	struct web_question *q = NULL;
+	struct err err;
+
+	if (!web_guard_let_in(&s->guard, r, &err)) {
+		connect_refuse(r, &err);
+	} else if (!m) {
+		err_set(&err, ERR_UNSUPPORTED, "there is no %.*s here",
+			STR_ARG(str_head(net_request_path(r), 100)));
+		connect_refuse(r, &err);
+	} else {
+		q = web_question_new(&s->options, r, m->answer, &connect_form);
 	}
-	web_jobs_add(s->jobs, &q->job);
+	if (q && connect_read(&q->ask, r, body, m, &err))
+		web_jobs_add(s->jobs, &q->job);
+	else if (q)
+		web_question_refuse(q, &err);
+	blob_unref(body);
 }
 
 static void handle_live(struct net_request *r, struct blob *body, void *ctx)
@@ -158,6 +115,32 @@ static void handle_live(struct net_request *r, struct blob *body, void *ctx)
 	blob_unref(body);
 	if (guarded(s, r))
 		web_live_add(s->live, r);
+}
+
+static void reply_text(struct net_request *r, const char *content_type, struct str text)
+{
+	struct net_header headers[WEB_HEADERS_MOST];
+	size_t count = web_common_headers(headers);
+
+	headers[count++] = (struct net_header){ "content-type", str_cstr(content_type) };
+	net_reply_http(r, 200, headers, count, text);
+}
+
+/* What health checks and Grafana ask a Pyroscope. */
+static void handle_ready(struct net_request *r, struct blob *body, void *ctx)
+{
+	blob_unref(body);
+	if (guarded(ctx, r))
+		reply_text(r, "text/plain; charset=utf-8", STR("ready\n"));
+}
+
+static void handle_buildinfo(struct net_request *r, struct blob *body, void *ctx)
+{
+	blob_unref(body);
+	if (guarded(ctx, r))
+		reply_text(r, "application/json",
+			   STR("{\"status\":\"success\",\"data\":{\"application\":\"flametap\","
+			       "\"version\":\"" FLAMETAP_VERSION "\"}}\n"));
 }
 
 static bool accepts_gzip(const struct net_request *r)
@@ -225,6 +208,28 @@ static struct web_options with_defaults(const struct web_options *options)
 	return o;
 }
 
+static void add_pyroscope(struct web_server *s)
+{
+	static const char *const services[] = {
+		"/querier.v1.QuerierService/", "/settings.v1.SettingsService/",
+		"/vcs.v1.VCSService/",         "/adhocprofiles.v1.AdHocProfileService/",
+		"/version.v1.Version/",        "/capabilities.v1.FeatureFlagsService/"
+	};
+	const struct net_handler call = { handle_call, s };
+
+	for (size_t i = 0; i < PYRO_METHODS; i++)
+		net_app_grpc_method(s->app, pyro_methods[i].path, call);
+	for (size_t i = 0; i < ARRAY_LEN(services); i++) {
+		net_app_route(s->app, "GET", services[i], NULL, call);
+		net_app_route(s->app, "POST", services[i], "application/proto, application/json",
+			      call);
+	}
+	net_app_route(s->app, "GET", "/pyroscope/", NULL, (struct net_handler){ handle_api, s });
+	net_app_route(s->app, "GET", "/ready", NULL, (struct net_handler){ handle_ready, s });
+	net_app_route(s->app, "GET", "/api/v1/status/buildinfo", NULL,
+		      (struct net_handler){ handle_buildinfo, s });
+}
+
 struct web_server *web_start(struct net_loops *loops, const struct web_options *options,
 			     struct err *err)
 {
@@ -237,6 +242,7 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 	s->live = web_live_new(&s->options.sources);
 	net_app_route(s->app, "GET", "/api/v1/live", NULL, (struct net_handler){ handle_live, s });
 	net_app_route(s->app, "GET", "/api/v1/", NULL, (struct net_handler){ handle_api, s });
+	add_pyroscope(s);
 	net_app_route(s->app, "GET", "/", NULL, (struct net_handler){ handle_page, s });
 	web_guard_init(&s->guard, &s->options);
 	s->listener = net_listen(loops, s->app, options->address, NULL, err);

@@ -1,0 +1,3 @@
+
+:
++process_cpu:cpu:nanoseconds:cpu:nanoseconds{a="b"} 

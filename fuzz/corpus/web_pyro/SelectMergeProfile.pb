@@ -1,0 +1,2 @@
+
++process_cpu:cpu:nanoseconds:cpu:nanoseconds{a="b"} 

@@ -1,0 +1,250 @@
+/* pyro_stacks.c - answers about stacks: SelectMergeStacktraces, SelectMergeSpanProfile,
+ * SelectMergeProfile, Diff. */
+#include "model/profiles.h"
+#include "query/formats/formats.h"
+#include "web/pyro.h"
+#include "wire/pb_writer.h"
+
+enum { DOT_NODES = 80 };
+
+static const size_t PPROF_BYTES_MOST = 64 << 20;
+
+/* ---- the tree ---- */
+
+static uint32_t nodes_most(int64_t asked)
+{
+	if (asked < 0 || asked > QUERY_NODES_MOST)
+		return QUERY_NODES_MOST;
+	return asked ? (uint32_t)asked : PYRO_NODES_DEFAULT;
+}
+
+bool pyro_flamegraph(struct web_ask *a, struct query *q, int64_t max_nodes, struct pyro_tree *out,
+		     struct err *err)
+{
+	struct query_tree_options o = { .nodes_most = nodes_most(max_nodes) };
+	struct query_tree tree;
+
+	if (!query_flamegraph(q, &o, &tree, err))
+		return false;
+	pyro_tree_make(&tree, &a->arena, out);
+	return true;
+}
+
+bool pyro_diff(struct web_ask *a, struct query *left, struct query *right, int64_t max_nodes,
+	       struct pyro_tree *out, struct err *err)
+{
+	struct query_tree_options o = { .nodes_most = nodes_most(max_nodes) };
+	struct query_tree tree;
+
+	if (!query_diff(left, right, &o, &tree, err))
+		return false;
+	pyro_tree_make(&tree, &a->arena, out);
+	return true;
+}
+
+static void put_levels(struct pb_writer *w, const struct pyro_levels *l)
+{
+	for (uint32_t i = l->count; i-- > 0;) {
+		size_t mark = pw_mark(w);
+
+		pw_packed_i64(w, 1, l->levels[i].values, l->levels[i].count);
+		pw_message(w, 2, mark);
+	}
+}
+
+static void put_names(struct pb_writer *w, const struct pyro_tree *t)
+{
+	for (uint32_t i = t->name_count; i-- > 0;)
+		pw_bytes_present(w, 1, t->names[i]);
+}
+
+/* FlameGraph, or with two sides FlameGraphDiff, as field 1 of the answer. */
+static bool put_flamegraph(struct web_ask *a, const struct pyro_tree *t, int sides, struct err *err)
+{
+	const struct pyro_node *root = &t->nodes[0];
+	struct pyro_levels levels;
+	struct pb_writer w;
+	size_t mark;
+
+	pyro_levels_make(t, sides, &a->arena, &levels);
+	pw_begin(&w, &a->body, t->node_count * 16);
+	mark = pw_mark(&w);
+	if (sides == 2) {
+		pw_int(&w, 6, root->total[1]);
+		pw_int(&w, 5, root->total[0]);
+	}
+	pw_int(&w, 4, levels.max_self);
+	pw_int(&w, 3, sides == 2 ? root->total[0] + root->total[1] : root->total[0]);
+	put_levels(&w, &levels);
+	put_names(&w, t);
+	pw_message(&w, 1, mark);
+	return pw_finish(&w) || err_set(err, ERR_LIMIT, "the flame graph is too large");
+}
+
+static bool put_text(struct web_ask *a, uint32_t number, struct str text, struct err *err)
+{
+	struct pb_writer w;
+
+	pw_begin(&w, &a->body, text.len + PW_FIELD_MOST);
+	pw_bytes(&w, number, text);
+	return pw_finish(&w) || err_set(err, ERR_LIMIT, "the answer is too large");
+}
+
+/* ---- pprof ---- */
+
+static bool make_pprof(struct query *q, struct buf *out, struct err *err)
+{
+	struct export_options o = { .without_timestamps = true };
+	struct profiles *p = NULL;
+	bool ok;
+
+	ok = query_collect_merged(q, &p, err) && pprof_write(p, &o, out, err);
+	profiles_free(p);
+	return ok;
+}
+
+static bool put_pprof(struct web_ask *a, struct query *q, struct err *err)
+{
+	struct buf pprof;
+	bool ok;
+
+	buf_init(&pprof, PPROF_BYTES_MOST);
+	ok = make_pprof(q, &pprof, err) && put_text(a, 5, buf_view(&pprof), err);
+	buf_release(&pprof);
+	return ok;
+}
+
+/* ---- answers ---- */
+
+/* A tree of no nodes: what a selection that matches nothing has. */
+static void no_tree(struct pyro_tree *t)
+{
+	static struct pyro_node root;
+	static struct str total = { "total", 5 };
+
+	*t = (struct pyro_tree){ &root, &total, 1, 1 };
+}
+
+static bool put_tree(struct web_ask *a, const struct pyro_request *r, const struct pyro_tree *t,
+		     struct str unit, struct err *err)
+{
+	struct buf text = { 0 };
+	bool ok;
+
+	if (r->format == PYRO_TREE)
+		pyro_tree_bytes(t, &text);
+	else if (r->format == PYRO_DOT)
+		pyro_tree_dot(t, unit, r->max_nodes > 0 ? nodes_most(r->max_nodes) : DOT_NODES,
+			      &a->arena, &text);
+	else
+		return put_flamegraph(a, t, 1, err);
+	ok = put_text(a, r->format == PYRO_TREE ? 2 : 3, buf_view(&text), err);
+	buf_release(&text);
+	return ok;
+}
+
+static bool answer_merge(struct web_ask *a, const struct pyro_request *r, struct err *err)
+{
+	struct query *q = pyro_begin(a, r, r->selector, r->profile_type, err);
+	int64_t most = r->format == PYRO_DOT ? 0 : r->max_nodes;
+	struct str unit = { 0 };
+	struct pyro_tree t;
+	bool ok = true;
+
+	if (!q && err->kind != ERR_NOT_FOUND)
+		return false;
+	if (q && r->format == PYRO_PPROF) {
+		ok = put_pprof(a, q, err);
+		query_end(q);
+		return ok;
+	}
+	no_tree(&t);
+	if (q) {
+		ok = pyro_flamegraph(a, q, most, &t, err);
+		unit = query_facts(q).type.unit;
+	}
+	ok = ok && put_tree(a, r, &t, unit, err);
+	query_end(q);
+	return ok;
+}
+
+bool pyro_answer_merge_stacktraces(struct web_ask *a, struct err *err)
+{
+	struct pyro_request r;
+
+	return pyro_request_read(pyro_methods[PYRO_MERGE_STACKTRACES].request, a->message, &r,
+				 err) &&
+	       answer_merge(a, &r, err);
+}
+
+bool pyro_answer_merge_span_profile(struct web_ask *a, struct err *err)
+{
+	struct pyro_request r;
+
+	if (!pyro_request_read(pyro_methods[PYRO_MERGE_SPAN_PROFILE].request, a->message, &r, err))
+		return false;
+	if (r.spans.count == 0)
+		return err_set(err, ERR_INVALID, "span_selector is empty: of which spans?");
+	if (r.format == PYRO_DOT || r.format == PYRO_PPROF)
+		return err_set(err, ERR_INVALID, "a span's profile is a flame graph or a tree");
+	return answer_merge(a, &r, err);
+}
+
+bool pyro_answer_merge_profile(struct web_ask *a, struct err *err)
+{
+	struct pyro_request r;
+	struct query *q;
+	bool ok;
+
+	if (!pyro_request_read(pyro_methods[PYRO_MERGE_PROFILE].request, a->message, &r, err))
+		return false;
+	q = pyro_begin(a, &r, r.selector, r.profile_type, err);
+	if (!q)
+		return err->kind == ERR_NOT_FOUND;
+	buf_init(&a->body, PPROF_BYTES_MOST);
+	ok = make_pprof(q, &a->body, err);
+	query_end(q);
+	return ok;
+}
+
+static bool begin_side(struct web_ask *a, struct str message, struct query **out, struct err *err)
+{
+	struct pyro_request r;
+
+	if (!pyro_request_read(pyro_methods[PYRO_MERGE_STACKTRACES].request, message, &r, err))
+		return false;
+	*out = pyro_begin(a, &r, r.selector, r.profile_type, err);
+	return *out != NULL;
+}
+
+static int64_t larger_side(struct str left, struct str right)
+{
+	struct pyro_request l, r;
+	struct err ignored;
+
+	if (!pyro_request_read(pyro_methods[PYRO_MERGE_STACKTRACES].request, left, &l, &ignored) ||
+	    !pyro_request_read(pyro_methods[PYRO_MERGE_STACKTRACES].request, right, &r, &ignored))
+		return 0;
+	return l.max_nodes > r.max_nodes ? l.max_nodes : r.max_nodes;
+}
+
+bool pyro_answer_diff(struct web_ask *a, struct err *err)
+{
+	struct query *left = NULL, *right = NULL;
+	struct pyro_request r;
+	struct pyro_tree t;
+	bool ok;
+
+	if (!pyro_request_read(pyro_methods[PYRO_DIFF].request, a->message, &r, err))
+		return false;
+	ok = begin_side(a, r.left, &left, err) && begin_side(a, r.right, &right, err) &&
+	     pyro_diff(a, left, right, larger_side(r.left, r.right), &t, err);
+	if (!ok && err->kind == ERR_NOT_FOUND) {
+		no_tree(&t);
+		ok = true;
+	}
+	ok = ok && put_flamegraph(a, &t, 2, err);
+	query_end(right);
+	query_end(left);
+	return ok;
+}
