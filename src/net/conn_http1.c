@@ -429,6 +429,8 @@ static void http1_data(struct conn *c, struct str bytes)
 static void http1_ended(struct conn *c)
 {
 	c->http1->ended = true;
+	if (c->http1->request)
+		atomic_store(&c->http1->request->hung_up, true);
 	http1_end_when_idle(c);
 }
 

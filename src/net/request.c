@@ -56,6 +56,7 @@ void request_detach(struct net_request *r, bool sent)
 	c->request_count--;
 	r->conn = NULL;
 	atomic_store(&r->detached, true);
+	atomic_store(&r->hung_up, true);
 	if (r->stream && r->stream->closed)
 		r->stream->closed(r, r->stream->ctx);
 	r->stream = NULL;
@@ -289,6 +290,11 @@ uint64_t net_request_deadline_ns(const struct net_request *r)
 const atomic_bool *net_request_gone(const struct net_request *r)
 {
 	return &r->detached;
+}
+
+const atomic_bool *net_request_hung_up(const struct net_request *r)
+{
+	return &r->hung_up;
 }
 
 struct net_loop *net_request_loop(const struct net_request *r)

@@ -109,6 +109,10 @@ uint64_t net_request_deadline_ns(
 	const struct net_request *r); /* monotonic; from grpc-timeout; 0 = none */
 /* True once nobody waits for the answer any more; it must be given all the same. Any thread. */
 const atomic_bool *net_request_gone(const struct net_request *r);
+/* As net_request_gone(), and also once an HTTP/1.1 peer has ended its side: nearly always it hung
+ * up, though it may still read. For answers that take long and that nobody would miss. Any thread.
+ */
+const atomic_bool *net_request_hung_up(const struct net_request *r);
 struct net_loop *net_request_loop(const struct net_request *r);
 
 struct net_header {

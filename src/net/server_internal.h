@@ -120,6 +120,7 @@ struct net_request {
 	bool expired;         /* answered DEADLINE_EXCEEDED by the server */
 	enum net_late gone;   /* why there is no connection any more */
 	atomic_bool detached; /* `conn` is NULL, for other threads */
+	atomic_bool hung_up;  /* detached, or the peer sends no more */
 	bool no_body;         /* HEAD */
 	bool submitted;       /* HTTP/2: the answer has begun */
 	bool reset;           /* HTTP/2: given up, the stream is about to close */

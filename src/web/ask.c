@@ -147,6 +147,7 @@ struct query *web_begin(struct web_ask *a, int side, struct err *err)
 		.selector = side_param(a, "query", side),
 		.profile_type = side_param(a, "type", side),
 		.gauge_last = params_has(&a->params, "last"),
+		.clip = a->clip,
 		.deadline_ns = a->deadline_ns,
 		.cancelled = a->cancelled,
 	};

@@ -21,6 +21,7 @@ struct web_ask {
 	struct buf body;              /* the answer */
 	const char *content_type;
 	const char *file_name; /* not NULL: a download */
+	bool clip;             /* collect only the events in the window */
 	struct str message;    /* connect.h: what is asked, protobuf */
 	bool json;             /* connect.h: the answer in JSON */
 	const struct proto_message *response;
@@ -52,6 +53,21 @@ struct web_jobs *web_jobs_new(uint32_t threads, uint32_t queue_most);
 void web_jobs_add(struct web_jobs *jobs, struct web_job *job);
 void web_jobs_free(struct web_jobs *jobs); /* refuses what waits, joins the threads */
 
+/* ---- questions about a time to come (waits.c) ---- */
+struct web_waits;
+struct web_wait {
+	struct web_job *job;
+	uint64_t due_ns;         /* clock_monotonic_ns() */
+	const atomic_bool *gone; /* nobody waits any more: due at once */
+};
+struct web_waits *web_waits_new(struct web_jobs *jobs);
+/* Gives wait->job to the pool when it is due, or runs it refused when too many wait. */
+void web_waits_add(struct web_waits *w, struct web_wait *wait);
+void web_waits_stop(struct web_waits *w); /* refuses all, so that the listener can close */
+void web_waits_free(struct web_waits *w); /* after the listener */
+/* pprof.c: makes the parameters those of an export of the seconds to come. */
+bool web_pprof_prepare(struct web_ask *a, uint64_t *wait_ns, struct err *err) MUST_CHECK;
+
 /* ---- a question until it is answered (question.c) ---- */
 struct web_question;
 /* How an answer and a refusal look. Each is the request's one reply. */
@@ -63,6 +79,7 @@ extern const struct web_form web_plain_form; /* the body as it is; {"error": ...
 
 struct web_question {
 	struct web_job job;
+	struct web_wait wait;
 	const struct web_options *options;
 	struct net_request *request;
 	web_answer_fn *answer;

@@ -85,7 +85,7 @@ struct web_question *web_question_new(const struct web_options *options, struct 
 	q->answer = answer;
 	q->form = form;
 	q->ask.options = options;
-	q->ask.cancelled = net_request_gone(r);
+	q->ask.cancelled = net_request_hung_up(r);
 	q->ask.content_type = "application/json";
 	q->ask.now_ns = clock_realtime_ns();
 	q->ask.deadline_ns = clock_monotonic_ns() + options->timeout_ns;

@@ -16,6 +16,7 @@ struct web_server {
 	struct web_guard guard;
 	struct web_jobs *jobs;
 	struct web_live *live;
+	struct web_waits *waits;
 };
 
 static const struct {
@@ -74,6 +75,25 @@ static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 	q = web_question_new(&s->options, r, answer, &web_plain_form);
 	if (q)
 		web_jobs_add(s->jobs, &q->job);
+}
+
+static void handle_pprof(struct net_request *r, struct blob *body, void *ctx)
+{
+	struct web_server *s = ctx;
+	struct web_question *q;
+	uint64_t wait_ns;
+	struct err err;
+
+	blob_unref(body);
+	if (!guarded(s, r) ||
+	    !(q = web_question_new(&s->options, r, web_answer_export, &web_plain_form)))
+		return;
+	if (!web_pprof_prepare(&q->ask, &wait_ns, &err)) {
+		web_question_refuse(q, &err);
+		return;
+	}
+	q->wait = (struct web_wait){ &q->job, clock_monotonic_ns() + wait_ns, q->ask.cancelled };
+	web_waits_add(s->waits, &q->wait);
 }
 
 static const struct connect_method *find_method(struct str path)
@@ -240,6 +260,9 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 	s->app = net_app_new(&app);
 	s->jobs = web_jobs_new(s->options.threads, s->options.queue_most);
 	s->live = web_live_new(&s->options.sources);
+	s->waits = web_waits_new(s->jobs);
+	net_app_route(s->app, "GET", "/debug/pprof/profile", NULL,
+		      (struct net_handler){ handle_pprof, s });
 	net_app_route(s->app, "GET", "/api/v1/live", NULL, (struct net_handler){ handle_live, s });
 	net_app_route(s->app, "GET", "/api/v1/", NULL, (struct net_handler){ handle_api, s });
 	add_pyroscope(s);
@@ -263,11 +286,13 @@ void web_stop(struct web_server *s, uint64_t deadline_ns)
 	if (!s)
 		return;
 	web_live_stop(s->live);
+	web_waits_stop(s->waits);
 	if (s->listener)
 		net_listener_close(s->listener, deadline_ns);
 	web_jobs_free(s->jobs);
 	net_app_free(s->app);
 	web_live_free(s->live);
+	web_waits_free(s->waits);
 	web_guard_release(&s->guard);
 	free(s);
 }
