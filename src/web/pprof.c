@@ -37,19 +37,20 @@ bool web_pprof_prepare(struct web_ask *a, uint64_t *wait_ns, struct err *err)
 	struct str selector, type = params_get(&a->params, "type");
 	struct param *list;
 	uint32_t seconds, n = 0;
-	uint64_t span;
+	uint64_t span, end;
 
 	if (!params_u32(&a->params, "seconds", 1, SECONDS_MOST, SECONDS_DEFAULT, &seconds, err) ||
 	    !selector_of(a, &selector, err))
 		return false;
 	span = seconds * SECOND;
+	end = a->now_ns + span;
 	list = arena_alloc_array(&a->arena, a->params.count + OWN_MOST, sizeof(*list));
 	/* The first of a name counts. */
 	list[n++] = (struct param){ STR("format"), STR("pprof") };
 	list[n++] = (struct param){ STR("from"),
 				    str_printf(&a->arena, "%llu", (unsigned long long)a->now_ns) };
-	list[n++] = (struct param){ STR("to"), str_printf(&a->arena, "%llu",
-							  (unsigned long long)(a->now_ns + span)) };
+	list[n++] =
+		(struct param){ STR("to"), str_printf(&a->arena, "%llu", (unsigned long long)end) };
 	list[n++] = (struct param){ STR("query"), selector };
 	list[n++] = (struct param){ STR("type"), type };
 	if (a->params.count)
