@@ -220,7 +220,7 @@ class H2:
     def _event(self, e):
         a = self.answers.get(getattr(e, "stream_id", None))
         if isinstance(e, h2.events.ConnectionTerminated):
-            self.goaway = e.error_code
+            self.goaway, self.goaway_text = e.error_code, e.additional_data
         elif isinstance(e, h2.events.PingAckReceived):
             self.pings += 1
         elif a is None:

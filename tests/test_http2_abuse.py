@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import re
 import socket
 import struct
 import time
@@ -38,7 +39,7 @@ def cpu_seconds(server):
 
 @pytest.fixture
 def server(backend):
-    s = backend("-receiver", "nop")
+    s = backend("-receiver", "nop", "-metrics-address", "127.0.0.1:0")
     assert clients.post(s.http, SMALL.bytes).status == 200
     yield s
     assert s.alive(), s.log[-4000:]
@@ -92,17 +93,97 @@ def goaway_code(seen):
     return next((int.from_bytes(p[4:8], "big") for kind, _, _, p in seen if kind == GOAWAY), None)
 
 
-def test_oversized_headers_are_refused(server):
-    """One header list past 64 KiB: 431, RESOURCE_EXHAUSTED or a reset - the connection may go, the server stays."""
-    with clients.H2(server.grpc) as c:
+def fields_of(name, value_bytes, count=1):
+    return [(f"{name}-{i}", "v" * value_bytes) for i in range(count)]
+
+
+class Wire:
+    """One HTTP/2 connection with its own HPACK state, so that blocks are cut and coded as a test says."""
+
+    def __init__(self, server):
+        self.socket, self.encoder, self.decoder, self.stream = connect(server), hpack.Encoder(), hpack.Decoder(), 1
+
+    def request(self, extra=(), content_type="application/grpc", path=PATH, first=16384, huffman=False, flags=0, body=b""):
+        head = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", path), ("te", "trailers"), *extra,
+                ("content-type", content_type)]
+        block = self.encoder.encode(head, huffman=huffman)
+        stream, self.stream = self.stream, self.stream + 2
+        end = 0 if body else END_STREAM
+        pieces = [block[:first], *(block[n:n + 16384] for n in range(first, len(block), 16384))]
+        for n, piece in enumerate(pieces):
+            last = END_HEADERS if n == len(pieces) - 1 else 0
+            if n == 0 and flags & PADDED:
+                piece = b"\x07" + piece[:-20] + bytes(7)
+                pieces[1:] = [block[first - 20:first], *pieces[1:]]
+                last = 0
+            self.socket.sendall(raw(CONTINUATION if n else HEADERS, last | (0 if n else end | flags), stream, piece))
+        if body:
+            self.socket.sendall(raw(DATA, END_STREAM, stream, body))
+        return stream
+
+
+def answer_of(wire, stream):
+    """(fields of headers and trailers, code of the reset, GOAWAY's code and text) of a stream."""
+    fields, reset = {}, None
+
+    def over(frame):
+        return frame[0] == GOAWAY or frame[2] == stream and (frame[0] == RST_STREAM or frame[1] & END_STREAM)
+
+    for kind, _, number, payload in frames(wire.socket, until=over):
+        if kind == GOAWAY:
+            return fields, reset, (int.from_bytes(payload[4:8], "big"), payload[8:].decode())
+        if kind == HEADERS:
+            block = dict(wire.decoder.decode(payload))
+            fields |= block if number == stream else {}
+        if kind == RST_STREAM and number == stream:
+            reset = int.from_bytes(payload[:4], "big")
+    return fields, reset, None
+
+
+@pytest.mark.parametrize("extra, options", [
+    pytest.param(fields_of("x", 1000, 200), {}, id="many"),
+    pytest.param(fields_of("x", 65_536), {}, id="65536"),
+    pytest.param(fields_of("x", 65_537), {}, id="65537"),
+    pytest.param(fields_of("x", 66_000), {}, id="66000"),
+    pytest.param(fields_of("x", 200_000), {}, id="200000"),
+    pytest.param(fields_of("x", 2_000_000), {}, id="2000000"),
+    pytest.param(fields_of("x", 76_000), {"huffman": True}, id="huffman"),
+    pytest.param([("x" * 70_000, "v")], {}, id="name"),
+    pytest.param([("x-a-bin", "v" * 80_000)], {"flags": PADDED}, id="padded"),
+    pytest.param(fields_of("x", 80_000), {"first": 60}, id="short-first-frame"),
+])
+def test_oversized_headers_are_refused(server, extra, options):
+    """More than 64 KiB of headers, in one field or many: a status for this request; the connection and its calls go on."""
+    before = program.metric_sum(server.metrics(), "flametap_net_refused_total", reason="headers_too_large")
+    wire = Wire(server)
+    with wire.socket:
+        for _ in range(2):
+            fields, _, goaway = answer_of(wire, wire.request(extra, **options))
+            assert goaway is None and fields.get("grpc-status") == str(clients.RESOURCE_EXHAUSTED), (fields, goaway)
+            assert "64 KiB" in fields["grpc-message"]
+            small = wire.request([("x-0", "v")], body=clients.frame(SMALL.bytes))
+            fields, _, goaway = answer_of(wire, small)
+            assert goaway is None and fields.get("grpc-status") == "0", (fields, goaway)
+        refused = wire.request(extra, content_type="application/x-protobuf", path="/v1development/profiles", **options)
+        fields, _, goaway = answer_of(wire, refused)
+        assert goaway is None and fields.get(":status") == "431", (fields, goaway)
+    after = program.metric_sum(server.metrics(), "flametap_net_refused_total", reason="headers_too_large")
+    assert after - before == 3
+
+
+def test_endless_headers_end_the_connection(server):
+    """Past 256 KiB of fields nobody reads on, and the peer is told."""
+    wire = Wire(server)
+    with wire.socket:
         try:
-            stream = c.begin(PATH, [(f"x-{i}", "v" * 1000) for i in range(200)])
-            c.send(stream, clients.frame(SMALL.bytes))
-            a = c.finish(stream)
-            assert a.status != clients.OK and (a.status or a.reset or c.closed or c.goaway is not None
-                                               or a.headers.get(":status") == "431"), a
+            wire.request(fields_of("x", 65_000, 5))
         except OSError:
             pass
+        _, _, goaway = answer_of(wire, 1)
+    assert goaway[0] == ENHANCE_YOUR_CALM and re.search("more than 262144 bytes|too many CONTINUATION", goaway[1]), goaway
+
+
+def test_headers_within_the_limit(server):
     a = clients.http_request(server.http, "POST", "/v1development/profiles", SMALL.bytes,
                              {"Content-Type": "application/x-protobuf"} | {f"X-{i}": "v" * 1000 for i in range(40)})
     assert a.status == 200, "40 kB of headers are within the limit"

@@ -382,7 +382,7 @@ def test_a_full_disk_is_told_and_recovers(tmp_path):
                 break
             acknowledged.append(mark)
         assert code in (clients.UNAVAILABLE, clients.RESOURCE_EXHAUSTED) and acknowledged, (code, message)
-        subprocess.run(["nsenter", "-t", str(server.pid), "-m", "mount", "-o", "remount,size=64m", str(disk)], check=True)
+        subprocess.run(["nsenter", "-t", str(server.pid), "-m", "-r", "mount", "-o", "remount,size=64m", str(disk)], check=True)
         program.wait_for(lambda: clients.export_status(ch, handmade.marked("mark-d-1000"))[0] == 0, 30, "room")
         copy = tmp_path / "copy"
         copy.mkdir()

@@ -376,6 +376,9 @@ static int set_up(void **state)
 	(void)state;
 	if (geteuid() != 0) {
 		skip_reason = "not root";
+	} else if (access("/sys/devices/system/cpu/possible", R_OK) != 0 ||
+		   access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
+		skip_reason = "no /sys here, or a kernel without BTF";
 	} else if (!mkdtemp(folder)) {
 		return -1;
 	} else {

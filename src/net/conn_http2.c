@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "net/h2_shorten.h"
 #include "net/http2_abuse.h"
 #include "net/server_internal.h"
 
@@ -27,12 +28,21 @@ enum {
 struct http2 {
 	nghttp2_session *session;
 	struct http2_abuse abuse;
-	size_t block_bytes;        /* of the header block coming in */
-	uint64_t pinged_ns;        /* our ping that was not yet answered; 0 = none */
-	uint64_t active_ns;        /* when the last frame came */
-	bool busy;                 /* inside of nghttp2 */
-	bool abusive, going, gone; /* GOAWAY: announced, final */
+	struct h2_shorten shorten;
+	size_t block_bytes;     /* of the header block coming in */
+	uint64_t pinged_ns;     /* our ping that was not yet answered; 0 = none */
+	uint64_t active_ns;     /* when the last frame came */
+	bool busy;              /* inside of nghttp2 */
+	const char *abuse_text; /* NULL: the peer is none that asks too much */
+	bool going, gone;       /* GOAWAY: announced, final */
 };
+
+/* Debian 12's nghttp2 has it since its security updates, with a limit of 8: less than 256 KiB of
+ * headers need, and a frame whose head comes in two pieces counts twice. http2_abuse counts, too.
+ */
+void nghttp2_option_set_max_continuations(nghttp2_option *option, size_t most)
+	__attribute__((weak));
+enum { CONTINUATIONS_MOST = 128 };
 
 static const uint8_t drain_ping[8] = "draining";
 
@@ -225,9 +235,9 @@ static struct net_request *request_of(nghttp2_session *session, int32_t stream_i
 	return nghttp2_session_get_stream_user_data(session, stream_id);
 }
 
-static int abuse(struct conn *c)
+static int abuse(struct conn *c, const char *text)
 {
-	c->http2->abusive = true;
+	c->http2->abuse_text = text;
 	return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -246,23 +256,52 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
 	return 0;
 }
 
+static const char too_many_header_bytes[] = "a header block of more than 262144 bytes";
+static_assert(HEADER_BYTES_ABUSE == 262144, "as the text says");
+
+/* False: the connection is to end. */
+static bool count_field(struct conn *c, struct net_request *r, size_t name_len, size_t value_len)
+{
+	c->http2->block_bytes += name_len + value_len + 32; /* as RFC 9113, 6.5.2 counts */
+	if (r && c->http2->block_bytes > HEADER_BYTES_MOST)
+		r->headers_too_large = true;
+	return c->http2->block_bytes <= HEADER_BYTES_ABUSE;
+}
+
+static struct net_request *request_of_head(nghttp2_session *session, const nghttp2_frame *frame)
+{
+	return frame->headers.cat == NGHTTP2_HCAT_REQUEST ? request_of(session, frame->hd.stream_id)
+							  : NULL; /* trailers */
+}
+
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
 		     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
 		     void *user)
 {
-	struct net_request *r = request_of(session, frame->hd.stream_id);
+	struct net_request *r = request_of_head(session, frame);
 	struct conn *c = user;
 
 	(void)flags;
-	c->http2->block_bytes += name_len + value_len + 32; /* as RFC 9113, 6.5.2 counts */
-	if (c->http2->block_bytes > HEADER_BYTES_ABUSE)
-		return abuse(c);
-	if (!r || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
-		return 0;
-	if (c->http2->block_bytes > HEADER_BYTES_MOST ||
+	if (!count_field(c, r, name_len, value_len))
+		return abuse(c, too_many_header_bytes);
+	/* Of a request that is refused for its headers only the form of the answer matters. */
+	if (r && (!r->headers_too_large || str_is(str_from(name, name_len), "content-type")) &&
 	    !header_list_add(&r->headers, str_from(name, name_len), str_from(value, value_len)))
 		r->headers_too_large = true;
 	return 0;
+}
+
+/* A field that nghttp2 leaves out; one that h2_shorten cut may be such a one. */
+static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
+			     const uint8_t *name, size_t name_len, const uint8_t *value,
+			     size_t value_len, uint8_t flags, void *user)
+{
+	(void)name;
+	(void)value;
+	(void)flags;
+	return count_field(user, request_of_head(session, frame), name_len, value_len)
+		       ? 0
+		       : abuse(user, too_many_header_bytes);
 }
 
 static size_t content_length(const struct net_request *r)
@@ -346,7 +385,7 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 	struct conn *c = user;
 
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
-		app_count_refusal(c->app, c->http2->abusive ? REFUSED_ABUSE : REFUSED_PROTOCOL);
+		app_count_refusal(c->app, c->http2->abuse_text ? REFUSED_ABUSE : REFUSED_PROTOCOL);
 	if (frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA)
 		return 0;
 	http2_abuse_worked(&c->http2->abuse);
@@ -361,7 +400,9 @@ static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, v
 
 static int note(struct conn *c, enum http2_glitch kind)
 {
-	return http2_abuse_note(&c->http2->abuse, kind, conn_now_ns(c)) ? abuse(c) : 0;
+	return http2_abuse_note(&c->http2->abuse, kind, conn_now_ns(c))
+		       ? abuse(c, http2_abuse_text(kind))
+		       : 0;
 }
 
 /* Each frame, before anything of it is used. */
@@ -400,6 +441,30 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
 	return note(user, GLITCH_OTHER);
 }
 
+/* The peer's end, with the reason where it is ours to give. */
+static void last_goaway(struct http2 *h)
+{
+	const char *text = h->abuse_text;
+
+	if (text)
+		nghttp2_submit_goaway(h->session, NGHTTP2_FLAG_NONE,
+				      nghttp2_session_get_last_proc_stream_id(h->session),
+				      NGHTTP2_ENHANCE_YOUR_CALM, (const uint8_t *)text,
+				      strlen(text));
+	else
+		nghttp2_session_terminate_session(h->session, NGHTTP2_PROTOCOL_ERROR);
+}
+
+static ssize_t session_read(struct http2 *h, struct str bytes)
+{
+	struct str piece;
+	ssize_t n = 0;
+
+	while (n >= 0 && (piece = h2_shorten_next(&h->shorten, &bytes)).len)
+		n = nghttp2_session_mem_recv(h->session, (const uint8_t *)piece.ptr, piece.len);
+	return n;
+}
+
 static void http2_data(struct conn *c, struct str bytes)
 {
 	struct http2 *h = c->http2;
@@ -411,14 +476,15 @@ static void http2_data(struct conn *c, struct str bytes)
 		conn_wake_at(c, h->active_ns + c->app->options.keepalive_time_ns);
 	}
 	h->busy = true;
-	n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.ptr, bytes.len);
+	n = session_read(h, bytes);
 	h->busy = false;
 	if (n < 0) {
 		/* nghttp2's own limits; older headers do not name the second. */
-		if (n == NGHTTP2_ERR_FLOODED || n == ERR_TOO_MANY_CONTINUATIONS)
-			h->abusive = true;
-		nghttp2_session_terminate_session(h->session, h->abusive ? NGHTTP2_ENHANCE_YOUR_CALM
-									 : NGHTTP2_PROTOCOL_ERROR);
+		if (n == NGHTTP2_ERR_FLOODED)
+			h->abuse_text = "too many frames that ask for an answer";
+		else if (n == ERR_TOO_MANY_CONTINUATIONS)
+			h->abuse_text = "too many CONTINUATION frames of one header block";
+		last_goaway(h);
 		http2_flush(c);
 		if (!c->stream.closing && c->phase != CONN_LINGER) {
 			net_stream_finish(&c->stream);
@@ -549,6 +615,7 @@ static nghttp2_session *session_new(struct conn *c)
 	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks, on_invalid_header);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
@@ -557,6 +624,8 @@ static nghttp2_session *session_new(struct conn *c)
 	rc = nghttp2_option_new(&option);
 	assert(rc == 0);
 	nghttp2_option_set_no_closed_streams(option, 1); /* keeps no record of them */
+	if (nghttp2_option_set_max_continuations)
+		nghttp2_option_set_max_continuations(option, CONTINUATIONS_MOST);
 	rc = nghttp2_session_server_new2(&session, callbacks, c, option);
 	assert(rc == 0);
 	nghttp2_option_del(option);
@@ -577,6 +646,7 @@ void http2_start(struct conn *c)
 	c->http2 = h;
 	c->protocol = &protocol;
 	h->session = session_new(c);
+	h2_shorten_init(&h->shorten);
 	h->abuse.since_ns = h->active_ns = conn_now_ns(c);
 	nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, ARRAY_LEN(settings));
 	conn_wake_at(c, h->active_ns + c->app->options.keepalive_time_ns);

@@ -2,17 +2,26 @@
 
 #include "base/clock.h"
 
+#define TEXT(number) #number
+#define BUCKET(most, per_second, what)                             \
+	{                                                          \
+		most, per_second, "more than " TEXT(most) " " what \
+	}
+
 static const struct {
 	uint32_t most;       /* at once */
 	uint32_t per_second; /* forgotten */
+	const char *text;
 } buckets[GLITCH_COUNT] = {
-	[GLITCH_RESET] = { 500, 50 }, /* five times the streams there may be, at once */
-	[GLITCH_PING] = { 1000, 10 },
-	[GLITCH_SETTINGS] = { 50, 1 },
-	[GLITCH_EMPTY] = { 200, 20 },
-	[GLITCH_CONTINUATION] = { 32, 0 }, /* 64 KiB of header need four of the usual size */
-	[GLITCH_WINDOW] = { 5000, 500 },
-	[GLITCH_OTHER] = { 500, 50 },
+	/* five times the streams there may be, at once */
+	[GLITCH_RESET] = BUCKET(500, 50, "streams reset at once"),
+	[GLITCH_PING] = BUCKET(1000, 10, "pings at once"),
+	[GLITCH_SETTINGS] = BUCKET(50, 1, "SETTINGS frames at once"),
+	[GLITCH_EMPTY] = BUCKET(200, 20, "empty DATA frames at once"),
+	/* 64 KiB of header need four of the usual size */
+	[GLITCH_CONTINUATION] = BUCKET(32, 0, "CONTINUATION frames of one header block"),
+	[GLITCH_WINDOW] = BUCKET(5000, 500, "WINDOW_UPDATE frames at once"),
+	[GLITCH_OTHER] = BUCKET(500, 50, "invalid or unknown frames at once"),
 };
 
 static void forget(struct http2_abuse *a, uint64_t now_ns)
@@ -46,4 +55,9 @@ void http2_abuse_worked(struct http2_abuse *a)
 void http2_abuse_header_block(struct http2_abuse *a)
 {
 	a->level[GLITCH_CONTINUATION] = 0;
+}
+
+const char *http2_abuse_text(enum http2_glitch kind)
+{
+	return buckets[kind].text;
 }

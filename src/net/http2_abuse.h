@@ -32,3 +32,5 @@ bool http2_abuse_note(struct http2_abuse *a, enum http2_glitch kind, uint64_t no
 /* An answer went out. */
 void http2_abuse_worked(struct http2_abuse *a);
 void http2_abuse_header_block(struct http2_abuse *a); /* a new one begins */
+/* What the peer did, and how much of it is allowed: for the GOAWAY's debug data. */
+const char *http2_abuse_text(enum http2_glitch kind);

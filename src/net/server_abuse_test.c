@@ -103,7 +103,7 @@ static void empty_continuations(struct buf *b)
 
 static void endless_headers(struct buf *b)
 {
-	char field[16 + 3] = "\x00\x01x\x7f\x81\x7d"; /* a literal of 16,000 bytes */
+	char field[16 + 3] = "\x00\x01x\x7f\x81\x7c"; /* a literal of 16,000 bytes */
 	struct buf payload;
 
 	buf_init(&payload, 0);
