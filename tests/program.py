@@ -67,7 +67,7 @@ class Server:
         if "--config" in words and not own_metrics:  # by default they are on one fixed port, 8888
             words = (*words, "--set", "service.telemetry.metrics.level=none")
         self._dir = tempfile.TemporaryDirectory(prefix="flametap-test-")
-        if words[0] == "backend" and not any("spool-dir" in str(w) for w in words):
+        if words[:1] == ("backend",) and not any("spool-dir" in str(w) for w in words):
             # The default is the machine's own: it may hold what an earlier test left there unsent.
             words = (*words, "-spool-dir", f"{self._dir.name}/spool")
         self.stdout_path = pathlib.Path(stdout or pathlib.Path(self._dir.name) / "stdout")
