@@ -12,7 +12,7 @@ import clients
 import fixtures
 import program
 import web_pages
-from web_pages import ask, request, target, tree
+from web_pages import ask, page_of, request, target, tree
 
 BIG = fixtures.OTLP / f"{fixtures.BIG}.pb"
 
@@ -201,10 +201,6 @@ service:
   extensions: [web]
   pipelines: {profiles: {receivers: [otlp], exporters: [sqlite]}}
 """
-
-
-def page_of(server):
-    return server._endpoint("The page is served")
 
 
 def test_a_token_and_further_hosts(tmp_path):

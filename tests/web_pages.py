@@ -28,6 +28,11 @@ def view(*files):
     assert server.returncode == 0, said
 
 
+def page_of(server):
+    """Where a program.Server has its page."""
+    return server._endpoint("The page is served")
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body

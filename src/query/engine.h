@@ -16,6 +16,8 @@ struct regex;
 bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need, size_t entry_bytes,
 		struct err *err) MUST_CHECK;
 void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes);
+/* Gives back what is not used of an array that grows no more. */
+void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes);
 void *query_alloc(struct query *q, uint64_t count, size_t bytes,
 		  struct err *err); /* arena, zeroed */
 bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *err) MUST_CHECK;
@@ -51,6 +53,7 @@ struct engine_series {
 	uint64_t id, owner;
 	uint32_t type; /* of q->types */
 	int64_t scale; /* values times this are in the type's unit */
+	bool counted;  /* values count periods of a time */
 	int64_t period;
 	struct match_bits bits;
 	uint64_t process; /* hash of host, container and pid; 0: not said */
@@ -198,9 +201,12 @@ bool frame_set_location(struct frame_set *s, const struct query_location *l, uin
 /* Sums, resolves and filters: the first half of most answers. */
 bool frame_set_of(struct frame_set *s, struct query *left, struct query *right,
 		  struct err *err) MUST_CHECK;
-/* As frame_set_add(), without filters: runs[k] is the one of ids[k] (ascending). */
+/* As frame_set_add(), but runs[k] is the one of ids[k] (ascending). Without filters, or with them:
+ * then runs that they leave out have first == RUN_LEFT_OUT. */
+enum frame_filters { FILTERS_OFF, FILTERS_ON };
+#define RUN_LEFT_OUT UINT32_MAX
 bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
-		       struct err *err) MUST_CHECK;
+		       enum frame_filters filters, struct err *err) MUST_CHECK;
 /* Hands the frames over to an answer (they stay in the query's memory). */
 bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err) MUST_CHECK;
 

@@ -56,6 +56,19 @@ void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_by
 	*cap = 0;
 }
 
+void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes)
+{
+	void **array = array_ptr, *fitted;
+
+	if (count == 0 || count >= *cap)
+		return;
+	fitted = realloc(*array, count * entry_bytes);
+	assert(fitted);
+	*array = fitted;
+	q->heap_bytes -= (size_t)(*cap - count) * entry_bytes;
+	*cap = count;
+}
+
 void *query_alloc(struct query *q, uint64_t count, size_t bytes, struct err *err)
 {
 	size_t want;

@@ -239,6 +239,42 @@ struct query_heatmap {
 bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 		   struct query_heatmap *out, struct err *err) MUST_CHECK;
 
+/*
+ * Flame chart: what each thread did when. A lane is one thread (host, container, pid, thread.id),
+ * whatever the cpu. Counted samples (on-CPU) begin at their timestamp and last one period; where
+ * the next one of the lane follows within 1.5 periods they last until it begins. What carries its
+ * time (off-CPU) ends at its timestamp and lasts its value; without timestamps it begins with the
+ * profile. Everything else is a moment.
+ * Binned to pixels: in each pixel's time, from the root, the frame that was on the stack longest;
+ * equal paths of neighbouring pixels are one box. `busy` is how long a box's path was seen within
+ * its time: less than to - from where it rested in between.
+ */
+struct query_chart_options {
+	uint32_t width;         /* pixels the window is drawn on; 0: 1200, at most 4000 */
+	uint32_t lanes_most;    /* 0: 50, at most 200 */
+	uint32_t lanes_skipped; /* the busiest ones, of pages before */
+};
+struct query_box {
+	uint64_t from, to, busy;
+	uint32_t frame, depth; /* the root's callee has depth 0 */
+};
+struct query_lane {
+	struct str host, container, pid, process, tid, thread; /* "" where it is not said */
+	int64_t value;
+	uint64_t events;
+	const struct query_box *boxes; /* by from, then depth */
+	uint32_t box_count;
+};
+struct query_chart {
+	struct query_range range;
+	uint64_t bin_ns;
+	const struct query_lane *lanes; /* heaviest first */
+	uint32_t lane_count, lanes_in_all;
+	struct query_frames frames;
+};
+bool query_chart(struct query *q, const struct query_chart_options *o, struct query_chart *out,
+		 struct err *err) MUST_CHECK;
+
 /* What agents reported of the window: sums by reason ("sampled", "dropped:<why>", "cut",
  * "unnamed"). None: they do not report, which is not 0. */
 struct query_loss {

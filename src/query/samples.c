@@ -280,7 +280,7 @@ static bool put_frames(struct paging *p, struct query_frames *frames, struct err
 		return false;
 	ok = kept_rows_distinct(&p->rows, offsetof(struct kept_row, stack), &ids, &count, &cap,
 				err) &&
-	     frame_set_resolve(&s, ids, count, err);
+	     frame_set_resolve(&s, ids, count, FILTERS_OFF, err);
 	for (uint32_t i = 0; i < p->rows.count && ok; i++) {
 		uint32_t at = id_place(ids, count, p->rows.ptr[i].stack), *copy;
 		struct frame_run r = { 0 };

@@ -61,6 +61,7 @@ static int64_t time_unit_ns(struct str unit)
 struct shown_type {
 	struct str type, unit;
 	int64_t scale;
+	bool counted;
 };
 
 /* Counted samples of a period in time are that much time. */
@@ -71,10 +72,10 @@ static struct shown_type show_type(const struct query_series *s)
 	if (str_is(s->sample_unit, "count") && str_is(s->sample_type, "samples") && period_ns &&
 	    s->period > 0 && s->period <= INT64_MAX / period_ns)
 		return (struct shown_type){ s->period_type, STR("nanoseconds"),
-					    s->period * period_ns };
+					    s->period * period_ns, true };
 	if (own_ns)
-		return (struct shown_type){ s->sample_type, STR("nanoseconds"), own_ns };
-	return (struct shown_type){ s->sample_type, s->sample_unit, 1 };
+		return (struct shown_type){ s->sample_type, STR("nanoseconds"), own_ns, false };
+	return (struct shown_type){ s->sample_type, s->sample_unit, 1, false };
 }
 
 static bool dup_type(struct query *q, const struct query_series *s, struct shown_type shown,
@@ -99,26 +100,29 @@ static bool dup_type(struct query *q, const struct query_series *s, struct shown
 	return true;
 }
 
-static bool type_of(struct query *q, const struct query_series *s, uint32_t *out, int64_t *scale,
+static bool type_of(struct query *q, const struct query_series *s, struct engine_series *series,
 		    struct err *err)
 {
 	struct shown_type shown = show_type(s);
 	struct query_type *t = q->types;
+	uint32_t at;
 
-	*scale = shown.scale;
-	for (*out = 0; *out < q->type_count; (*out)++, t++)
+	for (at = 0; at < q->type_count; at++, t++)
 		if (str_equal(t->type, shown.type) && str_equal(t->unit, shown.unit) &&
 		    str_equal(t->period_type, s->period_type) &&
 		    str_equal(t->period_unit, s->period_unit))
 			break;
-	if (*out == q->type_count) {
+	if (at == q->type_count) {
 		if (!query_grow(q, &q->types, &q->type_cap, q->type_count + 1u, sizeof(*q->types),
 				err) ||
-		    !dup_type(q, s, shown, &q->types[*out], err))
+		    !dup_type(q, s, shown, &q->types[at], err))
 			return false;
 		q->type_count++;
 	}
-	q->types[*out].series_count++;
+	q->types[at].series_count++;
+	series->type = at;
+	series->scale = shown.scale;
+	series->counted = shown.counted;
 	return true;
 }
 
@@ -239,7 +243,7 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 		.id = s->id, .owner = s->owner, .period = s->period, .process = process_hash(s)
 	};
 
-	if (!query_alive(q, err) || !type_of(q, s, &series.type, &series.scale, err))
+	if (!query_alive(q, err) || !type_of(q, s, &series, err))
 		return false;
 	if (!match_series(q, s, &series, err) ||
 	    !query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),

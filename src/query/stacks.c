@@ -12,6 +12,7 @@ struct loading {
 	struct query *from; /* whose source */
 	const struct stack_sums *sums;
 	unsigned side;
+	bool keep_all;    /* stacks that the filters leave out have a run too */
 	uint32_t *wanted; /* which sums, ascending by stack */
 	uint32_t wanted_count, at;
 	struct number_table locations;
@@ -198,8 +199,11 @@ static bool put_run(struct loading *l, uint32_t k, struct err *err)
 		for (uint32_t n = of[1]; n > 0; n--)
 			out[count++] = l->frames[of[0] + n - 1];
 	}
-	if (s->q->request.filter_count && !filter(s, out, &count))
+	if (s->q->request.filter_count && !filter(s, out, &count)) {
+		if (l->keep_all)
+			s->runs[s->run_count++] = (struct frame_run){ .first = RUN_LEFT_OUT };
 		return true;
+	}
 	count = without_repeats(s, out, count);
 	s->runs[s->run_count] = (struct frame_run){ .first = s->pool_count, .count = count };
 	s->runs[s->run_count++].value[l->side] = value;
@@ -324,12 +328,13 @@ bool frame_set_add(struct frame_set *s, struct query *q, const struct stack_sums
 	return ok;
 }
 
-bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count, struct err *err)
+bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
+		       enum frame_filters filters, struct err *err)
 {
 	struct query *q = s->q;
 	struct stack_sums sums = { 0 };
-	struct loading l = { .set = s, .from = q, .sums = &sums };
-	uint32_t cap = 0, filters = q->request.filter_count;
+	struct loading l = { .set = s, .from = q, .sums = &sums, .keep_all = true };
+	uint32_t cap = 0, filter_count = q->request.filter_count;
 	bool ok = query_grow(q, &l.wanted, &cap, count + 1u, sizeof(uint32_t), err) &&
 		  query_grow(q, &sums.ptr, &sums.cap, count + 1u, sizeof(*sums.ptr), err);
 
@@ -337,9 +342,10 @@ bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 		sums.ptr[sums.count++] = (struct stack_sum){ ids[i], 0 };
 		l.wanted[l.wanted_count++] = i;
 	}
-	q->request.filter_count = 0;
+	if (filters == FILTERS_OFF)
+		q->request.filter_count = 0;
 	ok = ok && load(&l, err);
-	q->request.filter_count = filters;
+	q->request.filter_count = filter_count;
 	loading_release(&l);
 	stack_sums_release(q, &sums);
 	query_drop(q, &l.wanted, &cap, sizeof(uint32_t));

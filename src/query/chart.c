@@ -1,0 +1,546 @@
+/* chart.c - the flame chart: from events to each thread's boxes. */
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "query/chart.h"
+#include "query/rows.h"
+
+enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
+enum { SLICES = 1024, STRIDE_MOST = 1 << 16, PAIRS_MOST = 1 << 15 };
+
+/* ---- events in ---- */
+
+static void drop_events(struct chart *c)
+{
+	struct query *q = c->q;
+
+	query_drop(q, &c->events, &c->event_cap, sizeof(*c->events));
+	query_drop(q, &c->durations, &c->duration_cap, sizeof(*c->durations));
+	query_drop(q, &c->stacks, &c->stack_cap, sizeof(*c->stacks));
+	query_drop(q, &c->order, &c->order_cap, sizeof(uint32_t));
+	query_drop(q, &c->runs, &c->run_cap, sizeof(*c->runs));
+	query_drop(q, &c->boxes, &c->box_cap, sizeof(*c->boxes));
+	number_release(q, &c->stack_numbers);
+	frame_set_release(&c->set);
+	c->event_count = c->stack_count = c->box_count = 0;
+	c->has_durations = false;
+}
+
+struct taking {
+	struct chart *c;
+	bool timed;         /* values are nanoseconds */
+	bool full;          /* there was no room for all: they are only counted */
+	uint32_t stride;    /* of the page's events, one in so many */
+	size_t bytes_most;  /* for events */
+	uint32_t last_pair; /* that of the event before; UINT32_MAX: none yet */
+};
+
+uint64_t chart_pair_number(uint32_t series, uint64_t set)
+{
+	uint64_t parts[] = { series, set };
+
+	return hash64(str_from(parts, sizeof(parts)));
+}
+
+static bool add_pair(struct taking *t, const struct engine_event *e, uint32_t series, uint32_t *out,
+		     struct err *err)
+{
+	struct chart *c = t->c;
+	bool added;
+
+	if (!number_enter(c->q, &c->pair_numbers, chart_pair_number(series, e->row->attributes),
+			  c->pair_count, out, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(c->q, &c->pairs, &c->pair_cap, c->pair_count + 1u, sizeof(*c->pairs), err))
+		return false;
+	c->pairs[c->pair_count++] = (struct chart_pair){
+		.set = e->row->attributes,
+		.series = series,
+		.counted = e->series->counted,
+		.usual = e->series->counted ? (uint64_t)e->series->scale
+			 : t->timed         ? 0
+					    : 1,
+	};
+	return true;
+}
+
+static int heavier_pair(const void *a, const void *b)
+{
+	const struct chart_pair *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value > y->value ? -1 : 1;
+	return x->events != y->events ? (x->events > y->events ? -1 : 1) : 0;
+}
+
+/* So many threads that there is no room to count them all: the lighter half is forgotten. */
+static bool forget_light(struct taking *t, struct err *err)
+{
+	struct chart *c = t->c;
+	uint32_t ignored;
+	bool added;
+
+	drop_events(c);
+	t->full = true;
+	t->last_pair = UINT32_MAX;
+	qsort(c->pairs, c->pair_count, sizeof(*c->pairs), heavier_pair);
+	c->pair_count /= 2;
+	c->forgot = true;
+	number_release(c->q, &c->pair_numbers);
+	for (uint32_t i = 0; i < c->pair_count; i++)
+		if (!number_enter(c->q, &c->pair_numbers,
+				  chart_pair_number(c->pairs[i].series, c->pairs[i].set), i,
+				  &ignored, &added, err))
+			return false;
+	return true;
+}
+
+static uint32_t find_pair(struct taking *t, const struct engine_event *e)
+{
+	const struct chart *c = t->c;
+	uint32_t series = (uint32_t)(e->series - c->q->series);
+
+	if (t->last_pair == UINT32_MAX || c->pairs[t->last_pair].series != series ||
+	    c->pairs[t->last_pair].set != e->row->attributes)
+		t->last_pair = number_find(&c->pair_numbers,
+					   chart_pair_number(series, e->row->attributes));
+	return t->last_pair;
+}
+
+static bool pair_of(struct taking *t, const struct engine_event *e, uint32_t *out, struct err *err)
+{
+	*out = find_pair(t, e);
+	if (*out != UINT32_MAX)
+		return true;
+	return (t->c->pair_count < PAIRS_MOST || forget_light(t, err)) &&
+	       add_pair(t, e, (uint32_t)(e->series - t->c->q->series), out, err);
+}
+
+static bool stack_of(struct chart *c, uint64_t id, uint32_t *out, struct err *err)
+{
+	bool added;
+
+	if (!number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(c->q, &c->stacks, &c->stack_cap, c->stack_count + 1u, sizeof(*c->stacks),
+			err))
+		return false;
+	c->stacks[c->stack_count++] = id;
+	return true;
+}
+
+/* The first event that lasts otherwise: from here on each has its own. */
+static bool note_duration(struct chart *c, uint64_t lasts, uint64_t usual, struct err *err)
+{
+	if (lasts == usual && !c->has_durations)
+		return true;
+	if (!query_grow(c->q, &c->durations, &c->duration_cap, c->event_count + 1u,
+			sizeof(*c->durations), err))
+		return false;
+	for (uint32_t i = 0; i < c->event_count && !c->has_durations; i++)
+		c->durations[i] = c->pairs[c->events[i].pair].usual;
+	c->has_durations = true;
+	c->durations[c->event_count] = lasts;
+	return true;
+}
+
+static bool keep_event(struct taking *t, const struct engine_event *e, uint32_t pair,
+		       struct err *err)
+{
+	struct chart *c = t->c;
+	const struct chart_pair *p = &c->pairs[pair];
+	uint64_t lasts = p->usual;
+	struct chart_event out = { .start = e->time, .pair = pair };
+	size_t each = sizeof(out) + (c->has_durations ? sizeof(uint64_t) : 0);
+
+	if ((c->event_count + 1u) * each > t->bytes_most)
+		return err_set(err, ERR_LIMIT, "more events than one flame chart has room for");
+	if (p->counted || t->timed)
+		lasts = e->value > 0 ? (uint64_t)e->value : 0;
+	if (t->timed && !p->counted && e->row->timestamp_count) /* it ended then */
+		out.start = e->time > lasts ? e->time - lasts : 0;
+	if (!stack_of(c, e->row->stack, &out.stack, err) ||
+	    !query_grow(c->q, &c->events, &c->event_cap, c->event_count + 1u, sizeof(out), err) ||
+	    !note_duration(c, lasts, p->usual, err))
+		return false;
+	c->events[c->event_count++] = out;
+	return true;
+}
+
+/* First walk: counts all; keeps events as long as there is room, which is usually enough. */
+static bool take_event(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct taking *t = ctx;
+	struct chart_pair *p;
+	struct err full;
+	uint32_t pair;
+
+	if (!pair_of(t, e, &pair, err))
+		return false;
+	p = &t->c->pairs[pair];
+	p->events++;
+	p->value = engine_add(p->value, e->value);
+	p->latest = e->time > p->latest ? e->time : p->latest;
+	if (!t->full)
+		t->full = !keep_event(t, e, pair, &full);
+	return true;
+}
+
+/* Further walks: events of the page alone. */
+static bool take_ranked(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct taking *t = ctx;
+	uint32_t pair = find_pair(t, e);
+
+	if (pair == UINT32_MAX)
+		return true;
+	return t->c->pairs[pair].events++ % t->stride != 0 || keep_event(t, e, pair, err);
+}
+
+/* ---- order ---- */
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+uint32_t chart_sort_ids(uint64_t *ids, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	if (count)
+		qsort(ids, count, sizeof(*ids), id_order);
+	for (uint32_t i = 0; i < count; i++)
+		if (kept == 0 || ids[i] != ids[kept - 1])
+			ids[kept++] = ids[i];
+	return kept;
+}
+
+struct sort_key {
+	uint64_t start;
+	uint32_t event;
+};
+
+static int key_order(const void *a, const void *b)
+{
+	const struct sort_key *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->event < y->event ? -1 : 1;
+}
+
+/* A cell is a slice of the window's time in one lane. */
+static uint32_t cell_of(const struct chart *c, const struct chart_event *e)
+{
+	uint64_t width = (c->range.to - c->range.from) / SLICES + 1, at;
+
+	at = e->start > c->range.from ? (e->start - c->range.from) / width : 0;
+	return c->pairs[e->pair].lane * SLICES + (at < SLICES ? (uint32_t)at : SLICES - 1);
+}
+
+/* order[from, to), which are of one cell, by start. */
+static bool sort_cell(struct chart *c, struct sort_key **keys, uint32_t *cap, uint32_t from,
+		      uint32_t to, struct err *err)
+{
+	uint32_t i = from + 1;
+
+	while (i < to && c->events[c->order[i - 1]].start <= c->events[c->order[i]].start)
+		i++;
+	if (i >= to)
+		return true;
+	if (!query_grow(c->q, keys, cap, to - from, sizeof(**keys), err))
+		return false;
+	for (i = from; i < to; i++)
+		(*keys)[i - from] = (struct sort_key){ c->events[c->order[i]].start, c->order[i] };
+	qsort(*keys, to - from, sizeof(**keys), key_order);
+	for (i = from; i < to; i++)
+		c->order[i] = (*keys)[i - from].event;
+	return true;
+}
+
+/* By counting into cells of (lane, slice of time), then each cell by itself: most of them came in
+ * order. `cells` ends as each cell's end. */
+static bool sort_events(struct chart *c, uint32_t *cells, struct err *err)
+{
+	struct sort_key *keys = NULL;
+	uint32_t cap = 0, count = c->lane_count * SLICES, sum = 0;
+	bool ok = true;
+
+	memset(cells, 0, (count + 1u) * sizeof(*cells));
+	for (uint32_t i = 0; i < c->event_count; i++)
+		cells[cell_of(c, &c->events[i])]++;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t n = cells[i];
+
+		if (i % SLICES == 0)
+			c->lane_first[i / SLICES] = sum;
+		cells[i] = sum;
+		sum += n;
+	}
+	c->lane_first[c->lane_count] = sum;
+	for (uint32_t i = 0; i < c->event_count; i++)
+		c->order[cells[cell_of(c, &c->events[i])]++] = i;
+	for (uint32_t i = 0; i < count && ok; i++)
+		ok = query_alive(c->q, err) &&
+		     sort_cell(c, &keys, &cap, i ? cells[i - 1] : 0, cells[i], err);
+	query_drop(c->q, &keys, &cap, sizeof(*keys));
+	return ok;
+}
+
+static bool order_events(struct chart *c, struct err *err)
+{
+	uint32_t *cells = NULL, cap = 0;
+	bool ok = query_grow(c->q, &c->order, &c->order_cap, c->event_count + 1u, sizeof(uint32_t),
+			     err) &&
+		  query_grow(c->q, &c->lane_first, &c->lane_first_cap, c->lane_count + 1u,
+			     sizeof(uint32_t), err) &&
+		  query_grow(c->q, &cells, &cap, c->lane_count * (uint64_t)SLICES + 1,
+			     sizeof(uint32_t), err) &&
+		  sort_events(c, cells, err);
+
+	query_drop(c->q, &cells, &cap, sizeof(uint32_t));
+	query_fit(c->q, &c->order, &c->order_cap, c->event_count, sizeof(uint32_t));
+	return ok;
+}
+
+/* ---- stacks ---- */
+
+/* Resolves the stacks that events of the lanes [from, to) have. */
+static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct err *err)
+{
+	uint64_t *ids = NULL;
+	uint32_t cap = 0, count = 0;
+	bool ok =
+		query_grow(c->q, &ids, &cap, c->stack_count + 1u, sizeof(*ids), err) &&
+		query_grow(c->q, &c->runs, &c->run_cap, c->stack_count + 1u, sizeof(*c->runs), err);
+
+	if (ok) {
+		memset(c->runs, 0xff, c->run_cap * sizeof(*c->runs));
+		for (uint32_t i = c->lane_first[from]; i < c->lane_first[to]; i++)
+			c->runs[c->events[c->order[i]].stack] = 0;
+		for (uint32_t i = 0; i < c->stack_count; i++)
+			if (c->runs[i] == 0)
+				ids[count++] = c->stacks[i];
+		if (count)
+			count = chart_sort_ids(ids, count);
+		c->set.pool_count = c->set.run_count = 0; /* of the lanes before */
+		ok = frame_set_resolve(&c->set, ids, count, FILTERS_ON, err);
+	}
+	for (uint32_t i = 0; i < c->stack_count && ok; i++)
+		if (c->runs[i] == 0)
+			c->runs[i] = id_place(ids, count, c->stacks[i]);
+	query_drop(c->q, &ids, &cap, sizeof(*ids));
+	return ok;
+}
+
+/* ---- the answer ---- */
+
+static void set_bin(struct chart *c, uint64_t bin_ns)
+{
+	uint64_t span = c->range.to - c->range.from;
+
+	c->bin_ns = bin_ns ? bin_ns : 1;
+	c->bins = (uint32_t)(span / c->bin_ns + (span % c->bin_ns != 0));
+}
+
+static void set_width(struct chart *c, uint32_t width)
+{
+	uint64_t span = c->range.to - c->range.from;
+
+	set_bin(c, span / width + (span % width != 0));
+}
+
+struct page {
+	struct query_lane out[LANES_MOST];
+	uint32_t first[LANES_MOST]; /* box of each lane */
+	uint32_t drawn;             /* lanes */
+};
+
+/* Boxes of the lanes [from, to). Where their stacks are too many at once, half of the lanes, then
+ * the others. */
+static bool draw_some(struct chart *c, struct page *page, uint32_t from, uint32_t to,
+		      struct err *err)
+{
+	if (!resolve_stacks(c, from, to, err)) {
+		uint32_t middle = from + (to - from) / 2;
+
+		query_drop(c->q, &c->set.pool, &c->set.pool_cap, sizeof(uint32_t));
+		return err->kind == ERR_LIMIT && to - from > 1 &&
+		       draw_some(c, page, from, middle, err) && draw_some(c, page, middle, to, err);
+	}
+	for (uint32_t i = from; i < to; i++) {
+		page->first[i] = c->box_count;
+		if (!chart_draw_lane(c, i, err))
+			return false;
+		page->out[i].box_count = c->box_count - page->first[i];
+		page->drawn = i + 1;
+	}
+	return true;
+}
+
+/* Where the boxes are too many, of pixels twice as wide, or as many times as lanes did not fit. */
+static bool draw_lanes(struct chart *c, struct page *page, struct err *err)
+{
+	for (unsigned attempt = 0; c->lane_count; attempt++) {
+		uint32_t times = 2;
+
+		c->box_count = page->drawn = 0;
+		if (draw_some(c, page, 0, c->lane_count, err))
+			return true;
+		if (c->box_count < CHART_BOXES_MOST || attempt == 6)
+			return false;
+		while ((page->drawn + 1) * times < c->lane_count)
+			times *= 2;
+		set_bin(c, c->bin_ns * times);
+		query_note_partial(c->q, "drawn in steps of %.3g ms: finer ones are too many boxes",
+				   (double)c->bin_ns / 1e6);
+	}
+	return true;
+}
+
+static bool give_lanes(struct chart *c, struct page *page, struct query_chart *out, struct err *err)
+{
+	struct query_box *boxes = query_alloc(c->q, c->box_count + 1u, sizeof(*boxes), err);
+	struct query_lane *lanes = query_alloc(c->q, c->lane_count + 1u, sizeof(*lanes), err);
+
+	if (!boxes || !lanes)
+		return false;
+	if (c->box_count)
+		memcpy(boxes, c->boxes, c->box_count * sizeof(*boxes));
+	for (uint32_t i = 0; i < c->lane_count; i++) {
+		lanes[i] = page->out[i];
+		lanes[i].boxes = boxes + page->first[i];
+		lanes[i].value = c->lanes[i].value;
+		lanes[i].events = c->lanes[i].events;
+	}
+	out->lanes = lanes;
+	out->lane_count = c->lane_count;
+	out->lanes_in_all = c->lanes_in_all;
+	return true;
+}
+
+static bool give(struct chart *c, struct query_chart *out, struct err *err)
+{
+	struct page page = { 0 };
+
+	if (!order_events(c, err) || !frame_set_init(&c->set, c->q, err) ||
+	    !draw_lanes(c, &page, err))
+		return false;
+	query_drop(c->q, &c->set.pool, &c->set.pool_cap, sizeof(uint32_t));
+	query_drop(c->q, &c->order, &c->order_cap, sizeof(uint32_t));
+	query_drop(c->q, &c->events, &c->event_cap, sizeof(*c->events));
+	if (!chart_name_lanes(c, page.out, err) || !give_lanes(c, &page, out, err) ||
+	    !frame_set_give(&c->set, &out->frames, err))
+		return false;
+	out->range = c->range;
+	out->bin_ns = c->bin_ns;
+	return true;
+}
+
+static void release(struct chart *c)
+{
+	struct query *q = c->q;
+
+	drop_events(c);
+	query_drop(q, &c->lane_first, &c->lane_first_cap, sizeof(uint32_t));
+	query_drop(q, &c->pairs, &c->pair_cap, sizeof(*c->pairs));
+	query_drop(q, &c->lanes, &c->lane_cap, sizeof(*c->lanes));
+	number_release(q, &c->pair_numbers);
+}
+
+static void note_forgotten(struct chart *c)
+{
+	if (c->forgot)
+		query_note_partial(c->q,
+				   "so many threads that the light ones are left out, and what is "
+				   "short-lived may count for less: a shorter time or a filter "
+				   "shows all");
+}
+
+/* Where the events of the page alone do not fit either: one in two, in four, ... of each thread. */
+static bool again(struct chart *c, struct taking *t, const struct query_chart_options *o,
+		  struct query_chart *out, struct err *err)
+{
+	struct query *q = c->q;
+
+	for (t->stride = 1;; t->stride *= 2) {
+		drop_events(c);
+		q->partial = false;
+		note_forgotten(c);
+		set_width(c, o->width);
+		t->last_pair = UINT32_MAX;
+		for (uint32_t i = 0; i < c->pair_count; i++)
+			c->pairs[i].events = 0; /* from here on a turn of the stride */
+		if (t->stride > 1)
+			query_note_partial(q, "one sample in %u of each thread is drawn",
+					   t->stride);
+		if (engine_events(q, q->group_key, take_ranked, t, err) && give(c, out, err))
+			return true;
+		if (err->kind != ERR_LIMIT || t->stride == STRIDE_MOST)
+			return false;
+	}
+}
+
+static bool make(struct chart *c, const struct query_chart_options *o, struct query_chart *out,
+		 struct err *err)
+{
+	struct query *q = c->q;
+	const struct query_type *type = q->type < q->type_count ? &q->types[q->type] : NULL;
+	struct taking t = { .c = c,
+			    .timed = type && str_is(type->unit, "nanoseconds"),
+			    .bytes_most = q->limit_bytes / 2,
+			    .last_pair = UINT32_MAX };
+
+	set_width(c, o->width);
+	if (!engine_events(q, q->group_key, take_event, &t, err))
+		return false;
+	if (!chart_make_lanes(c, err)) { /* without events there is more room */
+		if (err->kind != ERR_LIMIT || t.full)
+			return false;
+		t.full = true;
+		drop_events(c);
+		if (!chart_make_lanes(c, err))
+			return false;
+	}
+	if (!chart_keep_page(c, o->lanes_skipped, o->lanes_most, err))
+		return false;
+	note_forgotten(c);
+	if (!t.full) {
+		if (give(c, out, err))
+			return true;
+		if (err->kind != ERR_LIMIT)
+			return false;
+	}
+	return again(c, &t, o, out, err);
+}
+
+bool query_chart(struct query *q, const struct query_chart_options *options,
+		 struct query_chart *out, struct err *err)
+{
+	struct query_chart_options o = options ? *options : (struct query_chart_options){ 0 };
+	struct chart c = { .q = q, .set.q = q };
+	struct query_chart chart = { 0 };
+	bool ok;
+
+	o.width = o.width ? o.width : WIDTH_DEFAULT;
+	o.lanes_most = o.lanes_most ? o.lanes_most : LANES_DEFAULT;
+	q->partial = false;
+	if (o.width > WIDTH_MOST || o.lanes_most > LANES_MOST)
+		return err_set(err, ERR_LIMIT,
+			       "a flame chart of %u lanes on %u pixels; at most %d on %d",
+			       o.lanes_most, o.width, LANES_MOST, WIDTH_MOST);
+	if (!engine_bounds(q, &c.range, err))
+		return false;
+	ok = make(&c, &o, &chart, err);
+	release(&c);
+	if (ok)
+		*out = chart;
+	return ok;
+}

@@ -1,0 +1,77 @@
+/*
+ * chart.h - what the parts of the flame chart share: chart.c takes events in, chart_lanes.c finds
+ * whose they are, chart_boxes.c draws a lane. Only src/query includes this.
+ *
+ * Memory: the query's counted heap, until chart_release(); lanes and boxes are the answer's.
+ */
+#pragma once
+#include "query/engine.h"
+
+struct chart_event { /* on its way into a box */
+	uint64_t start;
+	uint32_t stack, pair; /* places in chart.stacks, chart.pairs */
+};
+
+/* A series with an attribute set: all its events are one thread's. */
+struct chart_pair {
+	uint64_t set, usual; /* usual: what its events last unless chart.durations says more */
+	uint64_t events, latest;
+	int64_t value;
+	uint32_t series, lane; /* places in q->series, chart.lanes */
+	bool counted;
+};
+
+struct chart_lane {
+	uint64_t key, latest; /* latest: its newest event */
+	uint64_t events;
+	int64_t value;
+	uint32_t latest_pair;
+	bool thread_known;
+};
+
+struct chart {
+	struct query *q;
+	struct query_range range;
+	uint64_t bin_ns;
+	uint32_t bins;
+
+	struct chart_event *events;
+	uint64_t *durations; /* of each event; NULL: all last as usual */
+	uint32_t event_count, event_cap, duration_cap;
+	bool has_durations;
+	uint32_t *order; /* events of the page: lane by lane, by start */
+	uint32_t order_cap;
+	uint32_t *lane_first; /* of each lane in `order`; one more at the end */
+	uint32_t lane_first_cap;
+
+	struct chart_pair *pairs;
+	uint32_t pair_count, pair_cap;
+	bool forgot; /* light pairs: there were too many */
+	struct number_table pair_numbers, stack_numbers;
+	uint64_t *stacks; /* their ids */
+	uint32_t stack_count, stack_cap;
+	uint32_t
+		*runs; /* of each stack, a run of `set`; UINT32_MAX: of none of the lanes at hand */
+	uint32_t run_cap;
+	struct frame_set set;
+
+	struct chart_lane *lanes; /* once they are ranked: the page's, heaviest first */
+	uint32_t lane_count, lane_cap, lanes_in_all;
+
+	struct query_box *boxes;
+	uint32_t box_count, box_cap;
+};
+
+/* Every pair's lane; c->lanes as they come. */
+bool chart_make_lanes(struct chart *c, struct err *err) MUST_CHECK;
+/* Keeps `most` lanes behind the `skipped` heaviest ones; of pairs and events theirs. */
+bool chart_keep_page(struct chart *c, uint32_t skipped, uint32_t most, struct err *err) MUST_CHECK;
+/* Fills the names of out[i], which is c->lanes[i]. */
+bool chart_name_lanes(struct chart *c, struct query_lane *out, struct err *err) MUST_CHECK;
+uint64_t chart_pair_number(uint32_t series, uint64_t set);
+/* Ascending, without doubles; gives how many are left. */
+uint32_t chart_sort_ids(uint64_t *ids, uint32_t count);
+
+/* Appends the boxes of a lane; ERR_LIMIT past CHART_BOXES_MOST. */
+enum { CHART_BOXES_MOST = 100000 };
+bool chart_draw_lane(struct chart *c, uint32_t lane, struct err *err) MUST_CHECK;

@@ -1,0 +1,249 @@
+/* chart_boxes.c - one lane of the flame chart: from events in order to boxes of pixels. */
+#include <stdlib.h>
+
+#include "query/chart.h"
+
+struct span {
+	uint64_t from, to;
+	const struct frame_run *run;
+};
+
+/* One frame of the path that a pixel shows. */
+struct step {
+	uint64_t from, to, busy;
+	uint32_t frame;
+};
+
+struct drawing {
+	struct chart *c;
+	const struct chart_lane *lane;
+	uint32_t at, end; /* events of the lane that are not spans yet: c->order[at, end) */
+	struct span *active, *within;
+	uint32_t active_count, active_cap, within_cap;
+	uint64_t *weights; /* by frame; all 0 between uses */
+	uint32_t weight_cap;
+	struct step *path;
+	uint32_t path_len, path_cap;
+	uint32_t *open; /* boxes by depth that the next pixel may go on with */
+	uint32_t open_count, open_cap;
+	uint64_t last_bin; /* that `open` is of */
+};
+
+static uint64_t duration_of(const struct chart *c, uint32_t event)
+{
+	return c->has_durations ? c->durations[event] : c->pairs[c->events[event].pair].usual;
+}
+
+/* The event at d->at as what it lasts, cut by the window. */
+static struct span span_of(const struct drawing *d)
+{
+	const struct chart *c = d->c;
+	uint32_t event = c->order[d->at];
+	const struct chart_event *e = &c->events[event], *next;
+	uint64_t lasts = duration_of(c, event);
+	struct span s = { .from = e->start, .run = &c->set.runs[c->runs[e->stack]] };
+
+	s.to = s.from > UINT64_MAX - lasts ? UINT64_MAX : s.from + lasts;
+	if (d->at + 1 < d->end && c->pairs[e->pair].counted) {
+		next = &c->events[c->order[d->at + 1]];
+		if (next->start < s.to ? d->lane->thread_known : next->start - s.to <= lasts / 2)
+			s.to = next->start;
+	}
+	s.from = s.from > c->range.from ? s.from : c->range.from;
+	s.to = s.to < c->range.to ? s.to : c->range.to;
+	return s;
+}
+
+/* Leaves in `active` what touches the time, and takes in what begins there. */
+static bool activate(struct drawing *d, uint64_t from, uint64_t to, struct err *err)
+{
+	struct chart *c = d->c;
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < d->active_count; i++)
+		if (d->active[i].to > from)
+			d->active[kept++] = d->active[i];
+	d->active_count = kept;
+	for (; d->at < d->end && c->events[c->order[d->at]].start < to; d->at++) {
+		struct span s = span_of(d);
+
+		if (s.from >= s.to || s.run->first == RUN_LEFT_OUT)
+			continue;
+		if (!query_grow(c->q, &d->active, &d->active_cap, d->active_count + 1u, sizeof(s),
+				err))
+			return false;
+		d->active[d->active_count++] = s;
+	}
+	return query_alive(c->q, err);
+}
+
+/* The frame at `depth` that spans of `within` were longest in, and of those the one that was there
+ * first. False: none, or they stood longer in the frame above. */
+static bool choose_frame(struct drawing *d, uint32_t count, uint32_t depth, uint32_t *out)
+{
+	const uint32_t *pool = d->c->set.pool;
+	uint64_t ended = 0, most = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct span *s = &d->within[i];
+
+		if (s->run->count == depth)
+			ended += s->to - s->from;
+		else
+			d->weights[pool[s->run->first + depth]] += s->to - s->from;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		const struct span *s = &d->within[i];
+		uint32_t frame;
+
+		if (s->run->count == depth)
+			continue;
+		frame = pool[s->run->first + depth];
+		if (d->weights[frame] > most) {
+			most = d->weights[frame];
+			*out = frame;
+		}
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (d->within[i].run->count != depth)
+			d->weights[pool[d->within[i].run->first + depth]] = 0;
+	return most > 0 && most >= ended;
+}
+
+static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t depth, uint32_t frame,
+			   struct step *out)
+{
+	uint32_t kept = 0;
+
+	*out = (struct step){ .frame = frame, .from = UINT64_MAX };
+	for (uint32_t i = 0; i < count; i++) {
+		struct span s = d->within[i];
+
+		if (s.run->count == depth || d->c->set.pool[s.run->first + depth] != frame)
+			continue;
+		out->busy += s.to - s.from;
+		out->from = s.from < out->from ? s.from : out->from;
+		out->to = s.to > out->to ? s.to : out->to;
+		d->within[kept++] = s;
+	}
+	return kept;
+}
+
+/* What the pixel [from, to) shows. */
+static bool choose_path(struct drawing *d, uint64_t from, uint64_t to, struct err *err)
+{
+	struct query *q = d->c->q;
+	uint32_t count = 0, frame = 0;
+
+	d->path_len = 0;
+	if (!query_grow(q, &d->within, &d->within_cap, d->active_count + 1u, sizeof(*d->within),
+			err))
+		return false;
+	for (uint32_t i = 0; i < d->active_count; i++) {
+		struct span s = d->active[i];
+
+		s.from = s.from > from ? s.from : from;
+		s.to = s.to < to ? s.to : to;
+		d->within[count++] = s;
+	}
+	while (choose_frame(d, count, d->path_len, &frame)) {
+		if (!query_grow(q, &d->path, &d->path_cap, d->path_len + 1u, sizeof(*d->path), err))
+			return false;
+		count = keep_frame(d, count, d->path_len, frame, &d->path[d->path_len]);
+		d->path_len++;
+	}
+	return true;
+}
+
+static bool open_box(struct drawing *d, uint32_t depth, struct err *err)
+{
+	struct chart *c = d->c;
+	const struct step *s = &d->path[depth];
+
+	if (c->box_count == CHART_BOXES_MOST)
+		return err_set(err, ERR_LIMIT, "a flame chart of more than %d boxes",
+			       CHART_BOXES_MOST);
+	if (!query_grow(c->q, &c->boxes, &c->box_cap, c->box_count + 1u, sizeof(*c->boxes), err) ||
+	    !query_grow(c->q, &d->open, &d->open_cap, depth + 1u, sizeof(*d->open), err))
+		return false;
+	d->open[depth] = c->box_count;
+	c->boxes[c->box_count++] = (struct query_box){ s->from, s->to, s->busy, s->frame, depth };
+	return true;
+}
+
+/* The path of a pixel goes on with the boxes of the one before as far as both are equal. */
+static bool put_path(struct drawing *d, uint64_t bin, struct err *err)
+{
+	struct chart *c = d->c;
+	uint32_t depth = 0;
+
+	if (d->last_bin + 1 != bin)
+		d->open_count = 0;
+	for (; depth < d->path_len && depth < d->open_count; depth++) {
+		struct query_box *b = &c->boxes[d->open[depth]];
+
+		if (b->frame != d->path[depth].frame)
+			break;
+		b->to = d->path[depth].to;
+		b->busy += d->path[depth].busy;
+	}
+	for (; depth < d->path_len; depth++)
+		if (!open_box(d, depth, err))
+			return false;
+	d->open_count = d->path_len;
+	d->last_bin = bin;
+	return true;
+}
+
+/* The next bin that has something to show, from `bin` on. */
+static uint64_t next_bin(const struct drawing *d, uint64_t bin)
+{
+	const struct chart *c = d->c;
+	uint64_t start;
+
+	if (d->active_count)
+		return bin;
+	if (d->at == d->end)
+		return c->bins;
+	start = c->events[c->order[d->at]].start;
+	start = start > c->range.from ? (start - c->range.from) / c->bin_ns : 0;
+	return start > bin ? start : bin;
+}
+
+static bool draw(struct drawing *d, struct err *err)
+{
+	struct chart *c = d->c;
+
+	for (uint64_t bin = next_bin(d, 0); bin < c->bins; bin = next_bin(d, bin + 1)) {
+		uint64_t from = c->range.from + bin * c->bin_ns;
+		uint64_t to = c->range.to - from > c->bin_ns ? from + c->bin_ns : c->range.to;
+
+		if (!activate(d, from, to, err))
+			return false;
+		if (d->active_count && (!choose_path(d, from, to, err) || !put_path(d, bin, err)))
+			return false;
+	}
+	return true;
+}
+
+bool chart_draw_lane(struct chart *c, uint32_t lane, struct err *err)
+{
+	struct drawing d = { .c = c,
+			     .lane = &c->lanes[lane],
+			     .at = c->lane_first[lane],
+			     .end = c->lane_first[lane + 1],
+			     .last_bin = UINT64_MAX - 1 };
+	bool ok = query_grow(c->q, &d.weights, &d.weight_cap, c->set.frame_count + 1u,
+			     sizeof(*d.weights), err);
+
+	if (ok) {
+		memset(d.weights, 0, d.weight_cap * sizeof(*d.weights));
+		ok = draw(&d, err);
+	}
+	query_drop(c->q, &d.active, &d.active_cap, sizeof(*d.active));
+	query_drop(c->q, &d.within, &d.within_cap, sizeof(*d.within));
+	query_drop(c->q, &d.weights, &d.weight_cap, sizeof(*d.weights));
+	query_drop(c->q, &d.path, &d.path_cap, sizeof(*d.path));
+	query_drop(c->q, &d.open, &d.open_cap, sizeof(*d.open));
+	return ok;
+}
