@@ -213,6 +213,13 @@ static void hand_on(struct agent *a, const struct sample_item *item)
 	pthread_mutex_lock(&a->lock);
 }
 
+static void apply(struct agent *a, const struct side_record *r)
+{
+	if (r->kind == SIDE_KSYMBOL && a->options.kernel_changed)
+		a->options.kernel_changed(a->options.kernel_changed_ctx);
+	process_table_apply(&a->table, r);
+}
+
 /*
  * Samples first, then the side band: what happened to a process before one of its samples is
  * then surely among the records. Both stay in their rings until all is done.
@@ -232,11 +239,11 @@ static bool run_round(struct agent *a)
 		process_table_resync(&a->table);
 	for (uint32_t i = 0; i < a->sample_count; i++) {
 		while (next < a->record_count && a->records[next].time_ns <= a->samples[i].time_ns)
-			process_table_apply(&a->table, &a->records[next++].record);
+			apply(a, &a->records[next++].record);
 		hand_on(a, &a->samples[i]);
 	}
 	while (next < a->record_count)
-		process_table_apply(&a->table, &a->records[next++].record);
+		apply(a, &a->records[next++].record);
 	process_table_publish(&a->table);
 	/* A stack whose sample has not come yet would be lost with its room. */
 	for (uint32_t i = 0; i < SEAM_CPUS_MAX; i++)

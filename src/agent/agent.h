@@ -37,6 +37,9 @@ struct agent_options {
 	const char *const *variables; /* of the environment, for process_info */
 	uint32_t variable_count;
 	bool frames_of_ends; /* append FRAME_END to stacks that were cut */
+	/* The kernel loaded or dropped code. On the trace thread; NULL: nobody asks. */
+	void (*kernel_changed)(void *ctx);
+	void *kernel_changed_ctx;
 };
 
 /* Everything that was seen and lost since the start. */

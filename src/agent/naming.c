@@ -136,6 +136,11 @@ void naming_bind(struct naming *n, struct agent *agent, struct seam *seam)
 	pthread_mutex_unlock(&n->lock);
 }
 
+void naming_kernel_changed(struct naming *n)
+{
+	symbolizer_kernel_changed(n->symbolizer);
+}
+
 void naming_free(struct naming *n)
 {
 	if (!n)

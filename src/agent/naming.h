@@ -23,6 +23,8 @@ struct naming *naming_new(const struct naming_options *options);
 /* From now on files are opened through these; both NULL: there are none any more. Before, and then,
  * native frames have no names yet. They must outlive the binding. */
 void naming_bind(struct naming *n, struct agent *agent, struct seam *seam);
+/* As symbolizer_kernel_changed(). */
+void naming_kernel_changed(struct naming *n);
 void naming_free(struct naming *n); /* NULL is fine */
 const struct namer *naming_namer(const struct naming *n);
 /* Memory that symbols take now. Any thread. */

@@ -279,6 +279,13 @@ static struct reporter *make_reporter(struct profiling *r)
 
 /* ---- the agent, which may be replaced ---- */
 
+static void on_kernel_changed(void *ctx)
+{
+	struct profiling *r = ctx;
+
+	naming_kernel_changed(r->naming);
+}
+
 static bool start_agent(struct profiling *r, struct err *err)
 {
 	struct trace_sink sink = reporter_sink(r->reporter);
@@ -291,9 +298,12 @@ static bool start_agent(struct profiling *r, struct err *err)
 	if (!seam)
 		return false;
 	arena_init(&scratch, 1024, 0);
-	agent = profiling_agent_options(&r->o, &scratch, &options, err)
-			? agent_start(&options, seam, &sink, err)
-			: NULL;
+	agent = NULL;
+	if (profiling_agent_options(&r->o, &scratch, &options, err)) {
+		options.kernel_changed = on_kernel_changed;
+		options.kernel_changed_ctx = r;
+		agent = agent_start(&options, seam, &sink, err);
+	}
 	arena_release(&scratch);
 	if (!agent) {
 		seam_free(seam);

@@ -81,6 +81,8 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 		abort();
 	s->options = *options;
 	s->access = *access;
+	if (!s->options.kernel_read_interval_ns)
+		s->options.kernel_read_interval_ns = KERNEL_READ_INTERVAL_NS;
 	if (!s->options.memory_bytes)
 		s->options.memory_bytes = MEMORY_DEFAULT;
 	s->cache_folder = -1;
@@ -180,12 +182,12 @@ void symbolizer_free(struct symbolizer *s)
 
 static void kernel_read(struct symbolizer *s)
 {
-	uint64_t now = clock_monotonic_ns();
+	uint64_t now = clock_monotonic_ns(), interval = s->options.kernel_read_interval_ns;
 	struct err err;
 	int fd;
 
 	if (s->kernel_tried &&
-	    (!atomic_load(&s->kernel_changed) || now - s->kernel_read_ns < KERNEL_READ_INTERVAL_NS))
+	    (!atomic_load(&s->kernel_changed) || now - s->kernel_read_ns < interval))
 		return;
 	atomic_store(&s->kernel_changed, false);
 	s->kernel_tried = true;
@@ -205,7 +207,6 @@ static void kernel_go_on(struct symbolizer *s)
 {
 	size_t before;
 
-	kernel_read(s);
 	if (!s->kernel)
 		return;
 	before = kernel_symbols_bytes(s->kernel);
@@ -217,17 +218,33 @@ static void kernel_go_on(struct symbolizer *s)
 	charge(s, before, kernel_symbols_bytes(s->kernel));
 }
 
+/* What the kernel itself has does not change: the list is read anew, after a change, for others. */
+static bool find_kernel(struct symbolizer *s, uint64_t address, struct kernel_hit *hit)
+{
+	for (int round = 0; round < 2; round++) {
+		if (round == 1 || !s->kernel_tried)
+			kernel_read(s);
+		kernel_go_on(s);
+		if (s->kernel && kernel_symbols_find(s->kernel, address, hit) &&
+		    (round == 1 || str_is(hit->module, "vmlinux")))
+			return true;
+	}
+	return false;
+}
+
 static bool name_kernel(struct symbolizer *s, const struct trace_frame *frame,
 			struct frame_name *out)
 {
 	struct kernel_hit hit;
 
-	kernel_go_on(s);
+	bool found = find_kernel(s, frame->address - frame->return_address, &hit);
+
 	out->lines = s->lines;
 	out->line_count = 1;
-	if (!s->kernel ||
-	    !kernel_symbols_find(s->kernel, frame->address - frame->return_address, &hit)) {
-		out->final = !s->kernel || kernel_symbols_ready(s->kernel);
+	if (!found) {
+		/* Code may come there yet, unless the list has no addresses at all. */
+		out->final = !s->kernel ||
+			     (kernel_symbols_ready(s->kernel) && !kernel_symbols_count(s->kernel));
 		out->fallback = true;
 		s->lines[0] = (struct name_line){ .function = STR("[kernel]") };
 		return true;

@@ -52,6 +52,7 @@ struct symbolizer_options {
 	 */
 	const char *debuginfod_urls;
 	uint64_t debuginfod_wait_ns;
+	uint64_t kernel_read_interval_ns; /* its symbols are not read more often; 0: 30 s */
 };
 
 /* Counts since the start. */
