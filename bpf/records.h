@@ -9,6 +9,7 @@
 #ifndef __bpf__
 #include <linux/types.h>
 #endif
+#include "hotspot_data.h"
 
 enum {
 	UNWIND_FRAMES_MAX = 1024,
@@ -148,6 +149,7 @@ struct unwind_runtime {
 	__u32 padding;
 	union {
 		struct cpython_runtime cpython;
+		struct unwind_hotspot hotspot;
 		__u64 words[31];
 	};
 };

@@ -206,6 +206,13 @@ static __noinline int step_cpython(void)
 	return s ? unwind_cpython(&s->walk) : UNWIND_STOPPED;
 }
 
+static __noinline int step_hotspot(void)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_hotspot(&s->walk) : UNWIND_STOPPED;
+}
+
 /* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
  * work. */
 static int walk_step(u32 index, void *none)
@@ -219,6 +226,9 @@ static int walk_step(u32 index, void *none)
 		return 1;
 	if (steps_enabled & 1u << UNWIND_STEP_CPYTHON && s->walk.cursor.step == UNWIND_STEP_CPYTHON)
 		result = step_cpython();
+	else if (steps_enabled & 1u << UNWIND_STEP_HOTSPOT &&
+		 s->walk.cursor.step == UNWIND_STEP_HOTSPOT)
+		result = step_hotspot();
 	else
 		result = step_native();
 	return result == UNWIND_AGAIN ? 0 : 1;

@@ -29,6 +29,9 @@
 #define UNWIND_INLINE static inline __attribute__((always_inline))
 #endif
 
+/* The compiler shall not know what it knows of a value: it makes branches of arithmetic. */
+#define UNWIND_OPAQUE(value) __asm__ volatile("" : "+r"(value))
+
 enum unwind_result {
 	UNWIND_AGAIN,   /* the cursor stands on the next frame */
 	UNWIND_STOPPED, /* walk.end says why */
@@ -50,6 +53,7 @@ struct unwind_walk {
 	__u32 now;                                   /* the clock of unwind_executable.used */
 	__u16 runtimes[UNWIND_PROCESS_RUNTIMES + 1]; /* of the process; the last is padding */
 	struct cpython_walk cpython;
+	struct hotspot_walk hotspot;
 	struct sample_record record; /* directly before its words: what is sent is one piece */
 	__u64 words[UNWIND_WORDS_MAX];
 };
@@ -114,6 +118,7 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 	w->cpython.frame = 0;
 	w->cpython.state = CPYTHON_NEW;
 	w->cpython.pushed = 0;
+	w->hotspot.named = 0;
 	w->end = UNWIND_END_DEPTH; /* what is true when the steps end by themselves */
 }
 
@@ -494,3 +499,4 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 }
 
 #include "step_cpython.h"
+#include "step_hotspot.h"

@@ -18,9 +18,11 @@ struct executable_segment {
 	uint64_t file_offset; /* of vaddr_start */
 };
 
+enum { EXECUTABLE_BPF_ID_BITS = 24 };
+
 struct executable {
 	atomic_uint refs;
-	uint64_t id;             /* what BPF calls it; unique while any reference lives */
+	uint64_t id; /* unique while any reference lives; its low bits are what BPF calls it */
 	struct str filename;     /* base name; "[vdso]" */
 	struct str build_id_gnu; /* lower-case hex; "" = none, as the next two */
 	struct str build_id_go;  /* as it is in the note: text */
@@ -34,6 +36,11 @@ struct executable {
 	uint32_t runtime_bytes;
 	const void *runtime;
 };
+
+static inline uint32_t executable_bpf_id(const struct executable *e)
+{
+	return (uint32_t)e->id & ((1u << EXECUTABLE_BPF_ID_BITS) - 1);
+}
 
 /* Copies everything of `facts` (its refs is ignored); one reference. */
 struct executable *executable_new(const struct executable *facts);

@@ -19,7 +19,6 @@ enum {
 	BUCKETS = 1024,
 	IDLE_MOST = 1024, /* modules kept that nobody has mapped */
 	VDSO_BYTES_MOST = 64 * 1024,
-	ID_BITS = 24, /* of executable.id: the one in BPF; above it a serial number */
 	TABLE_PAGES_MOST = 16384,
 };
 #define IDLE_NS  (5 * MINUTE_NS)
@@ -139,7 +138,7 @@ struct module *modules_by_id(const struct modules *all, uint32_t id)
 
 struct module *modules_by_executable(const struct modules *all, const struct executable *e)
 {
-	struct module *m = modules_by_id(all, (uint32_t)(e->id & ((1u << ID_BITS) - 1)));
+	struct module *m = modules_by_id(all, executable_bpf_id(e));
 
 	return m && m->facts == e ? m : NULL;
 }
@@ -281,7 +280,7 @@ static struct executable *make_facts(const struct module *m, const struct elf_fi
 	struct runtime_binary runtime;
 	const uint64_t page = 4096;
 	struct executable e = {
-		.id = ++serial << ID_BITS | m->id,
+		.id = ++serial << EXECUTABLE_BPF_ID_BITS | m->id,
 		.filename = base_name(m->path),
 		.build_id_go = elf_file_go_build_id(f),
 		.segments = segments,

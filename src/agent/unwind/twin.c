@@ -132,6 +132,8 @@ static int step(struct unwind_walk *w)
 	switch (w->cursor.step) {
 	case UNWIND_STEP_CPYTHON:
 		return unwind_cpython(w);
+	case UNWIND_STEP_HOTSPOT:
+		return unwind_hotspot(w);
 	default:
 		return unwind_native(w);
 	}
