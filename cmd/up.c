@@ -129,9 +129,12 @@ static void put_receivers(struct yaml_out *y, bool agent)
 		graph_put(y, "other_signals", "reject_each");
 		yaml_map_end(y);
 	}
+	graph_begin(y, "pyroscope");
+	yaml_map_end(y);
 	if (agent) {
 		graph_begin(y, "profiling");
 		graph_put_number(y, "samples_per_second", f.rate);
+		graph_put_bool(y, "send_error_frames", true);
 		yaml_map_end(y);
 	}
 	yaml_map_end(y);
@@ -162,7 +165,10 @@ static bool put_service(struct yaml_out *y, bool agent, struct err *err)
 	graph_put_list(y, "extensions", "web");
 	graph_begin(y, "pipelines");
 	graph_begin(y, "profiles");
-	graph_put_list(y, "receivers", !agent ? "otlp" : otlp ? "otlp,profiling" : "profiling");
+	graph_put_list(y, "receivers",
+		       !agent ? (otlp ? "otlp,pyroscope" : "pyroscope")
+		       : otlp ? "otlp,pyroscope,profiling"
+			      : "pyroscope,profiling");
 	graph_put_list(y, "exporters", "sqlite");
 	yaml_map_end(y);
 	yaml_map_end(y);
@@ -237,10 +243,6 @@ static int run(void)
 
 	if (!f.db && !default_file(path, sizeof(path), &err))
 		return command_usage_error("up", &err);
-	if (!agent && !f.grpc[0] && !f.http[0]) {
-		err_set(&err, ERR_INVALID, "nothing to do: no agent, no address to receive on");
-		return command_usage_error("up", &err);
-	}
 	if (!make_graph(f.db ? f.db : path, agent, &yaml, &err))
 		return command_usage_error("up", &err);
 	buf_char(&yaml, '\0');

@@ -144,6 +144,7 @@ static int serve(struct profiles *p, const char *what)
 	struct web_options options = {
 		.address = listen_address,
 		.sources = { open_source, p, "files", what },
+		.read_only = true,
 	};
 	struct net_loops *loops;
 	struct web_server *web = NULL;

@@ -7,12 +7,14 @@
 #include "components/receivers/receivers.h"
 #include "store/exporters.h"
 #include "web/extension.h"
+#include "web/receiver.h"
 
 /* clang-format off */
 const struct component_ops *const components_all[] = {
 	/* receivers */
 	&otlp_receiver,
 	&profiling_receiver,
+	&pyroscope_receiver,
 
 	/* processors */
 	&memory_limiter_processor,

@@ -76,6 +76,8 @@ static inline void consumer_consume(struct consumer *next, struct batch *batch,
 
 struct net_loops; /* net/loops.h; the pipeline only passes it on */
 
+struct component_ops;
+
 /* What an instance is given at start; valid until stop() returned. */
 struct component_host {
 	const char *id;          /* "otlp", "otlp/2" */
@@ -90,6 +92,11 @@ struct component_host {
 	bool strict; /* refuse profiles with bad indices (collector) or keep them (backend): the
 			default for receivers */
 	bool profiles_pipeline; /* receivers: false when it feeds no profiles pipeline */
+	/* The state of an extension that has started, by type and id ("web", "web/2"); it outlives
+	 * the caller's stop(). NULL: there is none. */
+	void *(*extension)(const struct component_host *host, const struct component_ops *ops,
+			   const char *id);
+	const void *graph; /* the pipeline's own, for extension() */
 	/* Called once when an instance finds that it can't go on (any thread): the process stops
 	 * with this error. */
 	void (*fail)(const struct component_host *host, const struct err *err);

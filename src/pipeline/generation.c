@@ -25,6 +25,20 @@ struct builder {
 	struct problems *problems;
 };
 
+static void *find_extension(const struct component_host *host, const struct component_ops *ops,
+			    const char *id)
+{
+	const struct generation *g = host->graph;
+
+	for (uint32_t i = 0; i < g->count; i++) {
+		const struct instance *one = g->instances[i];
+
+		if (one->ops == ops && one->started && strcmp(one->component->id, id) == 0)
+			return one->state;
+	}
+	return NULL;
+}
+
 static struct instance *add(struct builder *b, const struct config_component *component)
 {
 	struct generation *g = b->g;
@@ -47,6 +61,8 @@ static struct instance *add(struct builder *b, const struct config_component *co
 	i->host.durable = g->config->engine.durable;
 	i->host.strict = g->config->engine.strict;
 	i->host.profiles_pipeline = true;
+	i->host.extension = find_extension;
+	i->host.graph = g;
 	g->instances[g->count++] = i;
 	return i;
 }

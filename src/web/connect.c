@@ -172,6 +172,9 @@ bool connect_read(struct web_ask *a, struct net_request *r, struct blob *body,
 	struct str message = { 0 };
 
 	a->response = m->response;
+	if (m->answer && body->len > MESSAGE_BYTES_MOST)
+		return err_set(err, ERR_LIMIT, "a question of %zu bytes; at most %d are read",
+			       body->len, MESSAGE_BYTES_MOST);
 	if (!read_message(a, r, blob_view(body), &message, err))
 		return false;
 	if (a->json) {

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "query/store_source.h"
 #include "web/extension.h"
+#include "web/intake.h"
 #include "web/web.h"
 
 struct web_state {
@@ -84,6 +85,21 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 	return true;
 }
 
+static void web_extension_ready(void *state, bool ready)
+{
+	struct web_state *w = state;
+
+	if (ready)
+		web_door_settle(web_server_door(w->server));
+}
+
+struct web_door *web_extension_door(void *state)
+{
+	struct web_state *w = state;
+
+	return web_server_door(w->server);
+}
+
 static void web_extension_stop(void *state, uint64_t deadline_ns)
 {
 	struct web_state *w = state;
@@ -101,4 +117,5 @@ const struct component_ops web_extension = {
 	.fields = web_fields,
 	.start = web_extension_start,
 	.stop = web_extension_stop,
+	.ready = web_extension_ready,
 };

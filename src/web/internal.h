@@ -90,7 +90,8 @@ struct web_question {
 /* With its URL's parameters; NULL: they were bad, and it is refused. */
 struct web_question *web_question_new(const struct web_options *options, struct net_request *r,
 				      web_answer_fn *answer, const struct web_form *form);
-/* Refuses and frees. */
+/* Answers with what is in `ask`, or refuses; frees. */
+void web_question_reply(struct web_question *q);
 void web_question_refuse(struct web_question *q, const struct err *err);
 
 /* ---- who follows (live.c) ---- */

@@ -20,6 +20,12 @@ void web_question_refuse(struct web_question *q, const struct err *err)
 	question_free(q);
 }
 
+void web_question_reply(struct web_question *q)
+{
+	q->form->reply(q);
+	question_free(q);
+}
+
 /* ---- the plain form ---- */
 
 static void refuse_plain(struct web_question *q, const struct err *err)
@@ -67,10 +73,9 @@ static void run(struct web_job *job, bool refused)
 	else
 		ok = sources->open(sources->ctx, &q->ask.source, &err) && q->answer(&q->ask, &err);
 	if (ok)
-		q->form->reply(q);
+		web_question_reply(q);
 	else
-		q->form->refuse(q, &err);
-	question_free(q);
+		web_question_refuse(q, &err);
 }
 
 struct web_question *web_question_new(const struct web_options *options, struct net_request *r,

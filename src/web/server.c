@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "net/compress.h"
+#include "web/intake.h"
 #include "web/internal.h"
 #include "web/pyro.h"
 
@@ -17,6 +18,7 @@ struct web_server {
 	struct web_jobs *jobs;
 	struct web_live *live;
 	struct web_waits *waits;
+	struct web_door *door;
 };
 
 static const struct {
@@ -254,7 +256,7 @@ static void add_pyroscope(struct web_server *s)
 struct web_server *web_start(struct net_loops *loops, const struct web_options *options,
 			     struct err *err)
 {
-	struct net_app_options app = { .max_body_bytes = 1 << 20, .metrics = options->metrics };
+	struct net_app_options app = { .metrics = options->metrics };
 	struct web_server *s = calloc(1, sizeof(*s));
 
 	s->options = with_defaults(options);
@@ -267,6 +269,7 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 	net_app_route(s->app, "GET", "/api/v1/live", NULL, (struct net_handler){ handle_live, s });
 	net_app_route(s->app, "GET", "/api/v1/", NULL, (struct net_handler){ handle_api, s });
 	add_pyroscope(s);
+	s->door = web_door_new(s->app, &s->options, &s->guard);
 	net_app_route(s->app, "GET", "/", NULL, (struct net_handler){ handle_page, s });
 	web_guard_init(&s->guard, &s->options);
 	s->listener = net_listen(loops, s->app, options->address, NULL, err);
@@ -275,6 +278,11 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 		return NULL;
 	}
 	return s;
+}
+
+struct web_door *web_server_door(struct web_server *s)
+{
+	return s->door;
 }
 
 const char *web_address(const struct web_server *s)
@@ -294,6 +302,7 @@ void web_stop(struct web_server *s, uint64_t deadline_ns)
 	net_app_free(s->app);
 	web_live_free(s->live);
 	web_waits_free(s->waits);
+	web_door_free(s->door);
 	web_guard_release(&s->guard);
 	free(s);
 }

@@ -31,6 +31,7 @@ struct web_options {
 	const char *address;       /* "127.0.0.1:4040" */
 	const char *allowed_hosts; /* comma list of further Host names; NULL = none */
 	const char *token;         /* NULL = none is asked for */
+	bool read_only;            /* nothing can be sent to it: files in memory */
 	struct web_sources sources;
 	struct metrics *metrics; /* may be NULL */
 	uint32_t threads;        /* 0 = 2 */

@@ -25,6 +25,25 @@ enum import_format {
 enum import_format import_tell(struct str bytes);
 bool import_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
 
+/* What is known of a profile besides its bytes; NULL or zero: nothing. */
+struct import_rename {
+	struct str from, to; /* sample types */
+};
+struct import_hints {
+	const struct key_value *resource; /* its attributes */
+	uint32_t resource_count;
+	uint64_t time, duration;             /* where the bytes do not say, ns */
+	const struct import_rename *renames; /* pprof */
+	uint32_t rename_count;
+	struct str type, unit, period_type, period_unit; /* folded */
+	int64_t period;
+	bool lines; /* folded: each line is a stack and counts once */
+};
+bool pprof_read_with(struct blob *bytes, const struct import_hints *hints, struct profiles **out,
+		     struct err *err) MUST_CHECK;
+bool folded_read_with(struct blob *bytes, const struct import_hints *hints, struct profiles **out,
+		      struct err *err) MUST_CHECK;
+
 /* The readers one by one. */
 bool pprof_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
 bool speedscope_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;

@@ -1,16 +1,25 @@
 #include "query/formats/import_build.h"
+#include "query/formats/import.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 void import_begin(struct import *im, struct blob *bytes)
 {
+	static const struct import_hints nothing;
+
+	import_begin_with(im, bytes, &nothing);
+}
+
+void import_begin_with(struct import *im, struct blob *bytes, const struct import_hints *hints)
+{
 	struct builder_options options = { .limit_bytes = IMPORT_MEMORY_MOST,
 					   .copy_strings = true,
 					   .body = bytes };
 
 	*im = (struct import){ .b = builder_new(&options) };
-	builder_begin_resource(im->b);
+	builder_begin_resource(im->b)->attributes =
+		builder_key_values(im->b, hints->resource, hints->resource_count);
 	builder_begin_scope(im->b);
 }
 

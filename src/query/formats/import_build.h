@@ -20,6 +20,8 @@ struct import {
 /* What is read may grow by much (a stack repeated in few bytes); the model may not. */
 enum { IMPORT_MEMORY_MOST = 1 << 30, IMPORT_STACK_MOST = 1 << 16 };
 
+struct import_hints;
+void import_begin_with(struct import *im, struct blob *bytes, const struct import_hints *hints);
 void import_begin(struct import *im,
 		  struct blob *bytes); /* bytes: what strings are borrowed from */
 /* Hands over or, where ok is false, drops what was built. */

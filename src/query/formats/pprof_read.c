@@ -34,6 +34,7 @@ struct reading {
 	uint64_t period_type, period_unit;
 	int64_t period;
 	uint64_t time, duration;
+	const struct import_hints *hints;
 	struct err *err;
 };
 
@@ -403,6 +404,14 @@ static bool put_column(struct reading *r, struct str body, uint32_t column)
 	return ok;
 }
 
+static struct str renamed(const struct reading *r, struct str type)
+{
+	for (uint32_t i = 0; i < r->hints->rename_count; i++)
+		if (str_equal(r->hints->renames[i].from, type))
+			return r->hints->renames[i].to;
+	return type;
+}
+
 static bool put_profiles(struct reading *r, struct str body)
 {
 	struct str period_type = string_of(r, r->period_type);
@@ -422,10 +431,10 @@ static bool put_profiles(struct reading *r, struct str body)
 			return false;
 		if (has_period_column && str_is(string_of(r, v[1]), "samples"))
 			continue;
-		p = import_profile(&r->im, string_of(r, v[1]), string_of(r, v[2]), period_type,
-				   string_of(r, r->period_unit), r->period);
-		p->time_unix_nano = r->time;
-		p->duration_nano = r->duration;
+		p = import_profile(&r->im, renamed(r, string_of(r, v[1])), string_of(r, v[2]),
+				   period_type, string_of(r, r->period_unit), r->period);
+		p->time_unix_nano = r->time ? r->time : r->hints->time;
+		p->duration_nano = r->duration ? r->duration : r->hints->duration;
 		if (!put_column(r, body, i))
 			return false;
 	}
@@ -452,12 +461,21 @@ static bool read_all(struct reading *r, struct str body)
 
 bool pprof_read(struct blob *bytes, struct profiles **out, struct err *err)
 {
+	static const struct import_hints nothing;
+
+	return pprof_read_with(bytes, &nothing, out, err);
+}
+
+bool pprof_read_with(struct blob *bytes, const struct import_hints *hints, struct profiles **out,
+		     struct err *err)
+{
 	struct reading *r = calloc(1, sizeof(*r));
 	bool ok;
 
 	assert(r);
 	r->err = err;
-	import_begin(&r->im, bytes);
+	r->hints = hints;
+	import_begin_with(&r->im, bytes, hints);
 	ok = read_all(r, blob_view(bytes));
 	ok = import_end(&r->im, ok, out, err);
 	free(r->strings);

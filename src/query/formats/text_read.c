@@ -57,13 +57,26 @@ static bool split_folded(struct str line, struct str *names, int64_t *value)
 
 bool folded_read(struct blob *bytes, struct profiles **out, struct err *err)
 {
+	static const struct import_hints plain = { .type = { "samples", 7 },
+						   .unit = { "count", 5 } };
+
+	return folded_read_with(bytes, &plain, out, err);
+}
+
+bool folded_read_with(struct blob *bytes, const struct import_hints *hints, struct profiles **out,
+		      struct err *err)
+{
 	struct str rest = blob_view(bytes), line;
+	struct profile *profile;
 	struct import im;
 	uint64_t number = 0;
 	bool ok = true;
 
-	import_begin(&im, bytes);
-	import_profile(&im, STR("samples"), STR("count"), STR(""), STR(""), 0);
+	import_begin_with(&im, bytes, hints);
+	profile = import_profile(&im, hints->type, hints->unit, hints->period_type,
+				 hints->period_unit, hints->period);
+	profile->time_unix_nano = hints->time;
+	profile->duration_nano = hints->duration;
 	while (ok && str_split(&rest, '\n', &line)) {
 		struct str names;
 		int64_t value;
@@ -72,7 +85,10 @@ bool folded_read(struct blob *bytes, struct profiles **out, struct err *err)
 		line = str_trim(line);
 		if (!line.len || line.ptr[0] == '#')
 			continue;
-		if (!split_folded(line, &names, &value)) {
+		if (hints->lines) {
+			names = line;
+			value = 1;
+		} else if (!split_folded(line, &names, &value)) {
 			ok = err_set(err, ERR_INVALID,
 				     "folded stacks: line %llu has no count behind its last space",
 				     (unsigned long long)number);
