@@ -344,27 +344,18 @@ static bool walk_coverage(struct query_source *q, struct query_range range, quer
 
 static bool tell_asof(struct query_source *q, uint64_t *out, struct err *err)
 {
-	struct store_facts facts;
-
-	if (!store_facts(source_of(q)->snapshot, &facts, err))
-		return false;
-	*out = facts.asof;
-	return true;
+	return store_asof(source_of(q)->snapshot, out, err);
 }
 
 static bool tell_extent(struct query_source *q, struct query_range *out, struct err *err)
 {
-	/* The store knows the newest time to one bucket. */
-	static const uint64_t BUCKET_NS = UINT64_C(600000000000);
-	struct store_facts facts;
+	uint64_t oldest, newest;
 
-	if (!store_facts(source_of(q)->snapshot, &facts, err))
+	if (!store_extent(source_of(q)->snapshot, &oldest, &newest, err))
 		return false;
-	if (!facts.newest)
+	if (!newest)
 		return err_set(err, ERR_NOT_FOUND, "there are no samples");
-	*out = (struct query_range){ facts.oldest, facts.newest > UINT64_MAX - BUCKET_NS
-							   ? UINT64_MAX
-							   : facts.newest + BUCKET_NS };
+	*out = (struct query_range){ oldest, newest + (newest < UINT64_MAX) };
 	return true;
 }
 

@@ -285,30 +285,33 @@ static uint64_t size_of(const char *path, const char *ending)
 	return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct err *err)
+bool store_asof(struct store_snapshot *snap, uint64_t *out, struct err *err)
 {
-	int64_t request, profile, saved, oldest, newest, requests, profiles;
+	int64_t request, profile, saved, most;
 
 	if (!db_number(snap->db, "SELECT max(seq) FROM request", 0, &request, err) ||
 	    !db_number(snap->db, "SELECT seq + samples FROM profile ORDER BY seq DESC LIMIT 1", 0,
 		       &profile, err) ||
-	    !db_number(snap->db, "SELECT id - 1 FROM lookup_state WHERE kind=0", 0, &saved, err) ||
-	    !db_number(snap->db, "SELECT min(bucket) FROM bucket", -1, &oldest, err) ||
-	    !db_number(snap->db, "SELECT max(bucket) FROM bucket", -1, &newest, err) ||
+	    !db_number(snap->db, "SELECT id - 1 FROM lookup_state WHERE kind=0", 0, &saved, err))
+		return false;
+	most = request > profile ? request : profile;
+	*out = (uint64_t)(most > saved ? most : saved);
+	return true;
+}
+
+bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct err *err)
+{
+	struct store_facts f = {
+		.file_bytes = size_of(snap->store->path, "") + size_of(snap->store->path, "-wal"),
+	};
+	int64_t requests, profiles;
+
+	if (!store_asof(snap, &f.asof, err) || !store_extent(snap, &f.oldest, &f.newest, err) ||
 	    !db_number(snap->db, "SELECT count(*) FROM request", 0, &requests, err) ||
 	    !db_number(snap->db, "SELECT count(*) FROM profile", 0, &profiles, err))
 		return false;
-	*out = (struct store_facts){
-		.requests = (uint64_t)requests,
-		.profiles = (uint64_t)profiles,
-		.file_bytes = size_of(snap->store->path, "") + size_of(snap->store->path, "-wal"),
-	};
-	out->asof = (uint64_t)(request > profile ? request : profile);
-	if (out->asof < (uint64_t)saved)
-		out->asof = (uint64_t)saved;
-	if (oldest >= 0) {
-		out->oldest = (uint64_t)oldest * STORE_BUCKET_NS;
-		out->newest = (uint64_t)(newest + 1) * STORE_BUCKET_NS;
-	}
+	f.requests = (uint64_t)requests;
+	f.profiles = (uint64_t)profiles;
+	*out = f;
 	return true;
 }

@@ -46,12 +46,16 @@ void store_cancel(struct store_snapshot *snap);
 
 struct store_facts {
 	uint64_t asof; /* the newest number on the store's line: samples have seq <= asof */
-	uint64_t oldest,
-		newest; /* times of samples, to one bucket's (10 min) exactness; 0, 0 = empty */
+	uint64_t oldest, newest;     /* store_extent() */
 	uint64_t requests, profiles; /* kept now */
 	uint64_t file_bytes;         /* SQLite: file and log; ClickHouse: 0 */
 };
 bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct err *err) MUST_CHECK;
+/* Parts of the facts that cost little, however much there is. */
+bool store_asof(struct store_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;
+/* The first and the last moment of any sample; 0, 0 = empty. */
+bool store_extent(struct store_snapshot *snap, uint64_t *oldest, uint64_t *newest,
+		  struct err *err) MUST_CHECK;
 
 /* ---- series: who the samples are of ---- */
 

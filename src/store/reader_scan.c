@@ -134,7 +134,8 @@ struct scan {
 	const struct store_scan *what;
 	bool (*fn)(void *arg, const struct store_sample *s);
 	void *arg;
-	size_t at; /* in what->series: the whole bucket is read */
+	size_t at;        /* in what->series: the whole bucket is read */
+	uint64_t t0_from; /* rows before are not looked at, one series at a time */
 	bool all, ended;
 	struct err *err;
 };
@@ -199,7 +200,7 @@ static bool scan_series(struct scan *x, uint64_t bucket, uint64_t series)
 		dt_to = x->what->to - begin - 1;
 	db_bind_u64(s, 1, bucket);
 	db_bind_u64(s, 2, series);
-	sqlite3_bind_int64(s, 3, 0);
+	db_bind_u64(s, 3, x->t0_from > begin ? x->t0_from - begin : 0);
 	db_bind_u64(s, 4, dt_to);
 	x->all = true;
 	return scan_rows(x, s);
@@ -271,6 +272,79 @@ bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
 	free(found);
 	free(list.buckets);
 	return ok;
+}
+
+/* ---- the time that has samples ---- */
+
+static bool take_later(void *arg, const struct store_sample *x)
+{
+	uint64_t *newest = arg;
+
+	*newest = x->t1 > *newest ? x->t1 : *newest;
+	return true;
+}
+
+/* Samples that began at most `reach` before the newest t0, for a timestamp that is newer still. */
+static bool look_back(struct store_snapshot *snap, uint64_t reach, uint64_t *newest,
+		      struct err *err)
+{
+	struct store_scan what = { .from = *newest, .to = UINT64_MAX };
+	struct scan x = { .snap = snap,
+			  .what = &what,
+			  .fn = take_later,
+			  .arg = newest,
+			  .t0_from = *newest > reach ? *newest - reach : 0,
+			  .err = err };
+	struct bucket_list list;
+	bool ok = list_buckets(snap, what.from, what.to, &list, err);
+
+	for (uint32_t i = 0; ok && i < list.count; i++) {
+		sqlite3_stmt *s = reader_query(snap, LIST_BUCKET_SERIES, err);
+		bool row = s != NULL;
+
+		ok = s != NULL;
+		if (ok)
+			db_bind_u64(s, 1, list.buckets[i]);
+		while (ok && row) {
+			ok = db_step(snap->db, s, &row, err, "listing a bucket's series");
+			if (ok && row)
+				ok = scan_series(&x, list.buckets[i], db_u64(s, 0));
+		}
+		if (s)
+			sqlite3_reset(s);
+	}
+	free(list.buckets);
+	return ok;
+}
+
+bool store_extent(struct store_snapshot *snap, uint64_t *oldest, uint64_t *newest, struct err *err)
+{
+	/* A row's place in each series of the bucket is found by the key, without reading others.
+	 */
+#define END(which, order)                                                                     \
+	"SELECT " which "((SELECT dt FROM sample s WHERE s.bucket=b.bucket AND "              \
+	"s.series_id=b.series_id ORDER BY dt " order " LIMIT 1)) FROM bucket_series b WHERE " \
+	"b.bucket=(SELECT " which "(bucket) FROM bucket)"
+	int64_t low, high, low_dt, high_dt, longest;
+	uint64_t last;
+
+	*oldest = *newest = 0;
+	if (!db_number(snap->db, "SELECT min(bucket) FROM bucket", -1, &low, err) ||
+	    !db_number(snap->db, "SELECT max(bucket) FROM bucket", -1, &high, err))
+		return false;
+	if (low < 0)
+		return true;
+	if (!db_number(snap->db, END("min", "ASC"), 0, &low_dt, err) ||
+	    !db_number(snap->db, END("max", "DESC"), STORE_BUCKET_NS - 1, &high_dt, err) ||
+	    !db_number(snap->db, "SELECT max(longest) FROM bucket", 0, &longest, err))
+		return false;
+	last = (uint64_t)high * STORE_BUCKET_NS + (uint64_t)high_dt;
+	if (longest && !look_back(snap, (uint64_t)longest, &last, err))
+		return false;
+	*oldest = (uint64_t)low * STORE_BUCKET_NS + (uint64_t)low_dt;
+	*newest = last;
+	return true;
+#undef END
 }
 
 /* ---- links ---- */

@@ -294,11 +294,56 @@ static void test_coverage(void **state)
 	test_store_remove(&t);
 }
 
+static void widen(const struct profiles *p, uint64_t *from, uint64_t *to)
+{
+	for (uint32_t i = 0; i < p->profile_count; i++)
+		for (uint32_t k = 0; k < p->profiles[i].samples.count; k++) {
+			const struct sample *s = &p->samples[p->profiles[i].samples.first + k];
+			uint64_t t = p->profiles[i].time_unix_nano;
+
+			for (uint32_t n = 0; n < (s->timestamps.count ? s->timestamps.count : 1);
+			     n++) {
+				if (s->timestamps.count)
+					t = p->timestamps[s->timestamps.first + n];
+				*from = t < *from ? t : *from;
+				*to = t > *to ? t : *to;
+			}
+		}
+}
+
+/* To the nanosecond, whatever order bodies come in, and of samples that last. */
+static void test_extent_is_exact(void **state)
+{
+	static const char *const names[] = { "v1.11.0-oncpu-big", "v1.8.0-oncpu-mixed-a",
+					     "v1.11.0-oncpu-start", "v1.4.0-oncpu-mixed" };
+	uint64_t from = UINT64_MAX, to = 0, oldest, newest;
+	struct store_snapshot *snap;
+	struct test_store t;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct profiles *p = test_fixture(names[i]);
+
+		widen(p, &from, &to);
+		assert_true(test_store_put(&t, p, i + 1));
+		profiles_free(p);
+		snap = test_store_read(&t);
+		assert_true(store_extent(snap, &oldest, &newest, &err));
+		assert_int_equal(oldest, from);
+		assert_int_equal(newest, to);
+		test_store_end(&t, snap);
+	}
+	test_store_remove(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scans),
 		cmocka_unit_test(test_long_samples_are_found_from_later_windows),
+		cmocka_unit_test(test_extent_is_exact),
 		cmocka_unit_test(test_links_stacks_profiles),
 		cmocka_unit_test(test_coverage),
 	};
