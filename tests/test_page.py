@@ -37,7 +37,7 @@ def view(*files):
 def drive(url):
     shots = os.environ.get("SHOTS") or str(fixtures.ROOT / "build" / "test" / "page")
     os.makedirs(shots, exist_ok=True)
-    return subprocess.run(["node", "--test", "--test-concurrency=1", "test/"], cwd=UI, text=True, capture_output=True, timeout=280, check=False,
+    return subprocess.run(["node", "--test", "--test-concurrency=1", "test/"], cwd=UI, text=True, capture_output=True, timeout=900, check=False,
                           env=os.environ | {"FLAMETAP_URL": url, "SHOTS": shots})
 
 

@@ -11,6 +11,7 @@ import pytest
 import clients
 import fixtures
 import program
+import query_oracle
 import web_pages
 from web_pages import ask, page_of, request, target, tree
 
@@ -80,6 +81,33 @@ def test_sandwich_search_and_export_agree_with_top(big):
     assert folded and all(line.rsplit(" ", 1)[1].isdigit() for line in folded.splitlines())
     packed = ask(big, "export", format="pprof")
     assert gzip.decompress(packed.body) and "attachment" in packed.headers["content-disposition"]
+
+
+@pytest.mark.parametrize("format_, type_, begins", [
+    ("pprof", "application/octet-stream", b"\x1f\x8b"), ("folded", "text/plain", None), ("speedscope", "application/json", b"{"),
+    ("svg", "image/svg+xml", b"<"), ("otlp", "application/x-protobuf", None)])
+def test_every_export(big, format_, type_, begins):
+    got = ask(big, "export", format=format_)
+    assert got.headers["content-type"].startswith(type_) and "attachment; filename=" in got.headers["content-disposition"]
+    assert len(got.body) > 1000 and (begins is None or got.body.startswith(begins))
+    if format_ == "otlp":
+        events = query_oracle.Body(BIG.read_bytes()).events
+        back = query_oracle.Body(got.body).events
+        assert sorted((e.time, e.value, e.stack) for e in back) == sorted((e.time, e.value, e.stack) for e in events)
+    if format_ == "speedscope":
+        assert got.json()["$schema"].endswith("file-format-schema.json")
+
+
+def test_the_page_opens_on_what_there_is(tmp_path):
+    """Without times: the last 15 minutes that have data, to the nanosecond, from files and from a store."""
+    times = [e.time for e in query_oracle.Body(BIG.read_bytes()).events]
+    with program.Server("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "127.0.0.1:0", "--log-level", "info",
+                        "--db", tmp_path / "up.db") as server, web_pages.view(BIG) as files:
+        assert clients.post(server.http, BIG.read_bytes()).status == 200
+        for where in (page_of(server), files):
+            status = ask(where, "status").json()
+            assert int(status["from"]) == min(times) and max(times) < int(status["to"]) <= max(times) + 2
+            assert request(where, "GET", "/api/v1/top").json()["total"] == ask(where, "top").json()["total"]
 
 
 def test_time_adds_up(big):

@@ -4,9 +4,17 @@
 #include "model/profiles.h"
 #include "net/compress.h"
 #include "query/formats/formats.h"
+#include "wire/otlp.h"
 
 typedef bool write_fn(const struct profiles *p, const struct export_options *o, struct buf *out,
 		      struct err *err);
+
+static bool otlp_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+		       struct err *err)
+{
+	(void)o;
+	return otlp_encode(p, WIRE_NEWEST, out, err);
+}
 
 static const struct format {
 	const char *name, *file_name, *content_type;
@@ -15,6 +23,9 @@ static const struct format {
 } FORMATS[] = {
 	{ "pprof", "profile.pb.gz", "application/octet-stream", pprof_write, true },
 	{ "folded", "profile.folded", "text/plain; charset=utf-8", folded_write, false },
+	{ "speedscope", "profile.speedscope.json", "application/json", speedscope_write, false },
+	{ "svg", "profile.svg", "image/svg+xml", svg_write, false },
+	{ "otlp", "profile.otlp.pb", "application/x-protobuf", otlp_write, false },
 };
 
 static const struct format *find(struct str name)

@@ -90,10 +90,25 @@ export interface Heatmap {
 	counts: number[];
 }
 
+export interface Lane {
+	host: string;
+	container: string;
+	pid: string;
+	process: string;
+	thread_id: string;
+	thread: string;
+	value: number;
+	events: number;
+	boxes: [depth: number, from: number, length: number, frame: number, busy: number][];
+}
+
 export interface Chart {
-	start_ns: number;
-	end_ns: number;
-	lanes: { label: string; boxes: [depth: number, start: number, length: number, frame: number][] }[];
+	unit: string;
+	start_ns: string;
+	length_ns: number;
+	bin_ns: number;
+	partial: string;
+	lanes: Lane[];
 	frames: [name: string, file: string, line: number, binary: string, type: string][];
 	lanes_total: number;
 }

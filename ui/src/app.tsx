@@ -7,6 +7,7 @@ import {
 } from "./api";
 import type { Tree } from "./flame/tree";
 import { Bar, diffState } from "./bar";
+import { clock, duration } from "./format";
 import { useKeys } from "./keys";
 import { live } from "./live";
 import { Foot } from "./parts/foot";
@@ -283,22 +284,75 @@ function Nodata(props: { store: Store; status: Status }) {
 
 type PaneProps = Parameters<typeof View>[0];
 
+/** A burst that was chosen: its flame graph, or a closer look at it. */
+function Picked(props: { store: Store; range: [number, number]; onDrop(): void }) {
+	const [from, to] = props.range;
+	const change = { from: String(from), to: String(to), zoom: "", live: false };
+	return (
+		<div class="picked row" role="status">
+			<span>
+				{duration(to - from)} from {clock(from)}
+			</span>
+			<button type="button" onClick={() => props.store.set({ ...change, view: "icicle" })}>
+				Flame graph of it
+			</button>
+			<button type="button" onClick={() => props.store.set(change)}>
+				Zoom in
+			</button>
+			<button type="button" class="quiet" aria-label="Drop the selection" onClick={props.onDrop}>
+				✕
+			</button>
+		</div>
+	);
+}
+
+function usePicked(props: PaneProps): [[number, number] | null, (range: [number, number] | null) => void] {
+	const [picked, setPicked] = useState<[number, number] | null>(null);
+	const { from, to } = props.store.state;
+	useEffect(() => setPicked(null), [from, to]);
+	return [picked, setPicked];
+}
+
 function HeatPane(props: PaneProps) {
+	const [picked, setPicked] = usePicked(props);
 	const params = selectionParams(props.store.state);
 	params.set("width", "600");
 	const answer = useAnswer(`heat ${props.answerKey}`, (signal) => askJSON<Heatmap>("heatmap", params, signal));
-	return <Show answer={answer}>{(data) => (data.columns === 0 ? <Nodata store={props.store} status={props.status} /> : <Heat data={data} theme={props.theme} onSelect={props.onTime} />)}</Show>;
+	return (
+		<Show answer={answer}>
+			{(data) =>
+				data.columns === 0 ? (
+					<Nodata store={props.store} status={props.status} />
+				) : (
+					<>
+						<Heat data={data} theme={props.theme} onSelect={(from, to) => setPicked([from, to])} />
+						{picked && <Picked store={props.store} range={picked} onDrop={() => setPicked(null)} />}
+					</>
+				)
+			}
+		</Show>
+	);
 }
 
 function ChartPane(props: PaneProps) {
+	const [picked, setPicked] = usePicked(props);
 	const [lanes, setLanes] = useState(50);
 	const params = selectionParams(props.store.state);
-	params.set("width", String(Math.max(400, innerWidth)));
+	params.set("width", String(Math.min(2000, Math.max(300, innerWidth))));
 	params.set("lanes", String(lanes));
 	const answer = useAnswer(`chart ${lanes} ${props.answerKey}`, (signal) => askJSON<ChartData>("chart", params, signal));
 	return (
 		<Show answer={answer}>
-			{(data) => (data.lanes.length === 0 ? <Nodata store={props.store} status={props.status} /> : <Chart data={data} theme={props.theme} onSelect={props.onTime} onMore={() => setLanes(Math.min(200, lanes + 50))} />)}
+			{(data) =>
+				data.lanes.length === 0 ? (
+					<Nodata store={props.store} status={props.status} />
+				) : (
+					<>
+						<Chart data={data} theme={props.theme} picked={picked} onPick={(from, to) => setPicked([from, to])} onMore={() => setLanes(Math.min(200, lanes + 50))} />
+						{picked && <Picked store={props.store} range={picked} onDrop={() => setPicked(null)} />}
+					</>
+				)
+			}
 		</Show>
 	);
 }

@@ -25,19 +25,17 @@ export const VIEW_LABELS: [ViewName, string, string][] = [
 	["inverted", "inverted", "v"],
 	["sandwich", "sandwich", "s"],
 	["diff", "diff", "d"],
+	["time", "time", "t"],
 	["heat", "heat", "h"],
 	["raw", "raw", "r"],
 ];
 
 const FORMATS: [string, string, string][] = [
-	["html", "HTML report", "one file that opens anywhere"],
 	["pprof", "pprof", "go tool pprof"],
 	["folded", "folded stacks", "flamegraph.pl and others"],
-	["speedscope", "speedscope", ""],
-	["firefox", "Firefox Profiler", "keeps times and threads"],
-	["otlp", "OTLP", "everything, as it came"],
+	["speedscope", "speedscope", "threads in order of time"],
+	["otlp", "OTLP", "samples with all that came with them"],
 	["svg", "SVG", "zooms and searches by itself"],
-	["dot", "DOT", "call graph for graphviz"],
 ];
 
 /** Entering diff: the window's first half against its second, unless there was a right side already. */

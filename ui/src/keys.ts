@@ -12,7 +12,7 @@ export interface KeyTargets {
 	selected: FrameId | null;
 }
 
-const VIEW_KEYS: Record<string, ViewName> = { f: "flame", i: "icicle", v: "inverted", h: "heat", r: "raw" };
+const VIEW_KEYS: Record<string, ViewName> = { f: "flame", i: "icicle", v: "inverted", t: "time", h: "heat", r: "raw" };
 const COLOURS = ["type", "binary", "function"] as const;
 
 function shifted(from: string, to: string, by: number): { from: string; to: string } | null {

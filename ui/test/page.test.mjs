@@ -68,12 +68,13 @@ test("opens on the graph, without a word in the console", async () => {
 	await close();
 });
 
-for (const view of ["icicle", "flame", "inverted", "diff", "heat", "raw"])
+for (const view of ["icicle", "flame", "inverted", "diff", "time", "heat", "raw"])
 	for (const [size, options] of [["1440", {}], ["1440-dark", { dark: true }], ["390", { width: 390, height: 844 }]])
 		test(`${view} at ${size}: drawn, silent, accessible`, async () => {
 			const { page, lines, close } = await open(`/?view=${view}`, options);
 			await settled(page, view);
 			if (["icicle", "flame", "inverted", "diff"].includes(view)) await drawn(page, ".graph canvas", 4);
+			if (view === "time") await drawn(page, ".chart-box canvas", 6);
 			if (view === "heat") await drawn(page, ".heat-box canvas", 2);
 			if (view === "raw") assert.ok((await page.locator(".raw .row").count()) > 3);
 			await shot(page, `${view}-${size}`);
@@ -148,7 +149,7 @@ test("sandwich of a row: both halves have its total", async () => {
 
 test("keys switch views; ? lists them and Escape closes", async () => {
 	const { page, close } = await open();
-	for (const [key, view] of [["f", "flame"], ["i", "icicle"], ["v", "inverted"], ["h", "heat"], ["r", "raw"], ["d", "diff"]]) {
+	for (const [key, view] of [["f", "flame"], ["i", "icicle"], ["v", "inverted"], ["t", "time"], ["h", "heat"], ["r", "raw"], ["d", "diff"]]) {
 		await page.keyboard.press(key);
 		await page.waitForFunction((v) => window.__state.view === v, view);
 	}
@@ -158,6 +159,40 @@ test("keys switch views; ? lists them and Escape closes", async () => {
 	await shot(page, "keys-1440");
 	await page.keyboard.press("Escape");
 	await page.waitForFunction(() => !document.querySelector("dialog[open]"));
+	await close();
+});
+
+test("a burst that is dragged over has its flame graph", async () => {
+	const { page, lines, close } = await open("/?view=time");
+	await settled(page, "time");
+	await drawn(page, ".chart-box canvas", 6);
+	const whole = (await state(page)).total;
+	const box = await page.locator(".chart-box").boundingBox();
+	await page.mouse.move(box.x + box.width * 0.3, box.y + 60);
+	await page.mouse.down();
+	await page.mouse.move(box.x + box.width * 0.45, box.y + 70, { steps: 4 });
+	await page.mouse.up();
+	await page.getByRole("button", { name: "Flame graph of it" }).waitFor();
+	await shot(page, "time-picked-1440");
+	assert.deepEqual(await axe(page), []);
+	await page.getByRole("button", { name: "Flame graph of it" }).click();
+	await settled(page, "icicle");
+	await page.waitForFunction((t) => window.__state.total > 0 && window.__state.total < t, whole);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("a lane opens by click and by key, and the list of threads is there for a screen reader", async () => {
+	const { page, close } = await open("/?view=time");
+	await settled(page, "time");
+	await drawn(page, ".chart-box canvas", 6);
+	const pixels = () => page.evaluate(() => document.querySelector(".chart-box canvas").toDataURL().length);
+	const low = await pixels();
+	await page.locator(".chart-box").focus();
+	await page.keyboard.press("Enter");
+	await page.waitForFunction((n) => document.querySelector(".chart-box canvas").toDataURL().length !== n, low);
+	await shot(page, "time-open-1440");
+	assert.ok((await page.locator(".chart caption + tbody tr").count()) > 3);
 	await close();
 });
 

@@ -71,9 +71,9 @@ export function frameColours(tree: Tree, mode: ColourMode, theme: Theme): Uint32
 	return colours;
 }
 
-export function typeColour(type: string, theme: Theme): string {
+export function typeColour(type: string, theme: Theme, salt = 2): string {
 	const [hue, chroma] = TYPE_HUES[type] ?? PLAIN;
-	return css(shade(hue, chroma, 2, theme));
+	return css(shade(hue, chroma, salt, theme));
 }
 
 const DIFF_STEPS = 16;

@@ -7,7 +7,7 @@ export const KEYS: [string, string][] = [
 	["f  i  v", "flame, icicle, inverted"],
 	["s", "sandwich of the selected frame"],
 	["d", "diff: split the time in the middle, or the two sides of the last one"],
-	["h  r", "heat map, raw samples"],
+	["t  h  r", "threads in time, heat map, raw samples"],
 	["arrows", "walk frames; Enter zooms, Home selects the root"],
 	["Backspace", "back: the zoom, then the last transform"],
 	["[  ]", "move the time window by half its length"],

@@ -1,48 +1,73 @@
-// chart.tsx - flame chart: a lane per thread, boxes in the order of time from the samples' own timestamps.
+// chart.tsx - flame chart: a lane per thread, the busiest first, boxes in the order of time from the samples' own
+// timestamps. Lanes are low until they are opened; a box is paler the less of its time it was seen in.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Chart as Data } from "../api";
+import type { Chart as Data, Lane } from "../api";
 import { fnv } from "../flame/tree";
 import { typeColour, type Theme } from "../flame/colour";
-import { clock, duration, shorten } from "../format";
+import { clock, duration, shorten, value } from "../format";
 import { cssColour } from "../theme";
 
-const ROW = 16;
-const HEAD = 20;
+const HEAD = 22;
+const AXIS = 20;
+const LOW = 56; // height of the boxes of a lane that is not opened
+const ROW = 17;
+const GAP = 8;
 
-interface Lane {
-	label: string;
+interface Place {
+	lane: Lane;
 	top: number;
 	height: number;
-	boxes: Data["lanes"][number]["boxes"];
+	row: number;
 }
 
-export function Chart(props: { data: Data; theme: Theme; onSelect(fromNs: number, toNs: number): void; onMore(): void }) {
+const TICKS = [1, 2, 5];
+
+/** A step of 1, 2 or 5 of a power of ten that leaves a label its room. */
+function tickStep(span: number, most: number): number {
+	for (let power = 1; ; power *= 10) for (const n of TICKS) if (span / (n * power) <= most) return n * power;
+}
+
+function laneName(lane: Lane): string {
+	const thread = [lane.thread, lane.thread_id].filter(Boolean).join(" ");
+	return [[lane.process, lane.pid].filter(Boolean).join(" "), thread && `${thread}`, lane.host].filter(Boolean).join("  ·  ") || "(not said)";
+}
+
+function places(data: Data, opened: Set<number>): [Place[], number] {
+	let top = AXIS;
+	const out = data.lanes.map((lane, i) => {
+		const depth = lane.boxes.reduce((d, b) => Math.max(d, b[0]), 0) + 1;
+		const row = opened.has(i) ? ROW : Math.max(1.5, Math.min(ROW, LOW / depth));
+		const one = { lane, top, row, height: HEAD + depth * row + GAP };
+		top += one.height;
+		return one;
+	});
+	return [out, top];
+}
+
+export function Chart(props: { data: Data; theme: Theme; picked: [number, number] | null; onPick(fromNs: number, toNs: number): void; onMore(): void }) {
 	const { data, theme } = props;
 	const box = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const [size, setSize] = useState({ width: 0, height: 0 });
 	const [scroll, setScroll] = useState(0);
 	const [range, setRange] = useState<[number, number] | null>(null);
-	const [tip, setTip] = useState<{ x: number; y: number; text: string } | null>(null);
+	const [opened, setOpened] = useState(new Set<number>());
+	const [at, setAt] = useState(0); // the lane that Enter opens
+	const [tip, setTip] = useState<{ x: number; y: number; lines: string[] } | null>(null);
 	const drag = useRef<number | null>(null);
-	const [lanes, height] = useMemo(() => {
-		let top = 0;
-		const out: Lane[] = data.lanes.map((lane) => {
-			const depth = lane.boxes.reduce((d, b) => Math.max(d, b[0]), 0) + 1;
-			const one = { label: lane.label, top, height: HEAD + depth * ROW + 6, boxes: lane.boxes };
-			top += one.height;
-			return one;
-		});
-		return [out, top] as const;
-	}, [data]);
-	const colours = useMemo(() => data.frames.map((f) => ({ fill: typeColour(f[4], theme), salt: fnv(f[0]) % 3 })), [data, theme]);
+	const start = Number(data.start_ns);
+	const span = data.length_ns || 1;
+	const [lanes, height] = useMemo(() => places(data, opened), [data, opened]);
+	const fills = useMemo(() => data.frames.map((f) => typeColour(f[4], theme, fnv(f[0]))), [data, theme]);
+	useEffect(() => setOpened(new Set()), [data.lanes.length, data.lanes[0]?.pid]);
 	useLayoutEffect(() => {
 		const observer = new ResizeObserver(([e]) => setSize({ width: Math.floor(e.contentRect.width), height: Math.floor(e.contentRect.height) }));
 		observer.observe(box.current!);
 		return () => observer.disconnect();
 	}, []);
-	const span = data.end_ns - data.start_ns || 1;
+	const maxScroll = Math.max(0, height - size.height);
+	const scrolled = Math.min(scroll, maxScroll);
 
 	useEffect(() => {
 		if (size.width === 0) return;
@@ -52,85 +77,125 @@ export function Chart(props: { data: Data; theme: Theme; onSelect(fromNs: number
 		c.height = size.height * ratio;
 		const g = c.getContext("2d", { alpha: false })!;
 		g.setTransform(ratio, 0, 0, ratio, 0, 0);
-		g.fillStyle = cssColour("--paper");
+		const [paper, panel, line, dim, ink, frameText] = ["--paper", "--panel", "--line", "--dim", "--ink", "--frame-text"].map(cssColour);
+		const mono = cssColour("--mono");
+		const scale = size.width / span;
+		g.fillStyle = paper;
 		g.fillRect(0, 0, size.width, size.height);
 		g.textBaseline = "middle";
-		const mono = cssColour("--mono");
+		const step = tickStep(span, size.width / 96);
+		const ticks: number[] = [];
+		for (let t = 0; t <= span; t += step) ticks.push(t);
+		g.fillStyle = line;
+		for (const t of ticks) g.fillRect(Math.round(t * scale), 0, 1, size.height);
 		g.font = `11px ${mono}`;
 		const charWidth = g.measureText("m").width;
-		const scale = size.width / span;
-		for (const lane of lanes) {
-			const top = lane.top - scroll;
-			if (top > size.height || top + lane.height < 0) continue;
-			g.fillStyle = cssColour("--dim");
-			g.fillText(shorten(lane.label, Math.floor(size.width / charWidth)), 4, top + HEAD / 2);
-			g.fillStyle = cssColour("--line");
-			g.fillRect(0, top + lane.height - 3, size.width, 1);
-			for (const [depth, start, length, frame] of lane.boxes) {
-				const y = top + HEAD + depth * ROW;
-				if (y > size.height || y + ROW < 0) continue;
-				const x = start * scale;
-				const w = Math.max(length * scale, 0.7);
-				g.fillStyle = colours[frame]?.fill ?? "#888";
-				g.fillRect(x, y, w > 2 ? w - 0.5 : w, ROW - 1);
-				if (w > 30) {
-					g.fillStyle = cssColour("--frame-text");
-					g.fillText(shorten(data.frames[frame][0], Math.floor((w - 6) / charWidth)), x + 3, y + ROW / 2);
+		for (const [i, place] of lanes.entries()) {
+			const top = place.top - scrolled;
+			if (top > size.height || top + place.height < 0) continue;
+			g.fillStyle = panel;
+			g.fillRect(0, top, size.width, HEAD - 2);
+			if (i === at && document.activeElement === box.current) {
+				g.fillStyle = cssColour("--focus");
+				g.fillRect(0, top, 3, HEAD - 2);
+			}
+			const sum = value(place.lane.value, data.unit);
+			g.font = `11px ${cssColour("--sans")}`;
+			g.textAlign = "right";
+			g.fillStyle = dim;
+			g.fillText(sum, size.width - 8, top + HEAD / 2 - 1);
+			g.textAlign = "left";
+			g.font = `11px ${mono}`;
+			g.fillStyle = ink;
+			g.fillText(`${opened.has(i) ? "▾" : "▸"} ${shorten(laneName(place.lane), Math.floor((size.width - 90) / charWidth) - 2)}`, 8, top + HEAD / 2 - 1);
+			for (const [depth, from, length, frame, busy] of place.lane.boxes) {
+				const y = top + HEAD + depth * place.row;
+				if (y > size.height || y + place.row < AXIS) continue;
+				const x = from * scale;
+				const w = Math.max(length * scale, 1);
+				g.globalAlpha = 0.25 + 0.75 * Math.min(1, busy / (length || 1));
+				g.fillStyle = fills[frame] ?? dim;
+				g.fillRect(x, y, w > 3 ? w - 0.5 : w, place.row > 4 ? place.row - 1 : place.row);
+				g.globalAlpha = 1;
+				if (place.row >= 12 && w > 34) {
+					g.fillStyle = frameText;
+					g.fillText(shorten(data.frames[frame][0], Math.floor((w - 6) / charWidth)), x + 3, y + place.row / 2);
 				}
 			}
 		}
-		if (range) {
+		g.fillStyle = paper;
+		g.fillRect(0, 0, size.width, AXIS - 1);
+		g.fillStyle = line;
+		g.fillRect(0, AXIS - 1, size.width, 1);
+		g.fillStyle = dim;
+		g.font = `11px ${cssColour("--sans")}`;
+		for (const t of ticks) if (t * scale < size.width - 40) g.fillText(t === 0 ? clock(start) : `+${duration(t).replace(/\.0+ /, " ")}`, t * scale + 4, AXIS / 2);
+		const chosen = range ?? (props.picked && (props.picked.map((t) => (t - start) * scale) as [number, number]));
+		if (chosen) {
 			g.fillStyle = cssColour("--selection");
-			g.fillRect(Math.min(...range), 0, Math.abs(range[1] - range[0]), size.height);
+			g.fillRect(Math.min(...chosen), 0, Math.max(1, Math.abs(chosen[1] - chosen[0])), size.height);
 		}
-	}, [lanes, size, scroll, colours, range]);
+	}, [lanes, size, scrolled, fills, range, props.picked, at, opened, theme]);
 
 	const local = (event: PointerEvent | MouseEvent): [number, number] => {
 		const rect = canvas.current!.getBoundingClientRect();
 		return [event.clientX - rect.left, event.clientY - rect.top];
 	};
-	const under = (event: PointerEvent) => {
+	const laneAt = (y: number) => (y < AXIS ? -1 : lanes.findIndex((l) => y + scrolled >= l.top && y + scrolled < l.top + l.height));
+	const toggle = (i: number) => {
+		const next = new Set(opened);
+		if (!next.delete(i)) next.add(i);
+		setOpened(next);
+	};
+	const hover = (event: PointerEvent) => {
 		const [x, y] = local(event);
-		const lane = lanes.find((l) => y + scroll >= l.top && y + scroll < l.top + l.height);
-		if (!lane) return null;
-		const depth = Math.floor((y + scroll - lane.top - HEAD) / ROW);
-		const at = (x / size.width) * span;
-		const hit = lane.boxes.find((b) => b[0] === depth && at >= b[1] && at <= b[1] + Math.max(b[2], (0.7 / size.width) * span));
-		return hit ? { lane, hit } : null;
+		const place = lanes[laneAt(y)];
+		if (!place) return setTip(null);
+		const depth = Math.floor((y + scrolled - place.top - HEAD) / place.row);
+		const t = (x / size.width) * span;
+		const slack = span / size.width;
+		const hit = place.lane.boxes.find((b) => b[0] === depth && t >= b[1] && t <= b[1] + Math.max(b[2], slack));
+		if (!hit) return setTip(null);
+		const [name, file, line, binary, type] = data.frames[hit[3]];
+		const rested = hit[2] - hit[4] > 0.01 * hit[2] ? `, seen in ${duration(hit[4])} of it` : "";
+		setTip({
+			x: event.clientX,
+			y: event.clientY,
+			lines: [name, `${duration(hit[2])} from ${clock(start + hit[1])} +${duration(hit[1] % 1e9)}${rested}`, [type, file && `${file}${line ? `:${line}` : ""}`, binary].filter(Boolean).join(" · "), laneName(place.lane)],
+		});
 	};
-	const move = (event: PointerEvent) => {
-		const [x] = local(event);
-		if (drag.current !== null) return setRange([drag.current, x]);
-		const found = under(event);
-		if (!found) return setTip(null);
-		const f = data.frames[found.hit[3]];
-		setTip({ x: event.clientX, y: event.clientY, text: `${f[0]} · ${duration(found.hit[2])} from ${clock(data.start_ns + found.hit[1])}\n${[f[4], f[1] && `${f[1]}:${f[2]}`, f[3]].filter(Boolean).join(" · ")}` });
+	const timeAt = (x: number) => Math.round(start + (Math.max(0, Math.min(size.width, x)) / size.width) * span);
+	const show = (i: number) => {
+		const place = lanes[i];
+		setAt(i);
+		if (place.top - AXIS < scrolled) setScroll(place.top - AXIS);
+		else if (place.top + place.height > scrolled + size.height) setScroll(Math.min(place.top - AXIS, place.top + place.height - size.height));
 	};
-	const maxScroll = Math.max(0, height - size.height);
+	const key = (event: KeyboardEvent) => {
+		const pages: Record<string, number> = { PageDown: size.height - AXIS, PageUp: AXIS - size.height };
+		if (event.key === "ArrowDown") show(Math.min(lanes.length - 1, at + 1));
+		else if (event.key === "ArrowUp") show(Math.max(0, at - 1));
+		else if (event.key === "Home") show(0);
+		else if (event.key === "End") show(lanes.length - 1);
+		else if (event.key === "Enter" || event.key === " ") toggle(at);
+		else if (event.key in pages) setScroll(Math.max(0, Math.min(maxScroll, scrolled + pages[event.key])));
+		else return;
+		event.preventDefault();
+		event.stopPropagation();
+	};
 	return (
 		<section class="chart" aria-label="Flame chart">
-			<div class="axis dim">
-				<span>{clock(data.start_ns)}</span>
-				<span>{duration(span)}</span>
-				<span>{clock(data.end_ns)}</span>
-			</div>
 			<div
 				ref={box}
 				class="chart-box"
 				tabIndex={0}
 				role="application"
-				aria-label={`${data.lanes.length} of ${data.lanes_total} threads in order of time. Arrow keys scroll, a drag selects a time.`}
+				aria-label={`${data.lanes.length} of ${data.lanes_total} threads in order of time. Up and down walk them, Enter opens one, a drag selects a time.`}
 				onWheel={(event) => {
 					event.preventDefault();
-					setScroll(Math.max(0, Math.min(maxScroll, scroll + event.deltaY)));
+					setScroll(Math.max(0, Math.min(maxScroll, scrolled + event.deltaY)));
 				}}
-				onKeyDown={(event) => {
-					const d: Record<string, number> = { ArrowDown: 40, ArrowUp: -40, PageDown: size.height, PageUp: -size.height, Home: -height, End: height };
-					if (!(event.key in d)) return;
-					event.preventDefault();
-					event.stopPropagation();
-					setScroll(Math.max(0, Math.min(maxScroll, scroll + d[event.key])));
-				}}
+				onKeyDown={key}
 			>
 				<canvas
 					ref={canvas}
@@ -139,33 +204,55 @@ export function Chart(props: { data: Data; theme: Theme; onSelect(fromNs: number
 						drag.current = local(event)[0];
 						canvas.current!.setPointerCapture(event.pointerId);
 					}}
-					onPointerMove={move}
+					onPointerMove={(event) => (drag.current === null ? hover(event) : setRange([drag.current, local(event)[0]]))}
 					onPointerUp={(event) => {
 						const from = drag.current;
+						const [to, y] = local(event);
 						drag.current = null;
 						setRange(null);
-						const to = local(event)[0];
-						if (from === null || Math.abs(to - from) < 4) return;
-						const at = (x: number) => Math.round(data.start_ns + (Math.max(0, Math.min(size.width, x)) / size.width) * span);
-						props.onSelect(Math.min(at(from), at(to)), Math.max(at(from), at(to)));
+						if (from === null) return;
+						if (Math.abs(to - from) >= 4) return props.onPick(Math.min(timeAt(from), timeAt(to)), Math.max(timeAt(from), timeAt(to)));
+						const i = laneAt(y);
+						if (i >= 0) {
+							setAt(i);
+							toggle(i);
+						}
 					}}
 					onPointerLeave={() => setTip(null)}
 				/>
 			</div>
+			<table class="visually-hidden">
+				<caption>Threads, the busiest first</caption>
+				<tbody>
+					{data.lanes.map((lane, i) => (
+						<tr key={i}>
+							<th scope="row">{laneName(lane)}</th>
+							<td>{value(lane.value, data.unit)}</td>
+							<td>{lane.events} samples</td>
+						</tr>
+					))}
+				</tbody>
+			</table>
 			{tip && (
-				<div class="tooltip" role="tooltip" style={{ left: `${Math.min(tip.x + 14, innerWidth - 360)}px`, top: `${tip.y + 18}px` }}>
-					{tip.text.split("\n").map((line, i) => (
+				<div class="tooltip" role="tooltip" style={{ left: `${Math.max(4, Math.min(tip.x + 14, innerWidth - 380))}px`, top: `${Math.min(tip.y + 18, innerHeight - 110)}px` }}>
+					{tip.lines.filter(Boolean).map((line, i) => (
 						<div key={i} class={i ? "where" : "name"}>
 							{line}
 						</div>
 					))}
 				</div>
 			)}
-			{data.lanes_total > data.lanes.length && (
-				<button type="button" onClick={props.onMore}>
-					{data.lanes_total - data.lanes.length} more threads
-				</button>
-			)}
+			<div class="row dim chart-foot">
+				<span>
+					{data.lanes.length} of {data.lanes_total} threads
+				</span>
+				{data.lanes_total > data.lanes.length && data.lanes.length < 200 && (
+					<button type="button" class="quiet link" onClick={props.onMore}>
+						show more
+					</button>
+				)}
+				{data.partial && <span>{data.partial}</span>}
+			</div>
 		</section>
 	);
 }
