@@ -24,7 +24,7 @@ enum { CHUNK_BYTES = 240 << 10 };
 struct decode_output {
 	bool (*put)(struct decode_output *d, const struct profiles *p, struct err *err);
 	struct fd_out fd;
-	struct buf buf;
+	struct buf buf, shown; /* the second: of a chunk of JSON on a terminal */
 	struct render_out out;
 	struct text_renderer *text;
 	struct json_renderer *json;
@@ -40,7 +40,29 @@ struct decode_output {
 
 static bool write_chunk(void *ctx, struct str text, struct err *err)
 {
-	return fd_out_write(ctx, text, err);
+	struct decode_output *d = ctx;
+
+	return fd_out_write(&d->fd, text, err);
+}
+
+/* JSON allows DEL and U+0080 to U+009F in strings, which terminals obey: as the escapes of JSON. */
+static bool write_json_to_terminal(void *ctx, struct str text, struct err *err)
+{
+	struct decode_output *d = ctx;
+
+	buf_reset(&d->shown);
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.ptr[i];
+		unsigned char next = i + 1 < text.len ? (unsigned char)text.ptr[i + 1] : 0;
+
+		if (c == 0x7f)
+			buf_lit(&d->shown, "\\u007f");
+		else if (c == 0xc2 && next >= 0x80 && next <= 0x9f)
+			buf_printf(&d->shown, "\\u%04x", next), i++;
+		else
+			buf_char(&d->shown, (char)c);
+	}
+	return fd_out_write(&d->fd, buf_view(&d->shown), err);
 }
 
 static bool write_held(struct decode_output *d, bool with_length, struct err *err)
@@ -228,13 +250,15 @@ struct decode_output *decode_output_new(const struct decode_output_options *o, s
 	d->wire_version = o->wire_version;
 	fd_out_init(&d->fd, STDOUT_FILENO);
 	d->out = (struct render_out){
-		.buf = &d->buf, .chunk_bytes = CHUNK_BYTES, .write = write_chunk, .ctx = &d->fd
+		.buf = &d->buf, .chunk_bytes = CHUNK_BYTES, .write = write_chunk, .ctx = d
 	};
 	if (o->sample_types) {
 		set_types(d, str_cstr(o->sample_types));
 		d->types.given = true;
 	}
 	choose_format(d, o);
+	if ((d->put == put_json || d->put == put_otlp_json) && isatty(STDOUT_FILENO))
+		d->out.write = write_json_to_terminal;
 	return d;
 }
 
@@ -255,6 +279,7 @@ bool decode_output_end(struct decode_output *d, struct err *err)
 	json_renderer_free(d->json);
 	folded_renderer_free(d->folded);
 	buf_release(&d->buf);
+	buf_release(&d->shown);
 	buf_release(&d->held);
 	free(d->types.items);
 	free(d->types_text);

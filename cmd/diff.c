@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "command.h"
-#include "components/exporters/fd_out.h"
 #include "flags.h"
+#include "listing.h"
 #include "query/json.h"
 #include "query/units.h"
 #include "selection.h"
@@ -24,10 +24,9 @@
 
 static struct selection_flags selection;
 static const char *base_db, *base_selector, *base_from, *base_to;
-static const char *rows_text = "30", *sort = "self", *fail_above;
-static bool json, absolute;
-
-static const char *const sorts[] = { "self", "total", NULL };
+static struct listing_flags listing = LISTING_FLAGS_DEFAULT;
+static const char *fail_above;
+static bool absolute;
 
 static const struct flag flags[] = {
 	SELECTION_FLAGS(selection),
@@ -39,16 +38,12 @@ static const struct flag flags[] = {
 	  &base_from, "TIME", NULL, "as -from", NULL, false, false },
 	{ "Base (the first side), where it is not as the second", "base-to", FLAG_STRING, &base_to,
 	  "TIME", NULL, "as -to", NULL, false, false },
-	{ "Output", "n", FLAG_UINT, &rows_text, "ROWS", "30", "how many; 0: all", NULL, false,
-	  false },
-	{ "Output", "sort", FLAG_CHOICE, &sort, "COLUMN", "self", "what is compared: self, total",
-	  sorts, false, false },
+	LISTING_FLAGS(listing, "what is compared: self, total"),
 	{ "Output", "absolute", FLAG_BOOL, &absolute, NULL, NULL,
 	  "compare cost per second of covered time, not shares", NULL, false, false },
 	{ "Output", "fail-above", FLAG_STRING, &fail_above, "PERCENT", NULL,
 	  "exit 1 when a function became dearer by more percentage points, and name it", NULL,
 	  false, false },
-	{ "Output", "json", FLAG_BOOL, &json, NULL, NULL, "for programs", NULL, false, false },
 	{ 0 },
 };
 
@@ -130,7 +125,7 @@ static bool measure(struct comparison *c, struct err *err)
 
 static void compare(struct comparison *c)
 {
-	bool total = strcmp(sort, "total") == 0;
+	bool total = listing_sorts_by_total(&listing);
 
 	c->changes = calloc(c->top.row_count + 1u, sizeof(*c->changes));
 	if (!c->changes)
@@ -184,11 +179,7 @@ static void put_ratio(struct table *t, const struct change *c)
 
 static void put_name(struct buf *b, const struct comparison *c, const struct change *change)
 {
-	const struct query_frame *f = &c->top.frames.ptr[change->row->frame];
-
-	query_frame_append_name(b, f, c->by);
-	if (f->inlined)
-		buf_lit(b, " (inlined)");
+	listing_put_name(b, &c->top.frames.ptr[change->row->frame], c->by);
 }
 
 static void put_rows(struct table *t, const struct comparison *c, uint32_t rows)
@@ -224,16 +215,9 @@ static void put_side(struct buf *b, const char *name, const struct side *s, int6
 
 	buf_str(b, str_cstr(name));
 	buf_char(b, ' ');
-	unit_append_alone(b, f.type.unit, total);
-	buf_char(b, ' ');
-	buf_str(b, f.type.type);
-	buf_lit(b, " in ");
-	unit_append_alone(b, (struct str){ 0 }, (int64_t)f.events);
-	buf_str(b, f.events == 1 ? STR(" event") : STR(" events"));
-	if (s->covered_ns) {
-		buf_lit(b, " in ");
-		unit_append_alone(b, STR("nanoseconds"), (int64_t)s->covered_ns);
-	}
+	listing_put_cost(b, &f, total);
+	listing_put_events(b, &f);
+	listing_put_covered(b, s->covered_ns);
 	buf_char(b, '\n');
 }
 
@@ -264,26 +248,26 @@ static void show_json(struct buf *out, const struct comparison *c, uint32_t rows
 static bool gate(const struct comparison *c, double limit)
 {
 	uint32_t over = 0;
-	struct buf line;
+	AUTO(buf_release) struct buf name = { 0 }, line = { 0 };
 
-	buf_init(&line, 0);
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct change *change = &c->changes[i];
 
 		if (change->after - change->before <= limit)
 			continue;
 		over++;
+		buf_reset(&name);
 		buf_reset(&line);
-		put_name(&line, c, change);
+		put_name(&name, c, change);
+		text_append_printable(&line, buf_view(&name));
 		fprintf(stderr, "dearer by %.2f points (%.2f%% -> %.2f%%): %.*s\n",
 			change->after - change->before, change->before, change->after,
 			(int)line.len, line.ptr);
 	}
-	buf_release(&line);
 	if (over)
 		fprintf(stderr,
 			"flametap diff: %u function%s dearer by more than %g points of %s\n", over,
-			over == 1 ? " is" : "s are", limit, sort);
+			over == 1 ? " is" : "s are", limit, listing.sort);
 	return over == 0;
 }
 
@@ -343,22 +327,16 @@ static bool parse_limit(double *out, struct err *err)
 
 static bool show(const struct comparison *c, struct err *err)
 {
-	struct fd_out fd;
-	struct buf out;
-	uint64_t rows = 0;
-	bool ok;
+	AUTO(buf_release) struct buf out = { 0 };
+	uint32_t rows;
 
-	if (!str_to_u64(str_cstr(rows_text), &rows) || rows > UINT32_MAX)
-		return err_set(err, ERR_INVALID, "-n %s: at most %u", rows_text, UINT32_MAX);
-	buf_init(&out, 0);
-	if (json)
-		show_json(&out, c, (uint32_t)rows);
+	if (!listing_rows(&listing, &rows, err))
+		return false;
+	if (listing.json)
+		show_json(&out, c, rows);
 	else
-		show_text(&out, c, (uint32_t)rows);
-	fd_out_init(&fd, STDOUT_FILENO);
-	ok = fd_out_write(&fd, buf_view(&out), err) || err->kind == ERR_CANCELLED;
-	buf_release(&out);
-	return ok;
+		show_text(&out, c, rows);
+	return listing_write(&out, err);
 }
 
 static bool run(const struct words *words, bool *passed, struct err *err)

@@ -2,37 +2,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "command.h"
-#include "components/exporters/fd_out.h"
 #include "flags.h"
+#include "listing.h"
 #include "query/json.h"
 #include "query/units.h"
 #include "selection.h"
 #include "table.h"
 
 static struct selection_flags selection;
-static const char *rows_text = "30", *sort = "self", *search;
-static bool json, tree, inverted;
-
-static const char *const sorts[] = { "self", "total", NULL };
+static struct listing_flags listing = LISTING_FLAGS_DEFAULT;
+static const char *search;
+static bool tree, inverted;
 
 static const struct flag flags[] = {
 	SELECTION_FLAGS(selection),
-	{ "Output", "n", FLAG_UINT, &rows_text, "ROWS", "30", "how many; 0: all", NULL, false,
-	  false },
-	{ "Output", "sort", FLAG_CHOICE, &sort, "COLUMN", "self", "self, total", sorts, false,
-	  false },
+	LISTING_FLAGS(listing, "self, total"),
 	{ "Output", "tree", FLAG_BOOL, &tree, NULL, NULL,
 	  "who calls whom, with totals; -n limits the nodes", NULL, false, false },
 	{ "Output", "inverted", FLAG_BOOL, &inverted, NULL, NULL,
 	  "with -tree: from the functions that cost to their callers", NULL, false, false },
 	{ "Output", "search", FLAG_STRING, &search, "REGEX", NULL,
 	  "with -tree: mark what matches, and say what share of all it is", NULL, false, false },
-	{ "Output", "json", FLAG_BOOL, &json, NULL, NULL, "for programs", NULL, false, false },
 	{ 0 },
 };
 
@@ -87,9 +80,7 @@ static void put_frame(struct table *t, const struct query_frame *f, enum query_b
 	table_cell(t, TONE_CYAN, f->type.len ? f->type : STR("-"));
 	table_cell(t, TONE_DIM, f->binary.len ? f->binary : STR("-"));
 	buf_init(&name, 0);
-	query_frame_append_name(&name, f, by);
-	if (f->inlined)
-		buf_lit(&name, " (inlined)");
+	listing_put_name(&name, f, by);
 	table_cell(t, TONE_PLAIN, buf_view(&name));
 	buf_release(&name);
 }
@@ -139,7 +130,7 @@ static struct query_top_row *choose_rows(struct query_top *top, uint32_t rows)
 		abort();
 	if (top->row_count)
 		memcpy(own, top->rows, top->row_count * sizeof(*own));
-	if (strcmp(sort, "total") == 0 && top->row_count)
+	if (listing_sorts_by_total(&listing) && top->row_count)
 		qsort(own, top->row_count, sizeof(*own), by_total);
 	top->rows = own;
 	if (rows && rows < top->row_count)
@@ -155,19 +146,13 @@ static void put_heading(struct buf *b, struct query *q, const struct query_top *
 	struct err err;
 
 	tone_begin(b, colour, TONE_BOLD);
-	unit_append_alone(b, f.type.unit, top->total[0]);
-	buf_char(b, ' ');
-	buf_str(b, f.type.type);
+	listing_put_cost(b, &f, top->total[0]);
 	tone_end(b, colour, TONE_BOLD);
-	buf_lit(b, " in ");
-	unit_append_alone(b, (struct str){ 0 }, (int64_t)f.events);
-	buf_str(b, f.events == 1 ? STR(" event") : STR(" events"));
+	listing_put_events(b, &f);
 	if (f.processes)
 		buf_printf(b, " of %u process%s", f.processes, f.processes == 1 ? "" : "es");
-	if (query_covered(q, &covered, &err) && covered) {
-		buf_lit(b, " in ");
-		unit_append_alone(b, STR("nanoseconds"), (int64_t)covered);
-	}
+	if (query_covered(q, &covered, &err))
+		listing_put_covered(b, covered);
 	buf_printf(b, "; %llu stacks, %u functions\n", (unsigned long long)top->stacks, functions);
 	if (f.partial) {
 		tone_begin(b, colour, TONE_YELLOW);
@@ -232,9 +217,7 @@ static enum table_tone put_node_name(struct buf *b, const struct query_tree *t,
 		return TONE_DIM;
 	}
 	f = &t->frames.ptr[n->frame];
-	query_frame_append_name(b, f, by);
-	if (f->inlined)
-		buf_lit(b, " (inlined)");
+	listing_put_name(b, f, by);
 	return f->found ? TONE_GREEN : TONE_PLAIN;
 }
 
@@ -302,9 +285,9 @@ static bool make_tree(struct buf *out, struct query *q, enum query_by by, uint32
 
 	if (!query_flamegraph(q, &o, &t, err))
 		return false;
-	if (!json && t.stacks == 0)
+	if (!listing.json && t.stacks == 0)
 		return err_set(err, ERR_NOT_FOUND, "no samples match");
-	if (!json) {
+	if (!listing.json) {
 		show_tree_text(out, q, &t, by);
 		return true;
 	}
@@ -325,9 +308,9 @@ static bool make_top(struct buf *out, struct query *q, enum query_by by, uint32_
 
 	if (!query_top(q, &top, err))
 		return false;
-	if (!json && top.stacks == 0)
+	if (!listing.json && top.stacks == 0)
 		return err_set(err, ERR_NOT_FOUND, "no samples match");
-	if (json)
+	if (listing.json)
 		show_json(out, q, &top, by, rows);
 	else
 		show_text(out, q, &top, by, rows);
@@ -336,21 +319,13 @@ static bool make_top(struct buf *out, struct query *q, enum query_by by, uint32_
 
 static bool show(struct query *q, enum query_by by, struct err *err)
 {
-	struct fd_out fd;
-	struct buf out;
-	uint64_t rows = 0;
-	bool ok;
+	AUTO(buf_release) struct buf out = { 0 };
+	uint32_t rows;
 
-	if (!str_to_u64(str_cstr(rows_text), &rows) || rows > UINT32_MAX)
-		return err_set(err, ERR_INVALID, "-n %s: at most %u", rows_text, UINT32_MAX);
-	buf_init(&out, 0);
-	ok = tree ? make_tree(&out, q, by, (uint32_t)rows, err)
-		  : make_top(&out, q, by, (uint32_t)rows, err);
-	fd_out_init(&fd, STDOUT_FILENO);
-	if (ok)
-		ok = fd_out_write(&fd, buf_view(&out), err) || err->kind == ERR_CANCELLED;
-	buf_release(&out);
-	return ok;
+	if (!listing_rows(&listing, &rows, err))
+		return false;
+	return (tree ? make_tree(&out, q, by, rows, err) : make_top(&out, q, by, rows, err)) &&
+	       listing_write(&out, err);
 }
 
 static bool run(const struct words *words, struct err *err)
