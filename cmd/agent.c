@@ -99,7 +99,7 @@ static const struct flag flags[] = {
 	{ OTHER, "load-probe", FLAG_BOOL, &f.load_probe, NULL, NULL, "the same", NULL, true, false },
 	{ OTHER, "obi-process-ctx", FLAG_BOOL, &f.obi_process_ctx, NULL, NULL, "OBI's contexts: not offered yet", NULL, true, false },
 	{ OTHER, "monitor-interval", FLAG_DURATION, &f.monitor_interval, "TIME", "5s", "without effect: metrics are counted as things happen", NULL, true, false },
-	{ OTHER, "clock-sync-interval", FLAG_DURATION, &f.clock_sync_interval, "TIME", "3m", "how often the wall clock is read anew", NULL, true, false },
+	{ OTHER, "clock-sync-interval", FLAG_DURATION, &f.clock_sync_interval, "TIME", "3m", "how often the wall clock is read anew; 0 = at start only", NULL, true, false },
 	{ OTHER, "no-kernel-version-check", FLAG_BOOL, &f.no_kernel_version_check, NULL, NULL, "without effect: features are tried, not versions", NULL, true, false },
 	{ OTHER, "bpf-log-level", FLAG_UINT, &f.bpf_log_level, "N", "0", "of the verifier, 0 to 2", NULL, true, false },
 	{ OTHER, "bpffs-root", FLAG_STRING, &f.bpffs_root, "DIR", "/sys/fs/bpf/", "without effect: nothing is pinned", NULL, true, false },

@@ -93,7 +93,7 @@ static const struct flag flags[] = {
 	{ OUT, "filesystem.fsync", FLAG_BOOL, &f.filesystem_fsync, NULL, NULL,
 	  "flush to the disk before a request is acknowledged", NULL, true, false },
 	{ OUT, "filesystem.max-mib", FLAG_UINT, &f.filesystem_max_mib, "N", "100",
-	  "jsonl, otlp: start a new file past this size", NULL, true, false },
+	  "jsonl, otlp: start a new file past this size; 0 = never", NULL, true, false },
 	{ OUT, "prometheus.metrics", FLAG_STRING, &f.prometheus_metrics, "HOST:PORT",
 	  "127.0.0.1:2112", "where the sink prometheus serves /metrics", NULL, false, false },
 	{ OUT, "sqlite.path", FLAG_STRING, &f.sqlite_path, "FILE", "flametap.db",

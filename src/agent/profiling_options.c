@@ -84,8 +84,8 @@ const struct config_field profiling_fields[] = {
 	FIELD("native_symbols", CONFIG_BOOL, native_symbols, "true", "function names of native frames; false: as the reference sends them"),
 	FIELD("inlines", CONFIG_BOOL, inlines, "false", "inlined functions from debug information"),
 	FIELD("naming_budget", CONFIG_DURATION, naming_budget_ns, "200ms", "CPU time of naming per report; the rest is named later"),
-	FIELD("symbol_memory", CONFIG_SIZE, symbol_memory_bytes, "8MiB", "for symbols, besides the mapped files"),
-	FIELD("unwind_memory", CONFIG_SIZE, unwind_memory_bytes, "128MiB", "for unwind tables, at most"),
+	FIELD("symbol_memory", CONFIG_SIZE, symbol_memory_bytes, "8MiB", "for symbols, besides the mapped files; at least 1MiB"),
+	FIELD("unwind_memory", CONFIG_SIZE, unwind_memory_bytes, "128MiB", "for unwind tables, at most; 1MiB or more"),
 	FIELD("debuginfod_urls", CONFIG_STRING, debuginfod_urls, NULL, "servers of debug files, separated by blanks; unset: DEBUGINFOD_URLS"),
 	FIELD("debuginfod_wait", CONFIG_DURATION, debuginfod_wait_ns, "0s", "how long naming waits for debug files, in all; their names come later then"),
 	FIELD("cache_dir", CONFIG_STRING, cache_dir, NULL, "keeps tables and symbols by build id over restarts"),
@@ -192,6 +192,8 @@ bool profiling_tracers(const struct profiling_options *o, uint32_t *set, uint32_
 
 /* ---- checks ---- */
 
+enum { MEMORY_LEAST = 1 << 20 };
+
 static bool check_numbers(const struct profiling_options *o, struct err *err)
 {
 	if (o->samples_per_second < 1 || o->samples_per_second > 10000)
@@ -218,6 +220,14 @@ static bool check_numbers(const struct profiling_options *o, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "invalid frame_cache_size %u: it is 1024 to 1048576",
 			       o->frame_cache_size);
+	if (o->symbol_memory_bytes < MEMORY_LEAST || o->unwind_memory_bytes < MEMORY_LEAST)
+		return err_set(err, ERR_INVALID,
+			       "%s of %llu bytes is less than the 1 MiB that anything needs",
+			       o->symbol_memory_bytes < MEMORY_LEAST ? "symbol_memory"
+								     : "unwind_memory",
+			       (unsigned long long)(o->symbol_memory_bytes < MEMORY_LEAST
+							    ? o->symbol_memory_bytes
+							    : o->unwind_memory_bytes));
 	if (!(o->reporter_jitter >= 0 && o->reporter_jitter <= 1))
 		return err_set(err, ERR_INVALID, "invalid reporter_jitter %g: it is 0 to 1",
 			       o->reporter_jitter);
@@ -335,7 +345,8 @@ bool profiling_agent_options(const struct profiling_options *o, struct arena *ar
 			    .cgroups = o->cgroups.items,
 			    .cgroup_count = o->cgroups.count },
 		.unwind_memory_bytes = o->unwind_memory_bytes,
-		.clock_sync_ns = o->clock_sync_interval_ns,
+		.clock_sync_ns = o->clock_sync_interval_ns ? o->clock_sync_interval_ns
+							   : UINT64_MAX, /* at start only */
 		.variables = o->include_env_vars.items,
 		.variable_count = o->include_env_vars.count,
 		.frames_of_ends = true,
