@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "command.h"
+#include "graph_yaml.h"
 #include "service.h"
 
 static const char PREFIX[] = "OTEL_PROFILING_AGENT_";
@@ -141,7 +142,7 @@ static bool read_source(struct source *s, struct err *err)
 	if (config_path && !flags_read_file(&command, config_path, &s->text, err))
 		return false;
 	buf_reset(&s->yaml);
-	if (!agent_graph_yaml(&f, &s->yaml, err))
+	if (!graph_check_spool_max(f.spool_max_mib, err) || !agent_graph_yaml(&f, &s->yaml, err))
 		return false;
 	buf_char(&s->yaml, '\0');
 	s->config->text = s->yaml.ptr;

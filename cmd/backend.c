@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "command.h"
 #include "flags.h"
+#include "graph_yaml.h"
 #include "service.h"
 
 extern const char *program_name;
@@ -239,17 +240,14 @@ static void warn_of_idle_flags(void)
 
 static bool check_flags(struct err *err)
 {
-	uint64_t spool_max_mib;
-
 	if (strict && lenient)
 		return err_set(err, ERR_INVALID, "-strict and -lenient exclude each other");
 	if (!f.tls_cert != !f.tls_key)
 		return err_set(err, ERR_INVALID, "-tls-cert and -tls-key belong together");
 	if (f.tls_client_ca && !f.tls_cert)
 		return err_set(err, ERR_INVALID, "-tls-client-ca needs -tls-cert and -tls-key");
-	if (!str_to_u64(str_cstr(f.spool_max_mib), &spool_max_mib) || !spool_max_mib)
-		return err_set(err, ERR_INVALID, "-spool-max-mib is at least 1, not \"%s\"",
-			       f.spool_max_mib);
+	if (!graph_check_spool_max(f.spool_max_mib, err))
+		return false;
 	f.strict = strict;
 	choose_addresses();
 	if (!f.grpc_address[0] && !f.http_address[0])
