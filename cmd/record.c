@@ -395,6 +395,9 @@ static bool start_command(struct recording *r, char **words, struct err *err)
 
 static bool check_flags(const struct words *words, struct recording *r, struct err *err)
 {
+	enum { HERTZ_MOST = 10000 }; /* as the agent has it */
+	uint64_t rate;
+
 	if (!output || !*output)
 		return err_set(err, ERR_INVALID,
 			       "-o FILE is missing: out.folded, out.pb.gz, "
@@ -410,6 +413,9 @@ static bool check_flags(const struct words *words, struct recording *r, struct e
 		return err_prefix(err, "-d");
 	if (duration_text && !r->duration_ns)
 		return err_set(err, ERR_INVALID, "-d is zero");
+	if (!str_to_u64(str_cstr(hertz), &rate) || rate < 1 || rate > HERTZ_MOST)
+		return err_set(err, ERR_INVALID, "-F %s: a sampling frequency is between 1 and %d",
+			       hertz, HERTZ_MOST);
 	if (!duration_text && !words->count)
 		r->duration_ns = 10 * SECOND_NS;
 	return true;
