@@ -18,7 +18,8 @@ enum {
 	HOTSPOT_CODE_BEFORE = 32, /* bytes of code around a leaf's pc */
 	HOTSPOT_CODE_BEHIND = 16,
 	HOTSPOT_FRAME_MOST = 1 << 20,
-	HOTSPOT_ENTRY_BYTES = 2048, /* of the interpreter's entry point that sets up a frame */
+	HOTSPOT_ENTRY_BYTES = 2048,   /* of the interpreter's entry point that sets up a frame */
+	HOTSPOT_FIXED_BYTES = 10 * 8, /* that every interpreted frame has below its FP */
 	HOTSPOT_SEARCH_WORDS = 8,
 };
 

@@ -307,10 +307,14 @@ UNWIND_INLINE int hotspot_stub(struct unwind_walk *w, const struct unwind_hotspo
 	cfa = c->sp + s->frame_bytes;
 	if (!c->return_address || !s->frame_bytes)
 		cfa = hotspot_near(c, HOTSPOT_FRAME_MOST) ? c->fp + 16 : 16;
+	if (!env_read(c, s->words, 16, cfa - 16))
+		return hotspot_search_from(w, c->sp);
 	/* Stubs lead back into the machine's own code, too. */
-	if (env_read(c, s->words, 16, cfa - 16) && unwind_map(w, s->words[1] - 1))
+	if (unwind_map(w, s->words[1] - 1))
 		return unwind_to(w, s->words[1], cfa, s->words[0]);
-	return hotspot_search_from(w, c->sp);
+	/* A word may lie between (the entry barrier's, for the SP to go on with). */
+	c->fp = s->words[0];
+	return hotspot_search_from(w, cfa);
 }
 
 /* ---- the interpreter ---- */
@@ -349,27 +353,29 @@ UNWIND_INLINE int hotspot_entry(struct unwind_walk *w, const struct unwind_hotsp
 {
 	struct unwind_cursor *c = &w->cursor;
 	struct hotspot_walk *s = &w->hotspot;
-	__u64 method = c->leaf[UNWIND_REG_RBX - UNWIND_REG_LEAF], entry = 0, ra = 0;
+	__u64 method = c->leaf[UNWIND_REG_RBX - UNWIND_REG_LEAF], entry = 0, ra = 0, fp = c->fp;
 	__u64 sp = c->leaf[UNWIND_REG_R13 - UNWIND_REG_LEAF];
 
 	if (c->leaf_known != LEAF_ALL || !hotspot_const_method(w, h, method) ||
 	    !env_read(c, &entry, 8, method + h->method_i2i_entry) ||
 	    c->pc - entry >= HOTSPOT_ENTRY_BYTES)
 		return UNWIND_BY_FP;
-	if (!env_read(c, s->words, 8, c->sp))
+	if (!env_read(c, &ra, 8, c->sp))
 		return UNWIND_BY_FP;
-	if (hotspot_is_code(h, s->words[0]))
-		ra = s->words[0];
-	else if (hotspot_by_fp(w, h, 9 * 8))
-		return UNWIND_BY_FP;
-	else
+	if (!hotspot_is_code(h, ra)) {
 		ra = c->leaf[UNWIND_REG_RAX - UNWIND_REG_LEAF];
-	if (!hotspot_is_code(h, ra) || sp < c->sp || sp - c->sp > HOTSPOT_FRAME_MOST)
-		return UNWIND_BY_FP;
-	if (!hotspot_push_interpreted(w, h, method, 0, 0))
+		if (hotspot_by_fp(w, h, HOTSPOT_FIXED_BYTES)) { /* begun, or just complete */
+			ra = s->words[1];
+			fp = s->words[0];
+			if (c->sp != c->fp && !env_read(c, &sp, 8, c->fp - 8))
+				return UNWIND_BY_FP;
+		}
+	}
+	if (!hotspot_is_code(h, ra) || sp < c->sp || sp - c->sp > HOTSPOT_FRAME_MOST ||
+	    !hotspot_push_interpreted(w, h, method, 0, 0))
 		return UNWIND_BY_FP;
 	c->sp = sp - 8; /* it may be the caller's already */
-	return unwind_to(w, ra, sp, c->fp);
+	return unwind_to(w, ra, sp, fp);
 }
 
 UNWIND_INLINE int hotspot_interpreted(struct unwind_walk *w, const struct unwind_hotspot *h)

@@ -74,6 +74,8 @@ static void test_layouts(void **state)
 
 	(void)state;
 	while (str_split(&rest, ':', &folder)) {
+		if (!folder.len)
+			continue;
 		snprintf(pattern, sizeof(pattern), "%.*s/lib/server/libjvm.so", STR_ARG(folder));
 		count += check_glob(pattern);
 	}

@@ -49,7 +49,7 @@ static const struct unwind_mapping *env_mapping(struct unwind_cursor *c, uint32_
 	if (index >= t->set->count)
 		return NULL;
 	m = &t->set->list[index];
-	t->from_set = (struct unwind_mapping){ .start = m->start, .end = m->end };
+	t->from_set = (struct unwind_mapping){ .start = m->start, .end = m->end, .step = m->step };
 	module_place(m, &t->from_set);
 	return &t->from_set;
 }
