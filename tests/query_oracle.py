@@ -174,3 +174,39 @@ def tree(values, inverted=False):
             nodes[path[:n]][0] += value
         nodes[path][1] += value
     return dict(nodes)
+
+
+def line_costs(body, type_, function):
+    """(file, {line: [self, total]}) of the file that a function costs most in, from the messages; stacks count once a line."""
+    d, text, stacks, values = body.d, body.d.string_table, {}, collections.Counter()
+    for resource in body.request.resource_profiles:
+        for scope in resource.scope_profiles:
+            for p in scope.profiles:
+                for s in p.samples:
+                    one = type(p)()
+                    one.CopyFrom(p)
+                    del one.samples[:]
+                    one.samples.append(s)
+                    for e in body._profile_events(one, {}, {}, (0, 0), 0):
+                        if e.series[1] == type_:
+                            values[s.stack_index] += e.value
+    for index in values:
+        lines = [(d.function_table[x.function_index], x.line) for i in d.stack_table[index].location_indices for x in
+                 d.location_table[i].lines or [None] if x is not None] if index else []
+        stacks[index] = [(text[f.name_strindex] or text[f.system_name_strindex], text[f.filename_strindex], n) for f, n in lines]
+    named = collections.Counter()
+    for index, value in values.items():
+        for name, file, _ in stacks[index]:
+            if name == function and file:
+                named[file] += value
+    if not named:
+        return "", {}
+    file = named.most_common(1)[0][0]
+    costs = collections.defaultdict(lambda: [0, 0])
+    for index, value in values.items():
+        for line in {n for _, f, n in stacks[index] if f == file and n > 0}:
+            costs[line][1] += value
+        leaf = d.location_table[d.stack_table[index].location_indices[0]] if index and d.stack_table[index].location_indices else None
+        if leaf is not None and leaf.lines and stacks[index][0][1] == file and stacks[index][0][2] > 0:
+            costs[stacks[index][0][2]][0] += value
+    return file, dict(costs)

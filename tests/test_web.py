@@ -110,6 +110,27 @@ def test_the_page_opens_on_what_there_is(tmp_path):
             assert request(where, "GET", "/api/v1/top").json()["total"] == ask(where, "top").json()["total"]
 
 
+def test_lines_of_source(big):
+    body = query_oracle.Body(BIG.read_bytes())
+    total = ask(big, "top").json()["total"]
+    names = ["runtime.selectgo", "runtime.systemstack", "runtime.goexit"]
+    names += [r[0] for r in ask(big, "top", limit=400).json()["rows"] if r[1] and r[2] > 0][:6]
+    looked_at = 0
+    for name in names:
+        file, costs = query_oracle.line_costs(body, "cpu", name)
+        got = ask(big, "source", name=name).json()
+        assert got["file"] == file and got["total"] == total
+        assert [[n, *costs[n]] for n in sorted(costs)] == got["lines"], name
+        assert ask(big, "source", file=file).json()["lines"] == got["lines"]
+        looked_at += len(costs)
+    assert looked_at > 20
+    assert ask(big, "source", name="there is none").json() == {"file": "", "unit": "nanoseconds", "total": total, "lines": []}
+    line = next(r[0] for r in ask(big, "top", by="line", limit=5000).json()["rows"] if r[0].startswith("runtime.selectgo "))
+    assert ask(big, "source", name=line, by="line").json()["lines"]
+    focused = ask(big, "source", name="runtime.goexit", x="focus:^runtime\\.selectgo$").json()
+    assert 0 < focused["total"] < total and max(t for _, _, t in focused["lines"]) <= focused["total"]
+
+
 def test_time_adds_up(big):
     total = ask(big, "top").json()["total"]
     line = ask(big, "timeline", width=37).json()
@@ -143,7 +164,7 @@ WRONG = [
     ("sandwich", {}, 400), ("sandwich", {"side": "callers"}, 400), ("sandwich", {"side": "callers", "key": "xyz"}, 400),
     ("sandwich", {"side": "callers", "key": "1" * 17}, 400), ("sandwich", {"side": "callees", "key": "1"}, 404),
     ("label-values", {}, 400), ("label-values", {"name": "a", "limit": "0"}, 400), ("raw", {"after": "x"}, 400),
-    ("raw", {"limit": "10001"}, 400), ("timeline", {"width": "0"}, 400), ("heatmap", {"rows": "201"}, 400), ("export", {}, 400),
+    ("raw", {"limit": "10001"}, 400), ("timeline", {"width": "0"}, 400), ("heatmap", {"rows": "201"}, 400), ("export", {}, 400), ("source", {}, 400), ("source", {"name": "x", "x": "focus:("}, 400),
     ("export", {"format": "exe"}, 400), ("nothing", {}, 404), ("", {}, 404), ("status/", {}, 404),
 ]
 

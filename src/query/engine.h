@@ -79,6 +79,7 @@ struct query {
 	struct query_request request;
 	struct selector *selector;
 	struct arena arena;
+	enum query_by filter_by; /* what names filters are matched against */
 	size_t heap_bytes, limit_bytes;
 	uint32_t ticks;
 

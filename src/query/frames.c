@@ -126,9 +126,10 @@ static bool mark_frame(struct frame_set *s, uint32_t frame, struct err *err)
 	for (uint32_t i = 0; i < r->filter_count && ok; i++) {
 		bool matches = false;
 
-		ok = regex_match(s->filter_regexes[i],
-				 field_of(&s->frames[frame], r->filters[i].field, r->by, &scratch),
-				 &matches, err);
+		ok = regex_match(
+			s->filter_regexes[i],
+			field_of(&s->frames[frame], r->filters[i].field, s->q->filter_by, &scratch),
+			&matches, err);
 		if (!matches)
 			continue;
 		if (r->filters[i].kind == FILTER_FOCUS)

@@ -202,6 +202,22 @@ bool query_top(struct query *q, struct query_top *out, struct err *err) MUST_CHE
 bool query_top_diff(struct query *left, struct query *right, struct query_top *out,
 		    struct err *err) MUST_CHECK;
 
+/* ---- lines of a source file ---- */
+
+struct query_line_cost {
+	int64_t line, self, total; /* a stack counts once however often it is in the line */
+};
+struct query_lines {
+	struct str file;
+	const struct query_line_cost *lines; /* ascending; those without a cost are not in it */
+	uint32_t line_count;
+	int64_t total; /* of everything in the selection */
+};
+/* Of `file`, or, where that is empty, of the file that `function` costs most in ("": no frame of it
+ * says). Transforms act as they do with the query's own `by`. */
+bool query_lines(struct query *q, struct str function, struct str file, struct query_lines *out,
+		 struct err *err) MUST_CHECK;
+
 /* ---- time ---- */
 
 struct query_timeline_options {

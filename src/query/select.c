@@ -410,6 +410,7 @@ struct query *query_begin(const struct query_request *request, struct err *err)
 
 	assert(q);
 	q->request = *request;
+	q->filter_by = request->by;
 	q->limit_bytes = request->limit_bytes ? request->limit_bytes : QUERY_LIMIT_BYTES;
 	arena_init(&q->arena, 16384, q->limit_bytes);
 	if (!begin(q, err)) {

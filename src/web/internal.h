@@ -32,8 +32,8 @@ typedef bool web_answer_fn(struct web_ask *a, struct err *err);
 
 web_answer_fn web_answer_status, web_answer_flamegraph, web_answer_diff, web_answer_sandwich,
 	web_answer_search, web_answer_top, web_answer_timeline, web_answer_heatmap,
-	web_answer_chart, web_answer_raw, web_answer_labels, web_answer_label_values,
-	web_answer_export;
+	web_answer_chart, web_answer_source, web_answer_raw, web_answer_labels,
+	web_answer_label_values, web_answer_export;
 
 /* The selection of the URL; side 1 takes the names that end in "2". */
 struct query *web_begin(struct web_ask *a, int side, struct err *err) MUST_CHECK;

@@ -34,6 +34,7 @@ static const struct {
 	{ "/api/v1/timeline", web_answer_timeline },
 	{ "/api/v1/heatmap", web_answer_heatmap },
 	{ "/api/v1/chart", web_answer_chart },
+	{ "/api/v1/source", web_answer_source },
 	{ "/api/v1/raw", web_answer_raw },
 	{ "/api/v1/labels", web_answer_labels },
 	{ "/api/v1/label-values", web_answer_label_values },

@@ -135,8 +135,6 @@ export interface Source {
 	file: string;
 	unit: string;
 	total: number;
-	text: string[] | null;
-	reason: string;
 	lines: [line: number, self: number, total: number][];
 }
 

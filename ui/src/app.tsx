@@ -369,7 +369,7 @@ function SourcePane(props: PaneProps) {
 	params.set("name", name);
 	const answer = useAnswer(name ? `source ${name} ${props.answerKey}` : null, (signal) => askJSON<Source>("source", params, signal));
 	if (!name) return <Empty what="Choose a function: its menu has “Lines of its source”." />;
-	return <Show answer={answer}>{(data) => <SourceView data={data} />}</Show>;
+	return <Show answer={answer}>{(data) => <SourceView data={data} name={name} />}</Show>;
 }
 
 /** What tests read: numbers and states, no pixels. */

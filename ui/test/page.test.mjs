@@ -196,6 +196,16 @@ test("a lane opens by click and by key, and the list of threads is there for a s
 	await close();
 });
 
+for (const [size, options] of [["1440", {}], ["1440-dark", { dark: true }], ["390", { width: 390, height: 844 }]])
+	test(`lines of a function's file at ${size}`, async () => {
+		const { page, lines, close } = await open("/?view=source&name=runtime.selectgo", options);
+		await page.locator(".source tbody tr").first().waitFor({ timeout: 60_000 });
+		await shot(page, `source-${size}`);
+		assert.deepEqual(await axe(page), []);
+		assert.deepEqual(lines, []);
+		await close();
+	});
+
 test("the filter completes names and values, and narrows", async () => {
 	const { page, close } = await open();
 	const whole = (await state(page)).total;

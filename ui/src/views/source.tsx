@@ -1,48 +1,54 @@
-// source.tsx - the lines of one file with their self and total; the text where flametap was given --source.
+// source.tsx - the lines of one file with their self and total.
 
 import type { Source as Data } from "../api";
 import { percent, value } from "../format";
 import { Empty } from "../parts/states";
 
-export function SourceView(props: { data: Data }) {
+export function SourceView(props: { data: Data; name: string }) {
 	const { data } = props;
 	if (data.lines.length === 0)
 		return (
 			<Empty what="No lines are known of this function">
-				<p>Line numbers come from debug information: install the debug package, or set DEBUGINFOD_URLS and run `flametap symbolize`.</p>
+				<p>Line numbers come from debug information: with the program's debug package installed, new samples have them.</p>
 			</Empty>
 		);
-	const by = new Map(data.lines.map(([line, self, total]) => [line, { self, total }]));
-	const numbers = data.text ? data.text.map((_, i) => i + 1) : data.lines.map((l) => l[0]);
+	const most = data.lines.reduce((m, l) => Math.max(m, l[2]), 0) || 1;
 	return (
 		<section class="source" aria-label={`Source of ${data.file}`}>
 			<h2>{data.file}</h2>
-			{data.reason && <p class="dim">{data.reason}</p>}
-			<table>
-				<thead>
-					<tr>
-						<th scope="col">self</th>
-						<th scope="col">total</th>
-						<th scope="col">line</th>
-						<th scope="col">text</th>
-					</tr>
-				</thead>
-				<tbody>
-					{numbers.map((n) => {
-						const hit = by.get(n);
-						return (
-							<tr key={n} class={hit ? "hit" : ""}>
-								<td class="number">{hit && hit.self > 0 ? `${value(hit.self, data.unit)} ${percent(hit.self, data.total)}` : ""}</td>
-								<td class="number">{hit ? `${value(hit.total, data.unit)} ${percent(hit.total, data.total)}` : ""}</td>
-								<td class="number">{n}</td>
-								<td>
-									<code>{data.text?.[n - 1] ?? ""}</code>
+			<p class="dim">
+				The lines that cost something, of the file that {props.name} costs most in. A stack counts once in a line's total, however often it is there.
+			</p>
+			<div class="source-lines" tabIndex={0} role="region" aria-label="Lines">
+				<table>
+					<thead>
+						<tr>
+							<th scope="col">line</th>
+							<th scope="col">self</th>
+							<th scope="col">self %</th>
+							<th scope="col">total</th>
+							<th scope="col">total %</th>
+							<th scope="col">share of the dearest line</th>
+						</tr>
+					</thead>
+					<tbody>
+						{data.lines.map(([line, self, total]) => (
+							<tr key={line}>
+								<th scope="row" class="number">
+									{line}
+								</th>
+								<td class="number">{self > 0 ? value(self, data.unit) : ""}</td>
+								<td class="number">{self > 0 ? percent(self, data.total) : ""}</td>
+								<td class="number">{value(total, data.unit)}</td>
+								<td class="number">{percent(total, data.total)}</td>
+								<td class="share">
+									<meter value={total} max={most} aria-label={`line ${line}: ${percent(total, most)}`} />
 								</td>
 							</tr>
-						);
-					})}
-				</tbody>
-			</table>
+						))}
+					</tbody>
+				</table>
+			</div>
 		</section>
 	);
 }
