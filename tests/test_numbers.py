@@ -1,5 +1,6 @@
 """Numbers on the command line: every flag that takes one refuses what is none, and zero where zero means nothing."""
 
+import functools
 import re
 
 import pytest
@@ -33,7 +34,12 @@ ZERO_IS_MEANT = {
 }
 
 
+@functools.cache
 def number_flags():
+    return list(_number_flags())
+
+
+def _number_flags():
     for command in COMMANDS:
         text = program.run(command, "--help-all", check=0).stdout.decode()
         for flag, value in re.findall(r"^  (-[\w.-]+) ([A-Z]+)\b", text, re.M):
