@@ -5,27 +5,34 @@
  * goes on as a receiver with a page.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/doctor/privileges.h"
 #include "base/cleanup.h"
 #include "command.h"
 #include "flags.h"
 #include "graph_yaml.h"
 #include "service.h"
+#include "up_page.h"
 
 static struct {
 	const char *db, *listen, *grpc, *http, *retention, *max_size, *rate, *log_level, *metrics;
+	const char *auth, *tls_cert, *tls_key, *hosts;
 } f = {
 	.listen = "127.0.0.1:4040",
 	.grpc = "127.0.0.1:4317",
 	.http = "127.0.0.1:4318",
 	.log_level = "warn",
+	.auth = "none",
 };
-static bool no_agent, open_browser, print_config;
+static bool no_agent, open_browser, print_config, demo;
 
 static const char WHAT[] = "What runs";
 static const char KEEP[] = "What is kept";
@@ -36,6 +43,14 @@ static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
 static const struct flag flags[] = {
 	{ WHAT, "listen", FLAG_STRING, &f.listen, "ADDRESS", "127.0.0.1:4040", "where the page is",
 	  NULL, false, false },
+	{ WHAT, "auth", FLAG_STRING, &f.auth, "HOW", "none",
+	  "who may see the page: token, basic:FILE, bearer:FILE", NULL, false, false },
+	{ WHAT, "allow-host", FLAG_STRING, &f.hosts, "NAMES", NULL,
+	  "further names of the page, by commas", NULL, true, false },
+	{ WHAT, "tls-cert", FLAG_STRING, &f.tls_cert, "FILE", NULL,
+	  "of the page: certificate chain, PEM", NULL, true, false },
+	{ WHAT, "tls-key", FLAG_STRING, &f.tls_key, "FILE", NULL, "of the page: private key, PEM",
+	  NULL, true, false },
 	{ WHAT, "no-agent", FLAG_BOOL, &no_agent, NULL, NULL,
 	  "do not profile this machine: receive and show only", NULL, false, false },
 	{ WHAT, "samples-per-second", FLAG_UINT, &f.rate, "HZ", "20", "of the agent, on each CPU",
@@ -44,6 +59,8 @@ static const struct flag flags[] = {
 	  "OTLP/gRPC from other profilers; empty: none", NULL, false, false },
 	{ WHAT, "http-address", FLAG_STRING, &f.http, "ADDRESS", "127.0.0.1:4318",
 	  "OTLP/HTTP; empty: none", NULL, false, false },
+	{ WHAT, "demo", FLAG_BOOL, &demo, NULL, NULL,
+	  "show recorded profiles, in a store of their own; profile nothing", NULL, false, false },
 	{ WHAT, "open", FLAG_BOOL, &open_browser, NULL, NULL, "open the page in the browser", NULL,
 	  false, false },
 	{ KEEP, "db", FLAG_STRING, &f.db, "FILE", NULL,
@@ -94,16 +111,66 @@ static bool default_file(char *path, size_t room, struct err *err)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
+	const char *name = demo ? "demo" : "flametap";
+
 	if (geteuid() == 0)
-		snprintf(path, room, "/var/lib/flametap/flametap.db");
+		snprintf(path, room, "/var/lib/flametap/%s.db", name);
 	else if (state && state[0] == '/')
-		snprintf(path, room, "%s/flametap/flametap.db", state);
+		snprintf(path, room, "%s/flametap/%s.db", state, name);
 	else if (home && home[0] == '/')
-		snprintf(path, room, "%s/.local/state/flametap/flametap.db", home);
+		snprintf(path, room, "%s/.local/state/flametap/%s.db", home, name);
 	else
 		return err_set(err, ERR_INVALID,
 			       "neither XDG_STATE_HOME nor HOME is set; --db says where");
 	return print_config || make_folders(path, err);
+}
+
+/* ---- who may see the page ---- */
+
+enum { TOKEN_BYTES = 16, PAGE_URL_MOST = 400 };
+
+static char token[128]; /* empty: none */
+
+/* FLAMETAP_TOKEN keeps one over restarts; else each start makes a new one. */
+static bool make_token(struct err *err)
+{
+	const char *given = getenv("FLAMETAP_TOKEN");
+	uint8_t bytes[TOKEN_BYTES];
+
+	if (given && *given) {
+		if (strlen(given) >= sizeof(token) ||
+		    strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "0123456789-_.~") != strlen(given))
+			return err_set(err, ERR_INVALID,
+				       "FLAMETAP_TOKEN: up to %zu of a-z A-Z 0-9 - _ . ~",
+				       sizeof(token) - 1);
+		snprintf(token, sizeof(token), "%s", given);
+		return true;
+	}
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return err_set_errno(err, "no random bytes for a token");
+	for (int i = 0; i < TOKEN_BYTES; i++)
+		snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+	return true;
+}
+
+static bool check_auth(struct err *err)
+{
+	if (strcmp(f.auth, "token") == 0)
+		return make_token(err);
+	if (strcmp(f.auth, "none") == 0 || (strncmp(f.auth, "basic:", 6) == 0 && f.auth[6]) ||
+	    (strncmp(f.auth, "bearer:", 7) == 0 && f.auth[7]))
+		return true;
+	return err_set(err, ERR_INVALID,
+		       "-auth is \"%.60s\", wanted is none, token, basic:FILE or bearer:FILE",
+		       f.auth);
+}
+
+/* As a person opens it: with the token, where one is needed. */
+static void page_url(char url[PAGE_URL_MOST])
+{
+	snprintf(url, PAGE_URL_MOST, "http%s://%s/%s%s", f.tls_cert ? "s" : "", f.listen,
+		 token[0] ? "?token=" : "", token);
 }
 
 /* ---- the graph ---- */
@@ -140,6 +207,19 @@ static void put_receivers(struct yaml_out *y, bool agent)
 	yaml_map_end(y);
 }
 
+static void put_guard(struct yaml_out *y)
+{
+	graph_put(y, "allowed_hosts", f.hosts);
+	graph_put(y, "tls_cert_file", f.tls_cert);
+	graph_put(y, "tls_key_file", f.tls_key);
+	if (strncmp(f.auth, "basic:", 6) == 0)
+		graph_put(y, "basic_file", f.auth + 6);
+	else if (strncmp(f.auth, "bearer:", 7) == 0)
+		graph_put(y, "bearer_file", f.auth + 7);
+	else if (strcmp(f.auth, "token") == 0)
+		graph_put(y, "token", print_config ? "${env:FLAMETAP_TOKEN}" : token);
+}
+
 static void put_store(struct yaml_out *y, const char *db)
 {
 	graph_begin(y, "exporters");
@@ -153,6 +233,7 @@ static void put_store(struct yaml_out *y, const char *db)
 	graph_begin(y, "web");
 	graph_put(y, "endpoint", f.listen);
 	graph_put(y, "store", db);
+	put_guard(y);
 	yaml_map_end(y);
 	yaml_map_end(y);
 }
@@ -197,7 +278,10 @@ static bool make_graph(const char *db, bool agent, struct buf *out, struct err *
 
 static void greet(const char *db, bool agent)
 {
-	fprintf(stderr, "flametap up: http://%s/\n", f.listen);
+	char url[PAGE_URL_MOST];
+
+	page_url(url);
+	fprintf(stderr, "flametap up: %s\n", url);
 	fprintf(stderr, "  %s\n",
 		agent ? "profiling every process of this machine"
 		      : "not profiling this machine: receiving only");
@@ -207,27 +291,106 @@ static void greet(const char *db, bool agent)
 	fprintf(stderr, "  keeping every sample in %s\n", db);
 }
 
+static void missing(const char *what, const char *costs)
+{
+	fprintf(stderr, "flametap up: missing: %s (%s)\n", what, costs);
+}
+
+/* What sampling can't do without and is not there; true: something. */
+static bool print_missing(void)
+{
+	static const char BTF[] = "/sys/kernel/btf/vmlinux";
+	uint64_t effective, permitted;
+	bool any = false;
+
+	if (!capabilities_read(&effective, &permitted))
+		return false;
+	for (int i = 0; i < SAMPLER_CAPABILITIES; i++) {
+		const struct sampler_capability *c = &sampler_capabilities[i];
+
+		if (!c->required || capability_is_in(c, effective))
+			continue;
+		missing(c->name, c->costs);
+		any = true;
+	}
+	if (access(BTF, R_OK) != 0) {
+		missing(BTF, "the kernel's types, which its programs are fitted to");
+		any = true;
+	}
+	return any;
+}
+
 /* Without privileges `up` goes on as a receiver with a page. */
 static bool agent_wanted(void)
 {
-	if (no_agent)
+	if (no_agent || demo)
 		return false;
-	if (geteuid() == 0)
+	if (!print_missing())
 		return true;
-	fprintf(stderr, "flametap up: not root, so this machine is not profiled (flametap doctor "
-			"says what is "
-			"missing); sudo flametap up does\n");
+	fprintf(stderr,
+		"flametap up: so this machine is not profiled, the rest runs; %sflametap "
+		"doctor says more\n",
+		geteuid() ? "sudo flametap up profiles it, " : "");
 	return false;
+}
+
+static void open_url(const char *url)
+{
+	char command_line[PAGE_URL_MOST + 60];
+
+	snprintf(command_line, sizeof(command_line), "(sleep 1; xdg-open '%s') > /dev/null 2>&1 &",
+		 url);
+	if (strpbrk(url, "'\\$`") || system(command_line) != 0)
+		fprintf(stderr, "flametap up: no browser could be opened\n");
 }
 
 static void open_page(void)
 {
-	char command_line[400];
+	char url[PAGE_URL_MOST];
 
-	snprintf(command_line, sizeof(command_line),
-		 "(sleep 1; xdg-open 'http://%s/') > /dev/null 2>&1 &", f.listen);
-	if (strpbrk(f.listen, "'\\$`") || system(command_line) != 0)
-		fprintf(stderr, "flametap up: no browser could be opened\n");
+	page_url(url);
+	open_url(url);
+}
+
+/* Where who starts a second one finds the page of the first, token and all: "FILE.url". */
+static bool url_file(const char *db, char out[PATH_MAX])
+{
+	return snprintf(out, PATH_MAX, "%s.url", db) < PATH_MAX;
+}
+
+static void keep_url(const char *db)
+{
+	char path[PATH_MAX], url[PAGE_URL_MOST];
+	AUTO(fd_close) int fd = -1;
+
+	page_url(url);
+	if (url_file(db, path))
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		dprintf(fd, "%s\n", url);
+}
+
+/* A page of flametap's is there already: that is the one to look at. */
+static int show_other(const char *db)
+{
+	char path[PATH_MAX], url[PAGE_URL_MOST] = "";
+	AUTO(fd_close) int fd = -1;
+	ssize_t n = 0;
+
+	if (url_file(db, path))
+		fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, url, sizeof(url) - 1);
+	url[n > 0 ? strcspn(url, "\n") : 0] = 0;
+	if (!strstr(url, f.listen)) /* another one's, or none of ours */
+		snprintf(url, sizeof(url), "http://%s/", f.listen);
+	fprintf(stderr,
+		"flametap up: it runs already: %s\n"
+		"  --listen ADDRESS and --db FILE start another one beside it\n",
+		url);
+	if (open_browser)
+		open_url(url);
+	return EXIT_OK;
 }
 
 static int run(void)
@@ -241,18 +404,23 @@ static int run(void)
 	struct err err;
 	bool agent = agent_wanted();
 
-	if (!f.db && !default_file(path, sizeof(path), &err))
+	if (!check_auth(&err) || (!f.db && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
 	if (!make_graph(f.db ? f.db : path, agent, &yaml, &err))
 		return command_usage_error("up", &err);
 	buf_char(&yaml, '\0');
 	source.text = yaml.ptr;
 	umask(0077); /* the store is its owner's */
-	if (!print_config) {
-		greet(f.db ? f.db : path, agent);
-		if (open_browser)
-			open_page();
-	}
+	if (print_config)
+		return service_run(&options);
+	if (up_page_is_there(f.listen))
+		return show_other(f.db ? f.db : path);
+	greet(f.db ? f.db : path, agent);
+	keep_url(f.db ? f.db : path);
+	if (open_browser)
+		open_page();
+	if (demo)
+		up_demo_start(f.listen, token);
 	return service_run(&options);
 }
 

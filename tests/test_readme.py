@@ -93,8 +93,8 @@ def test_the_readme_has_commands_to_run():
     assert blocks(README, "sh test") and blocks(README, "sh serve") and blocks(README, "yaml test")
 
 
-def test_flags_in_the_readme_are_the_backends():
-    known = program.run("backend", "--help-all", check=0).stdout.decode() + program.run("decode", "--help-all", check=0).stdout.decode()
+def test_flags_in_the_readme_are_ours():
+    known = "".join(program.run(command, "--help-all", check=0).stdout.decode() for command in ("backend", "decode", "up"))
     for code in re.findall(r"`(-[^`]+)`", README.read_text()):
         for flag in re.findall(r"(?:^|\s)--?([a-z][a-z0-9.-]+)", code):
             assert f"-{flag}" in known, f"README names -{flag}"

@@ -261,7 +261,7 @@ def test_a_token_and_further_hosts(tmp_path):
         for given in ({}, {"Authorization": "Bearer sesam"}, {"Authorization": "Bearer sesamesesame"}, {"Authorization": "Basic sesame"},
                       {"Authorization": "Bearer "}, {"Cookie": "flametap=open; x=sesame"}):
             got = request(where, "GET", "/api/v1/status", headers=given)
-            assert got.status == 401 and got.headers["www-authenticate"] == "Bearer", given
+            assert got.status == 401 and got.headers["www-authenticate"] == 'Bearer realm="flametap"', given
         for given in ({"Authorization": "Bearer sesame"}, {"authorization": "bearer sesame"}, {"Cookie": "a=b; flametap=sesame"}):
             assert request(where, "GET", "/api/v1/status", headers=given).status == 200
         told = {"Authorization": "Bearer sesame", "Host": "Tap.Example:80"}

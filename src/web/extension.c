@@ -16,7 +16,8 @@
 #include "web/web.h"
 
 struct web_state {
-	const char *endpoint, *store_path, *allowed_hosts, *token;
+	const char *endpoint, *store_path, *allowed_hosts, *token, *basic_file, *bearer_file;
+	const char *tls_cert_file, *tls_key_file;
 	uint32_t threads;
 	uint64_t timeout_ns;
 
@@ -36,7 +37,13 @@ static const struct config_field web_fields[] = {
 	FIELD("store", CONFIG_STRING, store_path, "flametap.db", "the SQLite file that is shown"),
 	FIELD("allowed_hosts", CONFIG_STRING, allowed_hosts, NULL,
 	      "further names under which the page may be asked for, by commas"),
-	FIELD("token", CONFIG_STRING, token, NULL, "asked for with each request when set"),
+	FIELD("token", CONFIG_SECRET, token, NULL, "asked for with each request when set"),
+	FIELD("basic_file", CONFIG_STRING, basic_file, NULL,
+	      "a line user:password for each who may ask"),
+	FIELD("bearer_file", CONFIG_STRING, bearer_file, NULL,
+	      "a line for each token (Authorization: Bearer) that may ask"),
+	FIELD("tls_cert_file", CONFIG_STRING, tls_cert_file, NULL, "certificate chain, PEM"),
+	FIELD("tls_key_file", CONFIG_STRING, tls_key_file, NULL, "private key, PEM"),
 	FIELD("query_threads", CONFIG_UINT32, threads, "2", "questions answered at a time"),
 	FIELD("query_timeout", CONFIG_DURATION, timeout_ns, "30s", "most time for a question"),
 	{ 0 },
@@ -68,6 +75,10 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 		.address = w->endpoint,
 		.allowed_hosts = w->allowed_hosts,
 		.token = w->token && *w->token ? w->token : NULL,
+		.basic_file = w->basic_file,
+		.bearer_file = w->bearer_file,
+		.tls_cert_file = w->tls_cert_file,
+		.tls_key_file = w->tls_key_file,
 		.sources = { open_source, w, "sqlite", w->store_path },
 		.metrics = host->metrics,
 		.threads = w->threads,
@@ -77,12 +88,24 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 	pthread_mutex_init(&w->lock, NULL);
 	w->server = web_start(host->loops, &options, err);
 	if (!w->server) {
+		struct err why = *err;
+
+		if (why.kind == ERR_BUSY)
+			err_set(err, ERR_BUSY, "%s; another one: `endpoint`, flametap up --listen",
+				why.msg);
 		pthread_mutex_destroy(&w->lock);
 		return false;
 	}
 	LOG(LOG_INFO, "The page is served", LOG_S("endpoint", web_address(w->server)),
 	    LOG_S("store", w->store_path));
 	return true;
+}
+
+static bool web_extension_reload(void *state, struct err *err)
+{
+	struct web_state *w = state;
+
+	return web_reload(w->server, err);
 }
 
 static void web_extension_ready(void *state, bool ready)
@@ -118,4 +141,5 @@ const struct component_ops web_extension = {
 	.start = web_extension_start,
 	.stop = web_extension_stop,
 	.ready = web_extension_ready,
+	.reload = web_extension_reload,
 };

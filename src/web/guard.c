@@ -1,12 +1,17 @@
 /*
  * guard.c - who may ask: the Host must be ours (a foreign page that had its name rebound to
- * 127.0.0.1 sends its own), a POST must come from a page of ours or from no page, and a token is
- * asked for where one is set (as `Authorization: Bearer`, or the cookie that the page was given).
+ * 127.0.0.1 sends its own), a POST must come from a page of ours or from no page, and where secrets
+ * are set, one of them is asked for: a token (as `Authorization: Bearer`, or the cookie that the
+ * page was given for it), a user's password (Basic), a token of a file (Bearer).
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
 #include "web/internal.h"
+#include "web/proto_json.h"
 
 /* "[::1]:4040" -> "[::1]", "host:80" -> "host". */
 static struct str without_port(struct str host)
@@ -38,7 +43,78 @@ static bool is_loopback(struct str host)
 	       str_has_prefix(host, STR("127."));
 }
 
-void web_guard_init(struct web_guard *g, const struct web_options *options)
+/* ---- the files of secrets ---- */
+
+enum { FILE_BYTES_MOST = 1 << 20 };
+
+static bool read_secrets(const char *path, char **out, struct err *err)
+{
+	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = calloc(1, FILE_BYTES_MOST + 1);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, FILE_BYTES_MOST);
+
+	if (n < 0) {
+		free(text);
+		return err_set_errno(err, "%s", path);
+	}
+	text[n] = 0;
+	if (strlen(text) != (size_t)n || n == FILE_BYTES_MOST) {
+		free(text);
+		return err_set(err, ERR_INVALID, "%s holds a NUL byte, or a MiB and more", path);
+	}
+	*out = text;
+	return true;
+}
+
+/* A line of it, without comments and spaces around; false at the end. */
+static bool next_secret(struct str *rest, struct str *out)
+{
+	while (str_split(rest, '\n', out)) {
+		*out = str_trim(*out);
+		if (out->len && out->ptr[0] != '#')
+			return true;
+	}
+	return false;
+}
+
+static bool has_secrets(const char *text, const char *path, bool pairs, struct err *err)
+{
+	struct str rest = str_cstr(text), one;
+	unsigned count = 0;
+
+	for (; next_secret(&rest, &one); count++)
+		if (pairs && str_find(one, ':') <= 0)
+			return err_set(err, ERR_INVALID,
+				       "%s: entry %u is not of the form user:password", path,
+				       count + 1);
+	return count || err_set(err, ERR_INVALID, "%s holds no entry", path);
+}
+
+bool web_guard_reload(struct web_guard *g, struct err *err)
+{
+	const struct web_options *o = g->options;
+	char *basic = NULL, *bearer = NULL, *old;
+	bool ok = (!o->basic_file || (read_secrets(o->basic_file, &basic, err) &&
+				      has_secrets(basic, o->basic_file, true, err))) &&
+		  (!o->bearer_file || (read_secrets(o->bearer_file, &bearer, err) &&
+				       has_secrets(bearer, o->bearer_file, false, err)));
+
+	if (ok) {
+		pthread_rwlock_wrlock(&g->lock);
+		old = g->basic;
+		g->basic = basic;
+		basic = old;
+		old = g->bearer;
+		g->bearer = bearer;
+		bearer = old;
+		pthread_rwlock_unlock(&g->lock);
+	}
+	free(basic);
+	free(bearer);
+	return ok;
+}
+
+bool web_guard_init(struct web_guard *g, const struct web_options *options, struct err *err)
 {
 	struct str host = without_port(str_cstr(options->address));
 	struct buf list = { 0 };
@@ -53,16 +129,27 @@ void web_guard_init(struct web_guard *g, const struct web_options *options)
 	buf_char(&list, '\0');
 	*g = (struct web_guard){
 		.hosts = buf_take(&list, &len),
-		.token = options->token,
+		.options = options,
 		.any_host = !is_loopback(host) && !options->allowed_hosts,
+		.challenge = options->basic_file ? "Basic realm=\"flametap\", charset=\"UTF-8\""
+						 : "Bearer realm=\"flametap\"",
 	};
+	pthread_rwlock_init(&g->lock, NULL);
+	return web_guard_reload(g, err);
 }
 
 void web_guard_release(struct web_guard *g)
 {
+	if (!g->hosts)
+		return;
+	pthread_rwlock_destroy(&g->lock);
 	free(g->hosts);
+	free(g->basic);
+	free(g->bearer);
 	g->hosts = NULL;
 }
+
+/* ---- what is shown ---- */
 
 /* In a time that does not tell how much of it was right. */
 static bool same_secret(struct str given, struct str wanted)
@@ -86,14 +173,57 @@ static bool cookie_holds(struct str cookies, struct str token)
 	return false;
 }
 
-static bool token_given(const struct net_request *r, struct str token)
+/* All lines are looked at, so that the time tells nothing. */
+static bool is_listed_secret(const char *text, struct str given)
 {
-	struct str authorization = net_request_header(r, "authorization");
+	struct str rest = str_cstr(text), one;
+	bool found = false;
 
-	if (authorization.len > 7 && str_equal_nocase(str_head(authorization, 7), STR("bearer ")) &&
-	    same_secret(str_skip(authorization, 7), token))
+	while (text && next_secret(&rest, &one))
+		found |= same_secret(given, one);
+	return found;
+}
+
+/* What stands behind the scheme, or nothing. */
+static struct str credentials(const struct net_request *r, struct str scheme)
+{
+	struct str value = net_request_header(r, "authorization");
+
+	if (value.len <= scheme.len || !str_equal_nocase(str_head(value, scheme.len), scheme))
+		return (struct str){ 0 };
+	return str_trim(str_skip(value, scheme.len));
+}
+
+static bool basic_given(const struct web_guard *g, const struct net_request *r)
+{
+	struct str packed = credentials(r, STR("basic "));
+	struct buf plain = { 0 };
+	struct err ignored;
+	bool ok = packed.len && base64_read(packed, &plain, &ignored) &&
+		  is_listed_secret(g->basic, buf_view(&plain));
+
+	buf_release(&plain);
+	return ok;
+}
+
+static bool secret_given(struct web_guard *g, const struct net_request *r)
+{
+	struct str bearer = credentials(r, STR("bearer "));
+	struct str token = str_cstr(g->options->token);
+	bool ok;
+
+	if (token.len && ((bearer.len && same_secret(bearer, token)) ||
+			  cookie_holds(net_request_header(r, "cookie"), token)))
 		return true;
-	return cookie_holds(net_request_header(r, "cookie"), token);
+	pthread_rwlock_rdlock(&g->lock);
+	ok = (bearer.len && is_listed_secret(g->bearer, bearer)) || basic_given(g, r);
+	pthread_rwlock_unlock(&g->lock);
+	return ok;
+}
+
+static bool wants_secret(const struct web_options *o)
+{
+	return o->token || o->basic_file || o->bearer_file;
 }
 
 static bool foreign_origin(const struct web_guard *g, const struct net_request *r)
@@ -108,33 +238,91 @@ static bool foreign_origin(const struct web_guard *g, const struct net_request *
 	return !listed(without_port(str_skip(origin, (size_t)scheme + 3)), str_cstr(g->hosts));
 }
 
-int web_guard_check(const struct web_guard *g, const struct net_request *r, const char **why)
+bool web_guard_hosts(const struct web_guard *g, const struct net_request *r)
 {
 	struct str host = net_request_header(r, "host");
 
 	if (!host.ptr)
 		host = net_request_header(r, ":authority");
-	if (!g->any_host && !listed(without_port(host), str_cstr(g->hosts))) {
-		*why = "the Host header names another machine; --web-hosts allows further names";
+	return g->any_host || listed(without_port(host), str_cstr(g->hosts));
+}
+
+int web_guard_check(struct web_guard *g, const struct net_request *r, const char **why)
+{
+	if (!web_guard_hosts(g, r)) {
+		*why = "the Host header names another machine; --allow-host allows further names";
 		return 421;
 	}
 	if (!str_is(net_request_method(r), "GET") && foreign_origin(g, r)) {
 		*why = "the request comes from a foreign page (Origin)";
 		return 403;
 	}
-	if (g->token && !token_given(r, str_cstr(g->token))) {
-		*why = "a token is needed: open the URL that flametap printed, or send "
-		       "Authorization: Bearer";
+	if (wants_secret(g->options) && !secret_given(g, r)) {
+		*why = g->options->token
+			       ? "a token is needed: open the URL that flametap printed, or send "
+				 "Authorization: Bearer"
+			       : "credentials are needed: send Authorization";
 		return 401;
 	}
 	return 0;
 }
 
-bool web_guard_let_in(const struct web_guard *g, const struct net_request *r, struct err *err)
+bool web_guard_let_in(struct web_guard *g, const struct net_request *r, struct err *err)
 {
 	const char *why;
 	int status = web_guard_check(g, r, &why);
 
 	return !status ||
 	       err_set(err, status == 401 ? ERR_UNAUTHENTICATED : ERR_PERMISSION, "%s", why);
+}
+
+void web_guard_refuse(const struct web_guard *g, struct net_request *r, int status, const char *why)
+{
+	web_reply_error(r, status, str_cstr(why), (struct str){ 0 },
+			status == 401 ? g->challenge : NULL);
+}
+
+/* The query without `token`; *given is its value. */
+static void without_token(struct str query, struct buf *out, struct str *given)
+{
+	struct str pair;
+
+	while (str_split(&query, '&', &pair)) {
+		if (str_has_prefix(pair, STR("token="))) {
+			*given = str_skip(pair, 6);
+			continue;
+		}
+		buf_char(out, out->len ? '&' : '?');
+		buf_str(out, pair);
+	}
+}
+
+/* A path that begins with two slashes would be another machine's. */
+static bool is_own_path(struct str path)
+{
+	return path.len && path.ptr[0] == '/' &&
+	       (path.len == 1 || (path.ptr[1] != '/' && path.ptr[1] != '\\'));
+}
+
+bool web_guard_exchange(const struct web_guard *g, struct net_request *r)
+{
+	struct str token = str_cstr(g->options->token), path = net_request_path(r), given = { 0 };
+	AUTO(buf_release) struct buf query = { 0 }, location = { 0 }, cookie = { 0 };
+	struct net_header headers[WEB_HEADERS_MOST];
+	size_t count = web_common_headers(headers);
+
+	if (!token.len || !str_is(net_request_method(r), "GET") || !is_own_path(path))
+		return false;
+	without_token(net_request_query(r), &query, &given);
+	if (!given.ptr || !same_secret(given, token))
+		return false;
+	buf_str(&location, path);
+	buf_str(&location, buf_view(&query));
+	buf_printf(&cookie, "flametap=%s; Path=/; HttpOnly; SameSite=Strict%s", g->options->token,
+		   g->options->tls_cert_file ? "; Secure" : "");
+	headers[count++] = (struct net_header){ "location", buf_view(&location) };
+	headers[count++] = (struct net_header){ "set-cookie", buf_view(&cookie) };
+	headers[count++] = (struct net_header){ "cache-control", STR("no-store") };
+	net_reply_http(r, 303, headers, count, (struct str){ 0 });
+	return true;
 }

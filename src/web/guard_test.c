@@ -39,8 +39,9 @@ static void check(const struct web_options *options, const struct row *rows, siz
 {
 	struct web_guard guard;
 	struct server s;
+	struct err err;
 
-	web_guard_init(&guard, options);
+	assert_true(web_guard_init(&guard, options, &err));
 	server_init(&s, (struct net_app_options){ 0 }, 0);
 	net_app_route(s.app, NULL, "/", NULL, (struct net_handler){ verdict, &guard });
 	server_listen(&s, NULL);
@@ -103,11 +104,51 @@ static void test_token(void **state)
 	check(&options, rows, ARRAY_LEN(rows));
 }
 
+static void test_files_of_secrets(void **state)
+{
+	static const struct row rows[] = {
+		{ "GET", "Host: localhost\r\n", 401 },
+		{ "GET", "Host: localhost\r\nAuthorization: Basic YW5uOnB3OjE=\r\n",
+		  200 }, /* ann:pw:1 */
+		{ "GET", "Host: localhost\r\nAuthorization: basic YW5uOnB3OjE\r\n", 200 },
+		{ "GET", "Host: localhost\r\nAuthorization: Basic YW5uOnB3\r\n", 401 }, /* ann:pw */
+		{ "GET", "Host: localhost\r\nAuthorization: Basic Ym9iOg==\r\n", 200 }, /* bob: */
+		{ "GET", "Host: localhost\r\nAuthorization: Basic IyB4OnkK\r\n", 401 },
+		{ "GET", "Host: localhost\r\nAuthorization: Basic !\r\n", 401 },
+		{ "GET", "Host: localhost\r\nAuthorization: Bearer one\r\n", 200 },
+		{ "GET", "Host: localhost\r\nAuthorization: Bearer two\r\n", 200 },
+		{ "GET", "Host: localhost\r\nAuthorization: Bearer \r\n", 401 },
+		{ "GET", "Host: localhost\r\nAuthorization: Bearer ann:pw:1\r\n", 401 },
+		{ "GET", "Host: localhost\r\nCookie: flametap=one\r\n", 401 },
+	};
+	char basic[] = "/tmp/flametap-guard-XXXXXX", bearer[] = "/tmp/flametap-guard-XXXXXX";
+	struct web_options options = { .address = "127.0.0.1:4040",
+				       .basic_file = basic,
+				       .bearer_file = bearer };
+	AUTO(fd_close) int a = mkstemp(basic);
+	AUTO(fd_close) int b = mkstemp(bearer);
+	struct web_guard guard;
+	struct err err;
+
+	(void)state;
+	assert_false(web_guard_init(&guard, &options, &err)); /* nothing in it */
+	web_guard_release(&guard);
+	assert_int_equal(dprintf(a, "# x:y\nann:pw:1\n\n bob: \n"), 23);
+	assert_int_equal(dprintf(b, "one\n#three\ntwo"), 14);
+	check(&options, rows, ARRAY_LEN(rows));
+	assert_int_equal(dprintf(a, "carl\n"), 5);
+	assert_false(web_guard_init(&guard, &options, &err)); /* no password */
+	web_guard_release(&guard);
+	unlink(basic);
+	unlink(bearer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_on_loopback),
 		cmocka_unit_test(test_token),
+		cmocka_unit_test(test_files_of_secrets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

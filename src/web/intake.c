@@ -8,7 +8,7 @@
 
 struct web_door {
 	const struct web_options *options;
-	const struct web_guard *guard;
+	struct web_guard *guard;
 	pthread_rwlock_t lock;
 	struct web_intake intake; /* lock */
 	bool open, settled;       /* lock */
@@ -101,7 +101,7 @@ static void add_routes(struct web_door *d, struct net_app *app)
 }
 
 struct web_door *web_door_new(struct net_app *app, const struct web_options *options,
-			      const struct web_guard *guard)
+			      struct web_guard *guard)
 {
 	struct web_door *d = calloc(1, sizeof(*d));
 

@@ -17,7 +17,7 @@ struct web_intake {
 
 struct web_door;
 struct web_door *web_door_new(struct net_app *app, const struct web_options *options,
-			      const struct web_guard *guard);
+			      struct web_guard *guard);
 void web_door_free(struct web_door *d); /* after the listener; NULL is fine */
 /* NULL: nobody takes any more; none of `before`'s functions runs when it returns. */
 void web_door_open(struct web_door *d, const struct web_intake *intake);

@@ -1,5 +1,6 @@
 /* internal.h - what the files of src/web share: a question on its way to its answer. */
 #pragma once
+#include <pthread.h>
 #include <stdatomic.h>
 #include "base/arena.h"
 #include "base/buf.h"
@@ -104,21 +105,36 @@ void web_live_free(struct web_live *l); /* after the listener */
 /* ---- who may ask (guard.c) ---- */
 struct web_guard {
 	char *hosts; /* comma list, lower case */
-	const char *token;
+	const struct web_options *options;
 	bool any_host; /* listens beyond loopback without a list */
+	pthread_rwlock_t lock;
+	char *basic, *bearer; /* lock; the files' text, or NULL */
+	const char *challenge;
 };
-void web_guard_init(struct web_guard *g, const struct web_options *options);
+/* Reads the files of secrets; options must outlive it. Release it in any case. */
+bool web_guard_init(struct web_guard *g, const struct web_options *options,
+		    struct err *err) MUST_CHECK;
+/* Reads them again; on failure the old ones hold. */
+bool web_guard_reload(struct web_guard *g, struct err *err) MUST_CHECK;
 void web_guard_release(struct web_guard *g);
+/* The URL that was opened carries the token: true when it was answered, with a cookie in its place
+ * and the same address without it (RFC 6265; HttpOnly, SameSite=Strict). */
+bool web_guard_exchange(const struct web_guard *g, struct net_request *r);
+void web_guard_refuse(const struct web_guard *g, struct net_request *r, int status,
+		      const char *why);
+bool web_guard_hosts(const struct web_guard *g, const struct net_request *r); /* is it us? */
 /* 0, or the HTTP status to refuse with and why. */
-int web_guard_check(const struct web_guard *g, const struct net_request *r, const char **why);
+int web_guard_check(struct web_guard *g, const struct net_request *r, const char **why);
 /* The same as an err, for answers that have a form of their own. */
-bool web_guard_let_in(const struct web_guard *g, const struct net_request *r, struct err *err);
+bool web_guard_let_in(struct web_guard *g, const struct net_request *r, struct err *err);
 
 /* ---- answers ---- */
 enum { WEB_HEADERS_MOST = 12 };
 /* The headers that every answer carries; returns how many were written. */
 size_t web_common_headers(struct net_header headers[WEB_HEADERS_MOST]);
-void web_reply_error(struct net_request *r, int status, struct str what, struct str hint);
+/* challenge: of a 401, else NULL. */
+void web_reply_error(struct net_request *r, int status, struct str what, struct str hint,
+		     const char *challenge);
 int web_status_of(const struct err *err);
 
 /* ---- the page (assets.c) ---- */

@@ -143,7 +143,7 @@ void web_live_add(struct web_live *l, struct net_request *r)
 	why = add(l, r);
 	pthread_mutex_unlock(&l->lock);
 	if (why)
-		web_reply_error(r, 503, str_cstr(why), str_from("", 0));
+		web_reply_error(r, 503, str_cstr(why), str_from("", 0), NULL);
 }
 
 void web_live_stop(struct web_live *l)

@@ -34,7 +34,7 @@ static void refuse_plain(struct web_question *q, const struct err *err)
 	int status = web_status_of(err);
 
 	web_reply_error(q->request, status, str_cstr(err->msg),
-			status == 503 || status == 504 ? str_cstr(LATER) : str_from("", 0));
+			status == 503 || status == 504 ? str_cstr(LATER) : str_from("", 0), NULL);
 }
 
 static void reply_plain(struct web_question *q)

@@ -42,7 +42,8 @@ int web_status_of(const struct err *err)
 	}
 }
 
-void web_reply_error(struct net_request *r, int status, struct str what, struct str hint)
+void web_reply_error(struct net_request *r, int status, struct str what, struct str hint,
+		     const char *challenge)
 {
 	struct net_header headers[WEB_HEADERS_MOST];
 	size_t count = web_common_headers(headers);
@@ -52,8 +53,8 @@ void web_reply_error(struct net_request *r, int status, struct str what, struct 
 	headers[count++] = (struct net_header){ "cache-control", STR("no-store") };
 	if (status == 503)
 		headers[count++] = (struct net_header){ "retry-after", STR("1") };
-	if (status == 401)
-		headers[count++] = (struct net_header){ "www-authenticate", STR("Bearer") };
+	if (challenge)
+		headers[count++] = (struct net_header){ "www-authenticate", str_cstr(challenge) };
 	buf_lit(&body, "{\"error\":{\"what\":");
 	buf_json_string(&body, what);
 	buf_lit(&body, ",\"hint\":");

@@ -19,6 +19,7 @@ struct web_server {
 	struct web_live *live;
 	struct web_waits *waits;
 	struct web_door *door;
+	struct tls_context *tls; /* NULL: plain */
 };
 
 static const struct {
@@ -50,7 +51,7 @@ static bool guarded(struct web_server *s, struct net_request *r)
 	int status = web_guard_check(&s->guard, r, &why);
 
 	if (status)
-		web_reply_error(r, status, str_cstr(why), str_from("", 0));
+		web_guard_refuse(&s->guard, r, status, why);
 	return status == 0;
 }
 
@@ -73,7 +74,7 @@ static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 		return;
 	if (!answer) {
 		web_reply_error(r, 404, STR("no such question"),
-				STR("docs/api.md lists what may be asked"));
+				STR("docs/api.md lists what may be asked"), NULL);
 		return;
 	}
 	q = web_question_new(&s->options, r, answer, &web_plain_form);
@@ -197,7 +198,7 @@ static void send_asset(struct net_request *r, const struct web_asset *asset)
 		net_reply_http(r, 200, headers, count, blob_view(plain));
 		blob_unref(plain);
 	} else {
-		web_reply_error(r, 500, str_cstr(err.msg), str_from("", 0));
+		web_reply_error(r, 500, str_cstr(err.msg), str_from("", 0), NULL);
 	}
 }
 
@@ -208,6 +209,8 @@ static void handle_page(struct net_request *r, struct blob *body, void *ctx)
 	const struct web_asset *asset;
 
 	blob_unref(body);
+	if (web_guard_hosts(&s->guard, r) && web_guard_exchange(&s->guard, r))
+		return;
 	if (!guarded(s, r))
 		return;
 	if (str_has_prefix(path, STR("/span/")))
@@ -216,7 +219,8 @@ static void handle_page(struct net_request *r, struct blob *body, void *ctx)
 	if (asset)
 		send_asset(r, asset);
 	else
-		web_reply_error(r, 404, STR("there is no such page"), STR("the page is at /"));
+		web_reply_error(r, 404, STR("there is no such page"), STR("the page is at /"),
+				NULL);
 }
 
 static struct web_options with_defaults(const struct web_options *options)
@@ -254,6 +258,27 @@ static void add_pyroscope(struct web_server *s)
 		      (struct net_handler){ handle_buildinfo, s });
 }
 
+static bool tls_open(struct web_server *s, struct err *err)
+{
+	struct tls_options options = {
+		.server = true,
+		.cert_file = s->options.tls_cert_file,
+		.key_file = s->options.tls_key_file,
+	};
+
+	if (!options.cert_file && !options.key_file)
+		return true;
+	if (!options.cert_file || !options.key_file)
+		return err_set(err, ERR_INVALID, "TLS needs both a certificate and its key");
+	s->tls = tls_context_new(&options, err);
+	return s->tls != NULL;
+}
+
+bool web_reload(struct web_server *s, struct err *err)
+{
+	return web_guard_reload(&s->guard, err) && (!s->tls || tls_context_reload(s->tls, err));
+}
+
 struct web_server *web_start(struct net_loops *loops, const struct web_options *options,
 			     struct err *err)
 {
@@ -272,8 +297,8 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 	add_pyroscope(s);
 	s->door = web_door_new(s->app, &s->options, &s->guard);
 	net_app_route(s->app, "GET", "/", NULL, (struct net_handler){ handle_page, s });
-	web_guard_init(&s->guard, &s->options);
-	s->listener = net_listen(loops, s->app, options->address, NULL, err);
+	if (web_guard_init(&s->guard, &s->options, err) && tls_open(s, err))
+		s->listener = net_listen(loops, s->app, options->address, s->tls, err);
 	if (!s->listener) {
 		web_stop(s, 0);
 		return NULL;
@@ -305,5 +330,6 @@ void web_stop(struct web_server *s, uint64_t deadline_ns)
 	web_waits_free(s->waits);
 	web_door_free(s->door);
 	web_guard_release(&s->guard);
+	tls_context_free(s->tls);
 	free(s);
 }

@@ -30,8 +30,11 @@ struct web_sources {
 struct web_options {
 	const char *address;       /* "127.0.0.1:4040" */
 	const char *allowed_hosts; /* comma list of further Host names; NULL = none */
-	const char *token;         /* NULL = none is asked for */
-	bool read_only;            /* nothing can be sent to it: files in memory */
+	/* Who may ask: any of those that are set. The files hold a line each ("user:password"; a
+	 * token), '#' begins a comment. */
+	const char *token, *basic_file, *bearer_file;
+	const char *tls_cert_file, *tls_key_file; /* PEM; NULL = no TLS */
+	bool read_only;                           /* nothing can be sent to it: files in memory */
 	struct web_sources sources;
 	struct metrics *metrics; /* may be NULL */
 	uint32_t threads;        /* 0 = 2 */
@@ -43,6 +46,8 @@ struct web_server;
 
 struct web_server *web_start(struct net_loops *loops, const struct web_options *options,
 			     struct err *err) MUST_CHECK;
+/* Reads the files of secrets and certificates again; on failure the old ones hold. */
+bool web_reload(struct web_server *s, struct err *err) MUST_CHECK;
 /* The bound address with the real port. */
 const char *web_address(const struct web_server *s);
 /* Ends what runs, answers it, and joins the threads. NULL is fine. */

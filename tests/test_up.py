@@ -1,0 +1,90 @@
+"""`flametap up`: the demo, a second one, a port that is taken, a machine that may not be profiled."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+
+import pytest
+
+import program
+from web_pages import ALWAYS, ask, request
+
+QUIET = ("--grpc-address", "", "--http-address", "", "--log-level", "info")
+
+
+def page_of(server):
+    return server._endpoint("The page is served")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def test_demo_shows_recorded_profiles(tmp_path):
+    port = free_port()  # its demo is sent to the address it was told
+    with program.Server("up", "--demo", "--listen", f"127.0.0.1:{port}", *QUIET, "--auth", "token",
+                        env=program.environment(XDG_STATE_HOME=str(tmp_path), HOME=str(tmp_path), FLAMETAP_TOKEN="sesame"),
+                        wrapper=unprivileged(tmp_path)) as server:
+        page, told = page_of(server), {"Authorization": "Bearer sesame"}
+
+        def types():
+            return json.loads(request(page, "GET", "/api/v1/status", headers=told).body)["types"]
+
+        found = program.wait_for(lambda: len(types()) >= 2 and types(), what="the demo's profile types")
+        assert any("cpu" in t["id"] for t in found) and any("off" in t["id"] for t in found)
+        total = json.loads(request(page, "GET", "/api/v1/top?from=2000-01-01&to=2100-01-01", headers=told).body)["total"]
+        assert total > 0
+        assert "not profiling this machine" in server.log
+    if os.geteuid() != 0:
+        assert (tmp_path / "flametap" / "demo.db").exists()
+
+
+def unprivileged(folder):
+    """As root: as another user, so that nothing is written beside this machine's own store."""
+    if os.geteuid() != 0:
+        return ()
+    if not shutil.which("setpriv"):
+        pytest.skip("SKIPPED ALOUD: no setpriv")
+    for p in (folder, *folder.parents[:2]):
+        p.chmod(0o755)
+    shutil.chown(folder, 65534, 65534)
+    return ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all", "--inh-caps", "-all")
+
+
+def test_a_second_one_shows_the_page_of_the_first(tmp_path):
+    address = f"127.0.0.1:{free_port()}"
+    words = ("up", "--no-agent", "--listen", address, *QUIET, "--auth", "token", "--db", tmp_path / "x.db")
+    with program.Server(*words) as server:
+        url = server.wait_line(r"flametap up: http://").split()[-1]
+        second = program.run(*words, check=0)
+        assert re.search(rb"it runs already: " + re.escape(url.encode()) + rb"\n", second.stderr) and b"--listen" in second.stderr
+        assert (tmp_path / "x.db.url").stat().st_mode & 0o077 == 0
+        third = program.run("up", "--no-agent", "--listen", address, *QUIET, "--db", tmp_path / "y.db", check=0)
+        assert f"it runs already: http://{address}/\n".encode() in third.stderr, "no token of another store's is known"
+        assert server.alive()
+    with program.Server(*words) as again:
+        assert again.wait_line(r"flametap up: http://").split()[-1] != url
+
+
+def test_a_taken_port_names_its_holder_and_the_flag(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        address = "127.0.0.1:%d" % holder.getsockname()[1]
+        done = program.run("up", "--no-agent", "--listen", address, *QUIET, "--db", tmp_path / "x.db", check=1)
+        assert address.encode() in done.stderr and b"--listen" in done.stderr and f"pid {os.getpid()}".encode() in done.stderr
+
+
+def test_without_privileges_it_receives_and_says_what_is_missing(tmp_path):
+    words = ("up", "--listen", "127.0.0.1:0", *QUIET, "--db", tmp_path / "x.db")
+    with program.Server(*words, wrapper=unprivileged(tmp_path)) as server:
+        assert server.find_line("missing: CAP_") and server.find_line("not profiled, the rest runs") and server.find_line("receiving only")
+        page = page_of(server)
+        assert ask(page, "status").json()["types"] == []
+        got = request(page, "POST", "/ingest?name=a&from=1767225600&until=1767225610", b"main;x 3\n")
+        assert got.status == 200 and ask(page, "top", **ALWAYS).json()["total"] > 0
+    if os.geteuid() == 0:
+        assert subprocess.run(["stat", "-c", "%a", str(tmp_path / "x.db")], capture_output=True, text=True, check=True).stdout == "600\n"
