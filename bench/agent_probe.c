@@ -149,7 +149,8 @@ static void print_stats(const struct agent_stats *s)
 
 int main(int argc, char **argv)
 {
-	struct agent_options options = { .sampling.samples_per_second = 20,
+	struct agent_options options = { .sampling = { .samples_per_second = 20,
+						       .steps = UINT32_MAX },
 					 .frames_of_ends = true };
 	struct seen seen = { .stacks = calloc(STACKS_MOST, sizeof(struct stack)) };
 	const struct trace_sink sink = { take_trace, &seen };

@@ -110,6 +110,10 @@ struct unwind_executable {
 	__u32 padding;
 };
 _Static_assert(sizeof(struct unwind_executable) == 64, "unwind_executable is 64 bytes");
+/* What the step reads of a frame and, from code_base on, of a code object of CPython: all that it
+ * needs must lie there. */
+enum { CPYTHON_FRAME_BYTES = 80, CPYTHON_FRAME_OBJECT_BYTES = 128, CPYTHON_CODE_BYTES = 88 };
+
 /* How many Python frames an evaluation loop of CPython runs. */
 enum cpython_loop {
 	CPYTHON_LOOP_OF_ONE,   /* up to 3.10 */

@@ -12,10 +12,6 @@
  */
 #pragma once
 
-/* What there is to read of a frame and of a code object: all offsets lie in the first so many
- * bytes; those of a code object from code_base on. */
-enum { CPYTHON_FRAME_BYTES = 80, CPYTHON_FRAME_OBJECT_BYTES = 128, CPYTHON_CODE_BYTES = 88 };
-
 #define CPYTHON_U64(w, offset) \
 	(*(const __u64 *)(const void *)((const char *)(w)->cpython.block + ((offset)&120)))
 #define CPYTHON_U32(w, offset) \

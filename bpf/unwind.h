@@ -466,7 +466,8 @@ UNWIND_INLINE int unwind_method(struct unwind_walk *w)
 	e = placed ? env_executable(c, w->mapping.executable) : NULL;
 	if (mapped && env_steps(c) && c->pushed == UNWIND_FRAME_NEW) {
 		owner = unwind_owner(w, e, pc);
-		if (owner < UNWIND_STEP_COUNT && env_steps(c) >> owner & 1) {
+		if (owner != UNWIND_STEP_NATIVE && owner < UNWIND_STEP_COUNT &&
+		    env_steps(c) >> owner & 1) {
 			c->step = owner;
 			return UNWIND_AGAIN;
 		}

@@ -206,6 +206,7 @@ bool agent_put_receiver(const struct agent_flags *f, struct yaml_out *y, struct 
 	graph_put_true(y, "inlines", f->inlines);
 	graph_put(y, "symbol_memory", f->symbol_memory);
 	graph_put(y, "unwind_memory", f->unwind_memory);
+	graph_put(y, "runtime_tables", f->runtime_tables);
 	graph_put(y, "cache_dir", f->cache_dir);
 	return put_identity(f, y, err);
 }

@@ -33,7 +33,7 @@ FLAGS = [
     ("-process-filter java|python|go", "process_filter", "java|python|go"), ("-pid 1,2", "pids", ["1", "2"]),
     ("-cgroup /a -cgroup /b", "cgroups", ["/a", "/b"]), ("-native-symbols=false", "native_symbols", False),
     ("-inlines", "inlines", True), ("-symbol-memory 1MiB", "symbol_memory", "1MiB"), ("-unwind-memory 9MiB", "unwind_memory", "9MiB"),
-    ("-cache-dir /c", "cache_dir", "/c"), ("-service-name my-application", "service_name", "my-application"),
+    ("-cache-dir /c", "cache_dir", "/c"), ("-runtime-tables /t", "runtime_tables", "/t"), ("-service-name my-application", "service_name", "my-application"),
     ("-tags environment=production,region=us-east-1", "resource_attributes", {"environment": "production", "region": "us-east-1"}),
 ]
 

@@ -54,6 +54,7 @@ struct agent {
 	struct modules modules;
 	struct process_table table;
 	struct resolver resolver;
+	struct runtime_tables *tables;
 	struct filter *filter;
 	char **variables;
 
@@ -354,7 +355,10 @@ static bool copy_options(struct agent *a, const struct agent_options *options, s
 		assert(a->variables[i]);
 	}
 	a->filter = filter_new(&options->filter, err);
-	return a->filter;
+	if (!a->filter)
+		return false;
+	a->tables = runtime_tables_load(options->runtime_tables, err);
+	return a->tables;
 }
 
 static void set_up_tables(struct agent *a)
@@ -362,6 +366,7 @@ static void set_up_tables(struct agent *a)
 	a->sets = (struct mapping_sets){ .run_free = unwind_store_retire_run, .ctx = &a->store };
 	modules_init(&a->modules, &a->store, a->seam, &a->sets);
 	a->modules.steps = a->options.sampling.steps;
+	a->modules.tables = a->tables;
 	a->table = (struct process_table){
 		.seam = a->seam,
 		.store = &a->store,
@@ -496,6 +501,7 @@ void agent_free(struct agent *a)
 		close(a->epoll_fd);
 	if (a->wake_fd >= 0)
 		close(a->wake_fd);
+	runtime_tables_free(a->tables);
 	filter_free(a->filter);
 	for (uint32_t i = 0; a->variables && a->variables[i]; i++)
 		free(a->variables[i]);
@@ -567,8 +573,8 @@ void agent_stats(struct agent *a, struct agent_stats *out)
 	out->processes = a->table.count;
 	out->executables = a->modules.count;
 	out->mappings = a->store.mapping_runs.used;
-	out->runtimes_attached = a->resolver.runtimes.attached;
-	out->runtimes_refused = a->resolver.runtimes.refused;
+	out->runtimes_attached = a->table.attach.attached;
+	out->runtimes_refused = a->table.attach.refused;
 	out->row_blocks = a->store.block_count;
 	out->rules = a->store.rules.count;
 	if (!a->seam->ops->run_time(a->seam, &out->bpf_ns, &out->bpf_runs, &err))

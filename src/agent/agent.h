@@ -34,6 +34,7 @@ struct agent_options {
 	uint64_t unwind_memory_bytes; /* of rows; 0: 128 MiB */
 	uint64_t poll_ns;             /* how often rings are read; 0: 250 ms, faster at first */
 	uint64_t clock_sync_ns;       /* 0: 3 min */
+	const char *runtime_tables;   /* folder of tables that replace built-in ones; NULL: none */
 	const char *const *variables; /* of the environment, for process_info */
 	uint32_t variable_count;
 	bool frames_of_ends; /* append FRAME_END to stacks that were cut */

@@ -8,7 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/runtimes/cpython_names.h"
 #include "agent/symbolize/symbolizer.h"
+
+enum { RUNTIME_NAMES_SHARE = 4 }; /* a part of symbol_memory_bytes, for each runtime */
+#define SYMBOL_MEMORY_DEFAULT (UINT64_C(8) << 20)
 
 struct naming {
 	struct symbolizer *symbolizer;
@@ -17,6 +21,13 @@ struct naming {
 		lock;        /* held while names are asked for: agent and seam stay what they are */
 	struct agent *agent; /* lock; NULL: none runs now */
 	struct seam *seam;   /* lock */
+
+	/* Runtimes read memory while names are asked for, and from the trace thread. */
+	pthread_rwlock_t memory_lock;
+	struct seam *memory_seam; /* memory_lock */
+	struct runtime_memory memory;
+	struct cpython_names *cpython;
+	struct namer runtimes[FRAME_KIND_COUNT]; /* by kind; name is NULL where there is none */
 };
 
 /* ---- how files are got at; called with the lock held, from inside naming_name() ---- */
@@ -81,20 +92,46 @@ static bool open_kallsyms(void *ctx, int *fd, struct err *err)
 	return n->seam ? n->seam->ops->open_kallsyms(n->seam, fd, err) : no_agent(err);
 }
 
+static bool read_memory(void *ctx, uint32_t pid, uint64_t address, void *to, size_t bytes)
+{
+	struct naming *n = ctx;
+	struct err err;
+	size_t got = 0;
+	bool ok;
+
+	pthread_rwlock_rdlock(&n->memory_lock);
+	ok = n->memory_seam &&
+	     n->memory_seam->ops->read_memory(n->memory_seam, pid, address, to, bytes, &got, &err);
+	pthread_rwlock_unlock(&n->memory_lock);
+	return ok && got == bytes;
+}
+
 /* ---- the namer ---- */
 
 static bool name_frame(void *ctx, const struct trace_frame *frame, struct process_info *process,
 		       struct frame_name *out)
 {
 	struct naming *n = ctx;
+	const struct namer *runtime = &n->runtimes[frame->kind];
 	bool named;
 
+	if (runtime->name)
+		return runtime->name(runtime->ctx, frame, process, out);
 	pthread_mutex_lock(&n->lock);
 	named = n->inner.name(n->inner.ctx, frame, process, out);
 	if (!n->agent) /* what could not be opened now may be later */
 		out->final = false;
 	pthread_mutex_unlock(&n->lock);
 	return named;
+}
+
+static void prepare_frame(void *ctx, const struct trace_frame *frame, struct process_info *process)
+{
+	const struct naming *n = ctx;
+	const struct namer *runtime = &n->runtimes[frame->kind];
+
+	if (runtime->prepare)
+		runtime->prepare(runtime->ctx, frame, process);
 }
 
 static void begin_report(void *ctx, uint64_t budget_ns)
@@ -107,6 +144,8 @@ static void begin_report(void *ctx, uint64_t budget_ns)
 
 struct naming *naming_new(const struct naming_options *options)
 {
+	uint64_t memory =
+		options->symbol_memory_bytes ? options->symbol_memory_bytes : SYMBOL_MEMORY_DEFAULT;
 	struct naming *n = calloc(1, sizeof(*n));
 	struct symbolizer_options symbols = { .memory_bytes = options->symbol_memory_bytes,
 					      .lines = options->inlines,
@@ -122,9 +161,15 @@ struct naming *naming_new(const struct naming_options *options)
 
 	assert(n);
 	pthread_mutex_init(&n->lock, NULL);
+	pthread_rwlock_init(&n->memory_lock, NULL);
+	n->memory = (struct runtime_memory){ read_memory, n };
+	n->cpython = cpython_names_new(&n->memory, memory / RUNTIME_NAMES_SHARE);
+	n->runtimes[FRAME_CPYTHON] = cpython_names_namer(n->cpython);
 	n->symbolizer = symbolizer_new(&symbols, &access);
 	n->inner = symbolizer_namer(n->symbolizer);
-	n->outer = (struct namer){ .name = name_frame, .begin = begin_report, .ctx = n };
+	n->outer = (struct namer){
+		.name = name_frame, .prepare = prepare_frame, .begin = begin_report, .ctx = n
+	};
 	return n;
 }
 
@@ -134,6 +179,9 @@ void naming_bind(struct naming *n, struct agent *agent, struct seam *seam)
 	n->agent = agent;
 	n->seam = seam;
 	pthread_mutex_unlock(&n->lock);
+	pthread_rwlock_wrlock(&n->memory_lock);
+	n->memory_seam = seam;
+	pthread_rwlock_unlock(&n->memory_lock);
 }
 
 void naming_kernel_changed(struct naming *n)
@@ -146,6 +194,8 @@ void naming_free(struct naming *n)
 	if (!n)
 		return;
 	symbolizer_free(n->symbolizer);
+	cpython_names_free(n->cpython);
+	pthread_rwlock_destroy(&n->memory_lock);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
@@ -158,7 +208,9 @@ const struct namer *naming_namer(const struct naming *n)
 uint64_t naming_bytes(const struct naming *n)
 {
 	struct symbolizer_stats stats;
+	struct cpython_names_stats cpython;
 
 	symbolizer_stats(n->symbolizer, &stats);
-	return stats.memory_bytes;
+	cpython_names_stats(n->cpython, &cpython);
+	return stats.memory_bytes + cpython.bytes;
 }

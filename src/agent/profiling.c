@@ -193,6 +193,8 @@ static void set_metrics(struct profiling *r)
 	set_events(r, "walks_resumed", s.resumed);
 	set_events(r, "samples_late", s.ring_late);
 	set_events(r, "samples_filtered", s.held_dropped);
+	set_events(r, "runtimes_attached", s.runtimes_attached);
+	set_events(r, "runtimes_refused", s.runtimes_refused);
 }
 
 static void log_report(void *ctx, const struct report_totals *t)

@@ -88,6 +88,7 @@ const struct config_field profiling_fields[] = {
 	FIELD("unwind_memory", CONFIG_SIZE, unwind_memory_bytes, "128MiB", "for unwind tables, at most; 1MiB or more"),
 	FIELD("debuginfod_urls", CONFIG_STRING, debuginfod_urls, NULL, "servers of debug files, separated by blanks; unset: DEBUGINFOD_URLS"),
 	FIELD("debuginfod_wait", CONFIG_DURATION, debuginfod_wait_ns, "0s", "how long naming waits for debug files, in all; their names come later then"),
+	FIELD("runtime_tables", CONFIG_STRING, runtime_tables, NULL, "folder of tables of runtimes' offsets (cpython.table) that replace the built-in ones"),
 	FIELD("cache_dir", CONFIG_STRING, cache_dir, NULL, "keeps tables and symbols by build id over restarts"),
 	{ 0 },
 };
@@ -98,7 +99,7 @@ static const struct tracer_row {
 	bool offered;
 } tracer_rows[TRACER_COUNT] = {
 	[TRACER_PERL] = { "perl", false },     [TRACER_PHP] = { "php", false },
-	[TRACER_PYTHON] = { "python", false }, [TRACER_HOTSPOT] = { "hotspot", false },
+	[TRACER_PYTHON] = { "python", true },  [TRACER_HOTSPOT] = { "hotspot", false },
 	[TRACER_RUBY] = { "ruby", false },     [TRACER_V8] = { "v8", false },
 	[TRACER_DOTNET] = { "dotnet", false }, [TRACER_GO] = { "go", true },
 	[TRACER_LABELS] = { "labels", false }, [TRACER_BEAM] = { "beam", false },
@@ -329,6 +330,19 @@ static bool put_cpus(const struct profiling_options *o, struct arena *arena,
 			      &out->sampling.cpu_count, err);
 }
 
+/* The runtimes whose frames BPF walks. */
+static uint32_t steps_of(const struct profiling_options *o)
+{
+	uint32_t set, named, steps = 0;
+	struct err err;
+
+	if (!profiling_tracers(o, &set, &named, &err)) /* checked before */
+		return 0;
+	if (set & 1u << TRACER_PYTHON)
+		steps |= 1u << UNWIND_STEP_CPYTHON;
+	return steps;
+}
+
 bool profiling_agent_options(const struct profiling_options *o, struct arena *arena,
 			     struct agent_options *out, struct err *err)
 {
@@ -338,7 +352,8 @@ bool profiling_agent_options(const struct profiling_options *o, struct arena *ar
 		.sampling = { .samples_per_second = o->samples_per_second,
 			      .send_idle = o->send_idle_frames,
 			      .scale = o->map_scale_factor,
-			      .verifier_log = o->bpf_verifier_log_level },
+			      .verifier_log = o->bpf_verifier_log_level,
+			      .steps = steps_of(o) },
 		.filter = { .pids = pids,
 			    .pid_count = o->pids.count,
 			    .process_regex = o->process_filter,
@@ -347,6 +362,7 @@ bool profiling_agent_options(const struct profiling_options *o, struct arena *ar
 		.unwind_memory_bytes = o->unwind_memory_bytes,
 		.clock_sync_ns = o->clock_sync_interval_ns ? o->clock_sync_interval_ns
 							   : UINT64_MAX, /* at start only */
+		.runtime_tables = o->runtime_tables,
 		.variables = o->include_env_vars.items,
 		.variable_count = o->include_env_vars.count,
 		.frames_of_ends = true,

@@ -64,7 +64,7 @@ struct profiling_options {
 	struct config_strings cgroups, pids;
 	bool native_symbols, inlines;
 	uint64_t symbol_memory_bytes, unwind_memory_bytes, naming_budget_ns;
-	const char *cache_dir, *debuginfod_urls;
+	const char *cache_dir, *debuginfod_urls, *runtime_tables;
 	uint64_t debuginfod_wait_ns;
 };
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "agent/runtimes/attach.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
 
@@ -239,7 +240,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		r->held_dropped++;
 		return false;
 	}
-	runtimes_attach(r->table, p, clock_monotonic_ns(), &r->runtimes);
+	runtimes_attach(r->table, p, clock_monotonic_ns());
 	end = (enum unwind_end)s.end;
 	r->frame_count = 0;
 	for (uint32_t i = 0; i < s.kernel_count; i++)

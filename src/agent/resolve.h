@@ -6,7 +6,6 @@
  */
 #pragma once
 #include "agent/process/table.h"
-#include "agent/runtimes/attach.h"
 #include "agent/trace.h"
 #include "agent/unwind/twin.h"
 #include "base/str.h"
@@ -20,7 +19,6 @@ struct resolver {
 	struct trace_frame *frames; /* room for RESOLVE_FRAMES_MOST */
 	uint32_t frame_count;
 	uint64_t resumed, bad_records, held_dropped;
-	struct attach_stats runtimes;
 	uint64_t ended[UNWIND_END_COUNT];
 };
 

@@ -230,16 +230,23 @@ static bool find_by_scan(const struct elf_symtab *t, struct str name, struct elf
 	return false;
 }
 
-bool elf_file_find_symbol(const struct elf_file *f, struct str name, struct elf_symbol *out)
+bool elf_file_find_exported(const struct elf_file *f, struct str name, struct elf_symbol *out)
 {
 	struct elf_symtab t;
 	struct gnu_hash h;
 
-	if (elf_file_dynsym(f, &t)) {
-		if (gnu_hash_of(f, &h) ? find_by_gnu_hash(&h, &t, name, out)
-				       : find_by_scan(&t, name, out))
-			return true;
-	}
+	if (!elf_file_dynsym(f, &t))
+		return false;
+	return gnu_hash_of(f, &h) ? find_by_gnu_hash(&h, &t, name, out)
+				  : find_by_scan(&t, name, out);
+}
+
+bool elf_file_find_symbol(const struct elf_file *f, struct str name, struct elf_symbol *out)
+{
+	struct elf_symtab t;
+
+	if (elf_file_find_exported(f, name, out))
+		return true;
 	return elf_file_symtab(f, &t) && find_by_scan(&t, name, out);
 }
 

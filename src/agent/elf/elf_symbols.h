@@ -28,6 +28,8 @@ bool elf_file_dynsym(const struct elf_file *f, struct elf_symtab *out);
 bool elf_symtab_get(const struct elf_symtab *t, uint32_t index, struct elf_symbol *out);
 struct str elf_symbol_base_name(struct str name);
 
+/* As below, in .dynsym alone: a look-up in its hash table, quick in files of any size. */
+bool elf_file_find_exported(const struct elf_file *f, struct str name, struct elf_symbol *out);
 /* A defined symbol by its base name: .dynsym, then .symtab. Not .gnu_debugdata: open that and ask
  * it. */
 bool elf_file_find_symbol(const struct elf_file *f, struct str name, struct elf_symbol *out);

@@ -262,7 +262,7 @@ static bool recognise(const struct module *m, const struct elf_file *f, struct r
 		if (!(all->steps & 1u << ops->step))
 			continue;
 		*out = (struct runtime_binary){ .ops = ops };
-		if (!ops->recognise(f, str_cstr(m->path), out))
+		if (!ops->recognise(f, str_cstr(m->path), all->tables, out))
 			continue;
 		unwind_store_set_interpreter(all->store, m->id, ops->step, out->loop, out->cold);
 		return true;

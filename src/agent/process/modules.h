@@ -46,16 +46,22 @@ struct module {
 	int fd;                       /* of the file, to open it again for its symbols; -1: none */
 	struct unwind_tables *tables; /* NULL: none could be read */
 	struct executable *facts;     /* one reference */
+	/* Of a runtime's file: what the last process that was attached to needed; most others of
+	 * this file will need the same. step 0: none yet. */
+	struct unwind_runtime usual;
 	char *path;
 };
+
+struct runtime_tables;
 
 struct modules {
 	struct unwind_store *store;
 	struct seam *seam;
 	struct mapping_sets *sets;
 	struct module **buckets, **by_id;
-	struct unwind_row *scratch; /* one page's rows */
-	uint32_t steps;             /* runtimes to look for: bits 1 << enum unwind_step_kind */
+	struct unwind_row *scratch;          /* one page's rows */
+	const struct runtime_tables *tables; /* needed where there are steps */
+	uint32_t steps; /* runtimes to look for: bits 1 << enum unwind_step_kind */
 	uint32_t count, idle_count;
 	uint64_t swept_ns;
 	uint64_t opened, refused, built, empty, pages_refused, evicted, build_ns;

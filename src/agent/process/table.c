@@ -6,6 +6,7 @@
 #include "agent/process/facts.h"
 #include "agent/process/proc_maps.h"
 #include "agent/process/read_proc.h"
+#include "agent/runtimes/attach.h"
 #include "base/clock.h"
 
 enum { BUCKETS = 4096, MAPS_BYTES_MOST = 16 << 20 };
@@ -38,6 +39,7 @@ static void drop_runtimes(struct process_table *t, struct process *p)
 		unwind_store_unref_runtime(t->store, p->runtimes[i]);
 		p->runtimes[i] = 0;
 	}
+	p->runtimes_guessed = false;
 	p->code_count = 0;
 	p->runtimes_set = NULL;
 	p->runtime_retry_ns = 0;
@@ -164,8 +166,10 @@ static void add_mapping(struct process_table *t, struct process *p, uint64_t sta
 		m.step = code_step(p, start);
 	p->set = mapping_set_add(t->sets, p->set, &m);
 	module_unref(m.module);
-	if (p->set != old || p->set->count != count || p->set->stale)
+	if (p->set != old || p->set->count != count || p->set->stale) {
+		p->runtimes_set = NULL; /* there may be one among them */
 		mark_dirty(t, p);
+	}
 }
 
 /* False: the process is gone, or shows nothing. */
@@ -324,6 +328,7 @@ static void apply_fork(struct process_table *t, const struct side_record *r)
 		p->runtimes[i] = parent->runtimes[i];
 		unwind_store_ref_runtime(t->store, p->runtimes[i]);
 	}
+	p->runtimes_guessed = parent->runtimes_guessed;
 	memcpy(p->code, parent->code, sizeof(p->code));
 	p->code_count = parent->code_count;
 	p->read_ns = r->time_ns; /* nothing to learn from /proc that the parent's set lacks */
@@ -456,12 +461,27 @@ static void claim_code(struct process_table *t, struct process *p, const struct 
 	mapping_set_unref(t->sets, was);
 }
 
+void process_guess_runtime(struct process_table *t, struct process *p,
+			   const struct unwind_runtime *usual)
+{
+	if (p->runtimes[0])
+		return;
+	p->runtimes[0] = unwind_store_take_runtime(t->store, usual);
+	p->runtimes_guessed = p->runtimes[0];
+	mark_dirty(t, p);
+}
+
 bool process_add_runtime(struct process_table *t, struct process *p,
 			 const struct runtime_attachment *found)
 {
 	uint16_t slot;
 	int i = 0;
 
+	if (p->runtimes_guessed) {
+		unwind_store_unref_runtime(t->store, p->runtimes[0]);
+		p->runtimes[0] = 0;
+		p->runtimes_guessed = false;
+	}
 	while (i < UNWIND_PROCESS_RUNTIMES && p->runtimes[i])
 		i++;
 	if (i == UNWIND_PROCESS_RUNTIMES)
@@ -558,9 +578,12 @@ static void publish(struct process_table *t, struct process *p)
 	};
 	struct err err;
 
-	p->dirty = false;
-	if (p->kernel_thread)
+	if (p->kernel_thread) {
+		p->dirty = false;
 		return;
+	}
+	runtimes_attach(t, p, clock_monotonic_ns());
+	p->dirty = false;
 	memcpy(value.runtimes, p->runtimes, sizeof(value.runtimes));
 	if (value.verdict == PROCESS_SAMPLE) {
 		if (!unwind_store_put_mappings(t->store, p->set))

@@ -44,6 +44,7 @@ struct process {
 	bool pid_wanted; /* the filter's pids name it, or a process it descends from */
 	/* Its language runtimes: slots of the store, with a reference each; 0: none. */
 	uint16_t runtimes[UNWIND_PROCESS_RUNTIMES];
+	bool runtimes_guessed; /* runtimes[0] is what others of its file need */
 	struct runtime_code code[RUNTIME_CODE_MOST]; /* anonymous mappings there are theirs */
 	uint32_t code_count;
 	/* Attaching (runtimes/attach.c): what was looked at, how often in vain, and when next. */
@@ -64,6 +65,9 @@ struct process_table {
 	uint32_t count, next_image;
 	bool any_dirty;
 	uint64_t resyncs, refused;
+	struct attach_stats {
+		uint64_t attached, refused, later;
+	} attach;
 };
 
 void process_table_init(struct process_table *t);
@@ -80,6 +84,9 @@ struct process *process_table_get(struct process_table *t, const struct sample_r
 struct process *process_table_find(const struct process_table *t, uint32_t pid);
 /* Reads /proc/PID/maps, if that is due: a walk met memory that we do not know. True: it changed. */
 bool process_reread(struct process_table *t, struct process *p, uint64_t now_ns);
+/* Until it can be told: what others of its file need (the step sees when that is wrong). */
+void process_guess_runtime(struct process_table *t, struct process *p,
+			   const struct unwind_runtime *usual);
 /* It has this runtime from now on; BPF is told, and whose code its anonymous mappings are. False:
  * no room. */
 bool process_add_runtime(struct process_table *t, struct process *p,

@@ -1,8 +1,9 @@
+#include "agent/hotspot/hotspot.h"
+#include "agent/runtimes/cpython.h"
 #include "agent/runtimes/runtime.h"
 
-#include "agent/hotspot/hotspot.h"
-
 const struct runtime_ops *const runtimes_all[] = {
+	&cpython_runtime,
 	&hotspot_runtime,
 	NULL,
 };

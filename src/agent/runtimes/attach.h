@@ -7,11 +7,6 @@
 #pragma once
 #include "agent/process/table.h"
 
-struct attach_stats {
-	uint64_t attached, refused, later;
-};
-
-/* A sample of p has come: does it have a runtime that we do not know yet? Costs a comparison where
- * nothing has changed. */
-void runtimes_attach(struct process_table *t, struct process *p, uint64_t now_ns,
-		     struct attach_stats *stats);
+/* Does p have a runtime that we do not know yet? To be called with each sample of it, and before
+ * BPF is told of it; costs a comparison where nothing has changed. */
+void runtimes_attach(struct process_table *t, struct process *p, uint64_t now_ns);

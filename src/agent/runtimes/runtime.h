@@ -17,10 +17,21 @@
 #include "base/str.h"
 #include "bpf/records.h"
 
+struct cpython_table;
 struct executable;
 struct mapping_set;
 
 enum { RUNTIME_FACTS_MOST = 1024, RUNTIME_CODE_MOST = 8 };
+
+/* Where things lie in runtimes that do not say it themselves: built in, or from a folder whose
+ * files replace what is built in. */
+struct runtime_tables {
+	struct cpython_table *cpython;
+};
+
+struct runtime_tables *runtime_tables_load(const char *folder, /* NULL, "": none */
+					   struct err *err) MUST_CHECK;
+void runtime_tables_free(struct runtime_tables *t); /* NULL is fine */
 
 /* Memory of processes. False, or fewer bytes than asked for: not there. */
 struct runtime_memory {
@@ -69,7 +80,8 @@ struct runtime_ops {
 	const char *name; /* as -tracers calls it */
 	uint32_t step;    /* enum unwind_step_kind */
 	/* False: not this runtime's file. Called for every file that is opened: be quick. */
-	bool (*recognise)(const struct elf_file *f, struct str path, struct runtime_binary *out);
+	bool (*recognise)(const struct elf_file *f, struct str path,
+			  const struct runtime_tables *tables, struct runtime_binary *out);
 	enum runtime_attached (*attach)(const struct runtime_target *t, const struct executable *e,
 					struct runtime_attachment *out);
 };

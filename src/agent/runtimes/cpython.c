@@ -1,0 +1,244 @@
+#include "agent/runtimes/cpython.h"
+
+#include <string.h>
+
+#include "agent/elf/elf_symbols.h"
+#include "agent/process/executable.h"
+#include "agent/runtimes/cpython_code.h"
+
+enum {
+	CONTROL_BYTES =
+		0x900,      /* of a thread: glibc's struct pthread up to its keys, musl's whole */
+	INNER_BYTES = 1024, /* a second level of keys: glibc 32 of 16 bytes, musl 128 of 8 */
+	INNER_TRIES = 96,
+	THREADS_LOOKED_AT = 16,
+	MINOR_LEAST = 6,
+	TEXT_LOOKED_AT = 64 << 20,
+};
+
+const struct cpython_facts *cpython_facts(const struct executable *e)
+{
+	if (!e || e->runtime_step != UNWIND_STEP_CPYTHON ||
+	    e->runtime_bytes != sizeof(struct cpython_facts))
+		return NULL;
+	return e->runtime;
+}
+
+/* ---- which file, which version ---- */
+
+/* "3.11" behind `prefix`, anywhere in the text. */
+static bool minor_behind(struct str text, struct str prefix, uint32_t *minor)
+{
+	ptrdiff_t at = str_search(text, prefix);
+	struct str digits;
+	uint64_t n;
+	size_t count = 0;
+
+	if (at < 0)
+		return false;
+	digits = str_skip(text, (size_t)at + prefix.len);
+	while (count < digits.len && count < 2 && digits.ptr[count] >= '0' &&
+	       digits.ptr[count] <= '9')
+		count++;
+	if (!count || !str_to_u64(str_head(digits, count), &n))
+		return false;
+	*minor = (uint32_t)n;
+	return true;
+}
+
+/* Py_Version says it (3.11 and later), else the names, else where it looks for its library. */
+static bool find_minor(const struct elf_file *f, struct str path, uint32_t *minor)
+{
+	struct elf_symbol symbol;
+	struct elf_section section;
+	struct bytes data;
+	uint64_t version = 0;
+
+	if (elf_file_find_symbol(f, STR("Py_Version"), &symbol)) {
+		data = elf_file_symbol_data(f, &symbol);
+		if (data.len >= sizeof(version))
+			memcpy(&version, data.ptr, sizeof(version));
+		*minor = version >> 16 & 0xff;
+		return version >> 24 == 3;
+	}
+	if (minor_behind(elf_file_soname(f), STR("python3."), minor) ||
+	    minor_behind(path, STR("python3."), minor))
+		return true;
+	return elf_file_section_named(f, ".rodata", &section) && section.size < TEXT_LOOKED_AT &&
+	       bytes_part(elf_file_bytes(f), section.file_offset, section.size, &data) &&
+	       minor_behind(str_from(data.ptr, data.len), STR("lib/python3."), minor);
+}
+
+static bool find_entry(const struct elf_file *f, struct cpython_facts *facts,
+		       struct elf_symbol *runtime)
+{
+	if (elf_file_find_symbol(f, STR("_PyRuntime"), runtime)) {
+		facts->entry = runtime->value;
+		return true;
+	}
+	facts->thread_first = 1;
+	if (!elf_file_find_symbol(f, STR("_PyThreadState_Current"), runtime))
+		return false;
+	facts->entry = runtime->value;
+	return true;
+}
+
+static bool recognise(const struct elf_file *f, struct str path,
+		      const struct runtime_tables *tables, struct runtime_binary *out)
+{
+	struct cpython_facts facts = { 0 };
+	const struct cpython_offsets *offsets;
+	struct elf_symbol loop, runtime;
+	struct err err;
+
+	/* Every file is asked: only one that calls itself python is searched to the end. */
+	if (!elf_file_find_exported(f, STR("_PyEval_EvalFrameDefault"), &loop) &&
+	    (str_search(path, STR("python")) < 0 ||
+	     !elf_file_find_symbol(f, STR("_PyEval_EvalFrameDefault"), &loop)))
+		return false;
+	if (!loop.size || !find_entry(f, &facts, &runtime) || !find_minor(f, path, &facts.minor))
+		return false;
+	offsets = cpython_table_find(tables->cpython, facts.minor);
+	if (!offsets)
+		return false;
+	facts.offsets = *offsets;
+	if (!facts.thread_first)
+		cpython_offsets_from_debug(&facts.offsets, elf_file_at_vaddr(f, runtime.value),
+					   facts.minor);
+	if (!cpython_offsets_usable(&facts.offsets, &err) ||
+	    (!facts.thread_first && facts.offsets.runtime_interpreters < 0))
+		return false;
+	out->loop[0] = loop.value;
+	out->loop[1] = loop.value + loop.size;
+	cpython_cold_part(f, out->loop, out->cold);
+	memcpy(out->facts, &facts, sizeof(facts));
+	out->facts_bytes = sizeof(facts);
+	return true;
+}
+
+/* ---- where a process has it ---- */
+
+struct search {
+	const struct runtime_target *target;
+	const struct cpython_offsets *o;
+};
+
+static bool read_word(const struct search *s, uint64_t address, uint64_t *word)
+{
+	return s->target->memory->read(s->target->memory->ctx, s->target->pid, address, word,
+				       sizeof(*word));
+}
+
+/* The first thread's state of an interpreter; 0: there is none yet. `main`: of the main
+ * interpreter, else of the newest. In _PyRuntime the main one stands behind the head of the list.
+ */
+static uint64_t first_thread(const struct search *s, const struct cpython_facts *facts, bool main)
+{
+	uint64_t entry = facts->entry + s->target->load_bias, at = 0;
+
+	if (facts->thread_first) {
+		/* Who runs just now has it: not every time there is somebody. */
+		if (!read_word(s, entry, &at) || !at ||
+		    !read_word(s, at + (uint64_t)s->o->thread_interpreter, &at))
+			return 0;
+	} else if (!read_word(s, entry + (uint64_t)s->o->runtime_interpreters + (main ? 8 : 0),
+			      &at)) {
+		return 0;
+	}
+	if (!at || !read_word(s, at + (uint64_t)s->o->interpreter_threads, &at))
+		return 0;
+	return at;
+}
+
+/* The word of the control block that is the state, or leads to it. */
+static bool find_slot(const struct search *s, uint64_t tp, uint64_t state,
+		      struct cpython_runtime *out)
+{
+	const struct runtime_memory *m = s->target->memory;
+	uint64_t block[CONTROL_BYTES / 8], inner[INNER_BYTES / 8];
+	uint32_t tries = 0;
+
+	/* The first word of a control block is its own address (x86-64 psABI, TLS variant II). */
+	if (!m->read(m->ctx, s->target->pid, tp, block, sizeof(block)) || block[0] != tp)
+		return false;
+	for (uint32_t i = 2; i < CONTROL_BYTES / 8; i++) {
+		if (block[i] != state)
+			continue;
+		out->tls_offset = (int32_t)(i * 8);
+		out->tls_inner = -1;
+		return true;
+	}
+	for (uint32_t i = 2; i < CONTROL_BYTES / 8; i++) {
+		if (block[i] < 4096 || block[i] & 7 || block[i] - tp < CONTROL_BYTES ||
+		    tries++ == INNER_TRIES)
+			continue;
+		if (!m->read(m->ctx, s->target->pid, block[i], inner, sizeof(inner)))
+			continue;
+		for (uint32_t k = 0; k < INNER_BYTES / 8; k++) {
+			if (inner[k] != state)
+				continue;
+			out->tls_offset = (int32_t)(i * 8);
+			out->tls_inner = (int32_t)(k * 8);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void set_offsets(const struct cpython_offsets *o, struct cpython_runtime *out)
+{
+	int32_t base = (o->code_line < o->code_file ? o->code_line : o->code_file) & ~7;
+
+	out->thread_id = (uint16_t)o->thread_id;
+	out->thread_frame = (uint16_t)o->thread_frame;
+	out->cframe = (int16_t)o->cframe_frame;
+	out->frame_previous = (uint16_t)o->frame_previous;
+	out->frame_code = (uint16_t)o->frame_code;
+	out->frame_instruction = (uint16_t)o->frame_instruction;
+	out->frame_owner = (uint16_t)o->frame_owner;
+	out->loop = (uint8_t)o->loop;
+	out->owner_shim = (uint8_t)o->owner_shim;
+	out->instruction_bytes = (uint8_t)o->instruction_bytes;
+	out->code_base = (uint16_t)base;
+	out->code_file = (uint16_t)(o->code_file - base);
+	out->code_line = (uint16_t)(o->code_line - base);
+	out->code_instructions = (uint16_t)o->code_instructions;
+}
+
+/* Goes through the threads until one leads to its state. Only a thread's first state is in its
+ * storage: those of further interpreters are not. */
+static bool find_in_threads(const struct search *s, uint64_t state, struct cpython_runtime *out)
+{
+	uint64_t tp;
+
+	for (int i = 0; state && i < THREADS_LOOKED_AT; i++) {
+		if (read_word(s, state + (uint64_t)s->o->thread_id, &tp) && tp &&
+		    find_slot(s, tp, state, out))
+			return true;
+		if (!read_word(s, state + (uint64_t)s->o->thread_next, &state))
+			return false;
+	}
+	return false;
+}
+
+static enum runtime_attached attach(const struct runtime_target *t, const struct executable *e,
+				    struct runtime_attachment *out)
+{
+	const struct cpython_facts *facts = cpython_facts(e);
+	const struct search s = { t, facts ? &facts->offsets : NULL };
+
+	if (!facts)
+		return RUNTIME_REFUSED;
+	if (!find_in_threads(&s, first_thread(&s, facts, true), &out->data.cpython) &&
+	    !find_in_threads(&s, first_thread(&s, facts, false), &out->data.cpython))
+		return RUNTIME_LATER;
+	set_offsets(&facts->offsets, &out->data.cpython);
+	return RUNTIME_ATTACHED;
+}
+
+const struct runtime_ops cpython_runtime = {
+	.name = "python",
+	.step = UNWIND_STEP_CPYTHON,
+	.recognise = recognise,
+	.attach = attach,
+};
