@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 import program
+from agents import needs_bpf  # noqa: F401
 from web_pages import ALWAYS, ask, request
 
 QUIET = ("--grpc-address", "", "--http-address", "", "--log-level", "info")
@@ -88,3 +89,11 @@ def test_without_privileges_it_receives_and_says_what_is_missing(tmp_path):
         assert got.status == 200 and ask(page, "top", **ALWAYS).json()["total"] > 0
     if os.geteuid() == 0:
         assert subprocess.run(["stat", "-c", "%a", str(tmp_path / "x.db")], capture_output=True, text=True, check=True).stdout == "600\n"
+
+
+def test_the_first_flame_graph_comes_soon(needs_bpf, tmp_path):
+    """Seconds after the start; the bound is for a machine that does other work."""
+    with program.Server("up", "--listen", "127.0.0.1:0", *QUIET, "--db", tmp_path / "x.db") as server:
+        page = page_of(server)
+        program.wait_for(lambda: ask(page, "top").json()["rows"], what="samples of this machine")
+        assert "profiling every process" in server.log and server.find_line("missing: ") is None
