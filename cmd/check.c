@@ -1,5 +1,7 @@
 /* check.c - flametap check: the conformance rules over files; exit 1 when one has errors. */
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -131,6 +133,15 @@ static void check_file(const char *file, enum wire_version version, uint32_t mos
 	input_close(&in);
 }
 
+/* Findings that nobody could read are no answer. */
+static bool all_was_written(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return true;
+	fprintf(stderr, "flametap check: writing to standard output: %s\n", strerror(errno));
+	return false;
+}
+
 int check_run(int argc, char **argv)
 {
 	struct totals totals = { 0 };
@@ -155,5 +166,5 @@ int check_run(int argc, char **argv)
 		check_file(words.items[i], version, most > UINT32_MAX ? UINT32_MAX : (uint32_t)most,
 			   &totals);
 	free(words.items);
-	return totals.errors ? EXIT_FAILED : EXIT_OK;
+	return all_was_written() && totals.errors == 0 ? EXIT_OK : EXIT_FAILED;
 }

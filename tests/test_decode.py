@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import os
 import re
+import subprocess
 
 import pytest
 import zstandard
@@ -358,6 +360,17 @@ def test_missing_file_and_directory(tmp_path):
     assert done.returncode == 1 and b"nope.pb" in done.stderr and b"No such file" in done.stderr
     done = program.run("decode", tmp_path)
     assert done.returncode == 1 and str(tmp_path).encode() in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("words", [["decode"], ["decode", "--format", "json"], ["check"], ["check", "--json", "--most", "0"]], ids=" ".join)
+def test_what_could_not_be_written_is_no_success(words):
+    body = fixtures.body("v1.8.0-oncpu-mixed-a")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([program.path(), *words, body.path], stdout=full, stderr=subprocess.PIPE, env=program.environment(),
+                              timeout=program.HANG, check=False)
+    assert done.returncode == 1
+    assert b"No space left on device" in done.stderr
 
 
 def test_bad_indices_are_shown_not_dropped(tmp_path):

@@ -136,6 +136,7 @@ REFUSALS = {
     "expectation": lambda s: _raw(s, HEAD + b"Expect: a-miracle\r\nContent-Length: 1\r\n\r\nx"),
     "too_large": lambda s: clients.post(s.http, bytes(3 << 20)),
     "bad_compression": lambda s: clients.post(s.http, b"no gzip", headers={"Content-Encoding": "gzip"}),
+    "unknown_method": lambda s: clients.grpc_by_hand(s.grpc, b"", path="/some.Service/Method"),
     "bad_frame": lambda s: clients.grpc_by_hand(s.grpc, b"x", flag=7),
 }
 

@@ -262,6 +262,51 @@ static void test_limit_is_an_error_at_the_end(void **state)
 	assert_non_null(strstr(err.msg, "65536"));
 }
 
+/* One message may hold very many bad indices, and every 0 of it is asked about: a look-up that
+ * walks them takes minutes here. */
+static void test_bad_indices_are_found_by_element(void **state)
+{
+	enum { COUNT = 200000 };
+	struct builder *b = builder_new(&(struct builder_options){ 0 });
+	struct bad_index bad = { .message = MESSAGE_STACK,
+				 .index = 1,
+				 .field = "location_indices",
+				 .table = "location_table" };
+	struct profiles *p;
+	struct err err;
+
+	(void)state;
+	for (uint32_t i = COUNT; i-- > 0;) { /* every other element, the last first */
+		bad.element = 2 * i;
+		bad.value = i + 7;
+		builder_bad_index(b, &bad);
+	}
+	bad = (struct bad_index){
+		.message = MESSAGE_STACK, .index = 1, .field = "other", .value = 3
+	};
+	builder_bad_index(b, &bad);
+	bad = (struct bad_index){ .message = MESSAGE_STACK, .index = 3, .field = "other" };
+	builder_bad_index(b, &bad);
+	p = builder_finish(b, &err);
+	assert_non_null(p);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		const struct bad_index *found =
+			profiles_bad_index(p, MESSAGE_STACK, 1, "location_indices", 2 * i);
+
+		if (!found || found->value != i + 7)
+			fail_msg("element %u: %s", 2 * i, found ? "another one" : "none");
+		if (profiles_bad_index(p, MESSAGE_STACK, 1, "location_indices", 2 * i + 1))
+			fail_msg("element %u has one", 2 * i + 1);
+	}
+	assert_int_equal(profiles_bad_index(p, MESSAGE_STACK, 1, "other", 0)->value, 3);
+	assert_null(profiles_bad_index(p, MESSAGE_STACK, 2, "other", 0));
+	assert_int_equal(profiles_bad_indices(p, MESSAGE_STACK, 0).count, 0);
+	assert_int_equal(profiles_bad_indices(p, MESSAGE_STACK, 1).count, COUNT + 1);
+	assert_int_equal(profiles_bad_indices(p, MESSAGE_STACK, 2).count, 0);
+	assert_int_equal(profiles_bad_indices(p, MESSAGE_STACK, 3).count, 1);
+	profiles_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_tables_grow),
 		cmocka_unit_test(test_nesting_of_messages),
 		cmocka_unit_test(test_limit_is_an_error_at_the_end),
+		cmocka_unit_test(test_bad_indices_are_found_by_element),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,36 +146,45 @@ const struct extra *profiles_extra(const struct profiles *p, enum message_kind m
 	return NULL;
 }
 
-struct range profiles_bad_indices(const struct profiles *p, enum message_kind message,
-				  uint32_t index)
+/* The first record that does not stand before this place. There may be a record for every few bytes
+ * of a body, and each 0 that is shown asks for its own. */
+static uint32_t bad_indices_from(const struct profiles *p, uint64_t order, uint32_t element)
 {
-	uint64_t order = message_order(message, index);
-	uint32_t low = 0, high = p->bad_index_count, end;
+	uint32_t low = 0, high = p->bad_index_count;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 		const struct bad_index *b = &p->bad_indices[mid];
+		uint64_t at = message_order(b->message, b->index);
 
-		if (message_order(b->message, b->index) < order)
+		if (at != order ? at < order : b->element < element)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	for (end = low; end < p->bad_index_count; end++)
-		if (message_order(p->bad_indices[end].message, p->bad_indices[end].index) != order)
-			break;
-	return (struct range){ low, end - low };
+	return low;
+}
+
+struct range profiles_bad_indices(const struct profiles *p, enum message_kind message,
+				  uint32_t index)
+{
+	uint64_t order = message_order(message, index);
+	uint32_t first = bad_indices_from(p, order, 0);
+
+	return (struct range){ first, bad_indices_from(p, order + 1, 0) - first };
 }
 
 const struct bad_index *profiles_bad_index(const struct profiles *p, enum message_kind message,
 					   uint32_t index, const char *field, uint32_t element)
 {
-	struct range r = profiles_bad_indices(p, message, index);
+	uint64_t order = message_order(message, index);
 
-	for (uint32_t i = 0; i < r.count; i++) {
-		const struct bad_index *b = &p->bad_indices[r.first + i];
+	for (uint32_t i = bad_indices_from(p, order, element); i < p->bad_index_count; i++) {
+		const struct bad_index *b = &p->bad_indices[i];
 
-		if (b->element == element && strcmp(b->field, field) == 0)
+		if (message_order(b->message, b->index) != order || b->element != element)
+			return NULL;
+		if (strcmp(b->field, field) == 0)
 			return b;
 	}
 	return NULL;

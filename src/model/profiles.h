@@ -309,7 +309,7 @@ struct profiles {
 
 	struct extra *extras; /* by (message, index) once sealed */
 	uint32_t extra_count;
-	struct bad_index *bad_indices; /* by (message, index) once sealed */
+	struct bad_index *bad_indices; /* by (message, index, element) once sealed */
 	uint32_t bad_index_count;
 	uint32_t unknown_field_count;
 	uint8_t moved_entries; /* bit 1 << (kind - MESSAGE_DICTIONARY), strings bit 0: entry 0 on

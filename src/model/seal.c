@@ -391,6 +391,7 @@ static void refuse_profiles(struct profiles *p)
 /* What a record belongs to, and where it stood: sorting by it is stable. */
 struct place {
 	uint64_t message_index;
+	uint32_t element; /* of bad indices */
 	uint32_t ordinal;
 };
 
@@ -400,6 +401,8 @@ static int place_compare(const void *a, const void *b)
 
 	if (x->message_index != y->message_index)
 		return x->message_index < y->message_index ? -1 : 1;
+	if (x->element != y->element)
+		return x->element < y->element ? -1 : 1;
 	return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
@@ -443,8 +446,16 @@ static void sort_extras(struct profiles *p)
 		return;
 	places = places_new(p->extra_count);
 	for (uint32_t i = 0; i < p->extra_count; i++)
-		places[i] = (struct place){ place_of(p->extras[i].message, p->extras[i].index), i };
+		places[i] =
+			(struct place){ place_of(p->extras[i].message, p->extras[i].index), 0, i };
 	records_sort(p->extras, p->extra_count, sizeof(*p->extras), places);
+}
+
+static bool stands_after(const struct bad_index *a, const struct bad_index *b)
+{
+	uint64_t x = place_of(a->message, a->index), y = place_of(b->message, b->index);
+
+	return x != y ? x > y : a->element > b->element;
 }
 
 static void sort_bad_indices(struct profiles *p)
@@ -453,15 +464,15 @@ static void sort_bad_indices(struct profiles *p)
 	struct place *places;
 
 	for (uint32_t i = 1; i < p->bad_index_count && sorted; i++)
-		sorted = place_of(p->bad_indices[i - 1].message, p->bad_indices[i - 1].index) <=
-			 place_of(p->bad_indices[i].message, p->bad_indices[i].index);
+		sorted = !stands_after(&p->bad_indices[i - 1], &p->bad_indices[i]);
 	if (sorted)
 		return;
 	places = places_new(p->bad_index_count);
-	for (uint32_t i = 0; i < p->bad_index_count; i++)
-		places[i] = (struct place){
-			place_of(p->bad_indices[i].message, p->bad_indices[i].index), i
-		};
+	for (uint32_t i = 0; i < p->bad_index_count; i++) {
+		const struct bad_index *b = &p->bad_indices[i];
+
+		places[i] = (struct place){ place_of(b->message, b->index), b->element, i };
+	}
 	records_sort(p->bad_indices, p->bad_index_count, sizeof(*p->bad_indices), places);
 }
 

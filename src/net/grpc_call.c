@@ -47,6 +47,9 @@ static bool grpc_route(struct net_request *r)
 		refuse_unknown(r);
 		return false;
 	}
+	/* It answers UNIMPLEMENTED in words of its own; what nobody takes counts here all the same.
+	 */
+	app_count_refusal(r->app, REFUSED_UNKNOWN_METHOD);
 	r->handler = r->app->grpc_fallback;
 	return true;
 }

@@ -296,6 +296,8 @@ bool check_is_zero(const struct schema_message *m, struct str bytes)
 		w.r = before;
 		if (!check_next(NULL, &w, &step, false))
 			return false;
+		if (f->optional)
+			return false; /* a member of a oneof is a value even when it is empty */
 		if (step.type != PB_LEN) {
 			if (step.value || f->repeated)
 				return false;
@@ -305,8 +307,8 @@ bool check_is_zero(const struct schema_message *m, struct str bytes)
 		} else if (f->type == SCHEMA_ID16 || f->type == SCHEMA_ID8) {
 			if (!all_zero(step.bytes))
 				return false;
-		} else if (step.bytes.len || f->optional) {
-			return false; /* a member of a oneof is a value even when it is empty */
+		} else if (step.bytes.len) {
+			return false;
 		}
 	}
 	return true;

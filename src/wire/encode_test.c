@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <cmocka.h>
 #include "base/cleanup.h"
 #include "model/builder.h"
@@ -233,6 +234,35 @@ static void test_split_profiles_are_joined(void **state)
 	blob_unref(body);
 }
 
+/* A sample_type that says nothing has its place beside the others, and its values. */
+static void test_empty_sample_types_keep_their_place(void **state)
+{
+	static const char *const types[] = { "[{},{\"typeStrindex\":1}]",
+					     "[{\"typeStrindex\":1},{}]", "[{},{}]", "[{}]" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		struct blob *body;
+		struct profiles *p, *again;
+		char json[400];
+
+		snprintf(json, sizeof(json),
+			 "{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{"
+			 "\"sampleType\":%s,"
+			 "\"timeNanos\":1,\"durationNanos\":9,\"sample\":[{\"value\":[%s]}]}]}]}],"
+			 "\"dictionary\":{\"stringTable\":[\"\",\"cpu\"]}}",
+			 types[i], i < 3 ? "5,50" : "5");
+		body = body_of(json, WIRE_V1_7, STR(""));
+		p = decode(body, WIRE_V1_7, types[i]);
+		assert_int_equal(p->profile_count, i < 3 ? 2 : 1);
+		again = through(p, WIRE_V1_7, "full");
+		assert_same(p, again, 0, types[i], WIRE_V1_7);
+		profiles_free(again);
+		profiles_free(p);
+		blob_unref(body);
+	}
+}
+
 /* What old samples count for, whatever their timestamps, in the shape that v1.8 and later allow. */
 static const struct {
 	const char *unit;
@@ -362,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_fixtures_go_through_every_version),
 		cmocka_unit_test(test_what_old_versions_had_goes_back),
 		cmocka_unit_test(test_split_profiles_are_joined),
+		cmocka_unit_test(test_empty_sample_types_keep_their_place),
 		cmocka_unit_test(test_old_samples_take_the_new_shape),
 		cmocka_unit_test(test_refused_profiles_are_left_out),
 		cmocka_unit_test(test_versions_not_written),

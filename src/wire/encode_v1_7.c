@@ -241,6 +241,17 @@ static void encode_location_indices(struct encoder *e, struct range samples)
 	pw_message(&e->w, 3, mark);
 }
 
+/* Values stand by the place of their type: one that says nothing has its place, too. */
+static void encode_sample_type(struct encoder *e, uint32_t profile, bool even_empty)
+{
+	size_t mark = pw_mark(&e->w);
+
+	encode_value_type(e, 1, e->p->profiles[profile].sample_type, profile,
+			  EXTRA_SAMPLE_TEMPORALITY);
+	if (even_empty && pw_mark(&e->w) == mark)
+		pw_message(&e->w, 1, mark);
+}
+
 uint32_t encode_v1_7_profile(struct encoder *e, uint32_t scope_first, uint32_t index)
 {
 	uint32_t first = first_of_group(e, scope_first, index);
@@ -266,7 +277,7 @@ uint32_t encode_v1_7_profile(struct encoder *e, uint32_t scope_first, uint32_t i
 	for (uint32_t i = p->samples.count; i-- > 0;)
 		encode_sample(e, first, index, i);
 	for (uint32_t i = index + 1; i-- > first;)
-		encode_value_type(e, 1, e->p->profiles[i].sample_type, i, EXTRA_SAMPLE_TEMPORALITY);
+		encode_sample_type(e, i, index > first || p->samples.count);
 	pw_message(&e->w, 2, mark);
 	return first;
 }

@@ -36,8 +36,8 @@ static const struct schema_field any_value_fields[] = {
 	F(2, "bool_value", BOOL, .optional = true),
 	F(3, "int_value", INT64, .optional = true),
 	F(4, "double_value", DOUBLE, .optional = true),
-	M(5, "array_value", array_value),
-	M(6, "kvlist_value", kvlist),
+	M(5, "array_value", array_value, .optional = true),
+	M(6, "kvlist_value", kvlist, .optional = true),
 	F(7, "bytes_value", BYTES, .optional = true),
 	F(8, "string_value_strindex", INT32, .optional = true, .role = ROLE_STRING_INDEX),
 };

@@ -15,6 +15,7 @@
  * process; with `fsync`, once the disk has it. What could not be written leaves nothing behind and
  * is answered RETRY: at least once.
  */
+#include <inttypes.h>
 #include <assert.h>
 #include <stdlib.h>
 
@@ -46,8 +47,9 @@ struct filesystem {
 
 	struct worker *worker;
 	struct metric *torn_bytes, *deleted_files;
-	atomic_bool reopen; /* SIGHUP: somebody may have moved the file */
-	struct buf text;    /* the worker's, as all below */
+	atomic_bool reopen;     /* SIGHUP: somebody may have moved the file */
+	struct buf text;        /* the worker's, as all below */
+	uint64_t request_bytes; /* format json: in the files of this request */
 	struct file_tree tree;
 	struct stack_file stack;
 	struct append_log log;
@@ -135,6 +137,12 @@ static bool add_profile(struct filesystem *f, const struct profiles *p, struct s
 			return err_set(err, ERR_LIMIT,
 				       "the file of a sample passes the limit of %zu bytes",
 				       f->text.limit_bytes);
+		f->request_bytes += f->text.len;
+		if (f->max_text_bytes && f->request_bytes > f->max_text_bytes)
+			return err_set(err, ERR_LIMIT,
+				       "the files of this request pass the limit of %" PRIu64
+				       " bytes",
+				       f->max_text_bytes);
 		if (!file_tree_add(&f->tree, id, type, buf_view(&f->text), err))
 			return false;
 	}
@@ -170,6 +178,7 @@ static bool add_resource(struct filesystem *f, const struct profiles *p,
 
 static bool keep_as_files(struct filesystem *f, const struct profiles *p, struct err *err)
 {
+	f->request_bytes = 0;
 	file_tree_begin(&f->tree);
 	stack_file_begin(&f->stack, p);
 	for (uint32_t i = 0; i < p->resource_count; i++) {

@@ -113,6 +113,27 @@ static void test_files(void **state)
 	temp_dir_remove(dir);
 }
 
+/* A small body can ask for any number of large files: the limit is of all that one request writes.
+ */
+static void test_limit_of_all_files(void **state)
+{
+	char *dir = temp_dir_make();
+	struct test_component c;
+	struct outcome o;
+
+	(void)state;
+	start(&c, dir, "max_text_mib: 1");
+	o = test_consume(&c, make_batch("v1.11.0-oncpu-big", WIRE_NEWEST));
+	assert_int_equal(o.kind, OUTCOME_PERMANENT);
+	assert_int_equal(o.err.kind, ERR_LIMIT);
+	assert_non_null(strstr(o.err.msg, "1048576"));
+	assert_true(temp_dir_count(dir, "unknown/samples") <= 0);
+	keep(&c, BODY);
+	assert_int_equal(temp_dir_count(dir, "unknown/samples"), 2);
+	test_component_stop(&c);
+	temp_dir_remove(dir);
+}
+
 static void test_files_of_one_container(void **state)
 {
 	char *dir = temp_dir_make();
@@ -331,10 +352,15 @@ static void test_taken_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),         cmocka_unit_test(test_files_of_one_container),
-		cmocka_unit_test(test_growing_files), cmocka_unit_test(test_otlp_records),
-		cmocka_unit_test(test_rotation),      cmocka_unit_test(test_torn_record_is_counted),
-		cmocka_unit_test(test_full_disk),     cmocka_unit_test(test_refused_options),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_limit_of_all_files),
+		cmocka_unit_test(test_files_of_one_container),
+		cmocka_unit_test(test_growing_files),
+		cmocka_unit_test(test_otlp_records),
+		cmocka_unit_test(test_rotation),
+		cmocka_unit_test(test_torn_record_is_counted),
+		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_refused_options),
 		cmocka_unit_test(test_taken_file),
 	};
 
