@@ -148,11 +148,17 @@ def test_the_collector_is_away_for_a_while(needs_bpf, spin, tmp_path):
     assert not any(k.startswith("flametap.dropped") for r in reports for k in r.host)
 
 
+def cpu_ticks(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
 def test_sigterm_sends_the_last_report(needs_bpf, spin, peer, tmp_path):
     with agents.Spinning(spin) as p:
         a = agents.agent(peer, tmp_path, "-pid", p.pid, "-reporter-interval", "1h", "-samples-per-second", "97")
         with a:
-            time.sleep(0.5)  # what is sampled meanwhile is in no report yet
+            began = cpu_ticks(p.pid)  # its own time, however busy the machine: some 30 samples, in no report yet
+            program.wait_for(lambda: cpu_ticks(p.pid) - began >= 0.3 * os.sysconf("SC_CLK_TCK"), what="CPU time of the program")
             assert not peer.bodies
             assert a.stop() == 0
         assert len(agents.events(peer, p.pid)) > 5
