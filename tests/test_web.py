@@ -1,8 +1,11 @@
 """The HTTP API beside the command line: the same numbers, and plain answers to whatever is wrong."""
 
+import collections
 import concurrent.futures
 import gzip
 import json
+import random
+import re
 import socket
 import urllib.parse
 
@@ -11,6 +14,7 @@ import pytest
 import clients
 import fixtures
 import program
+import query_bodies
 import query_oracle
 import web_pages
 from web_pages import ask, page_of, request, target, tree
@@ -108,6 +112,51 @@ def test_the_page_opens_on_what_there_is(tmp_path):
             status = ask(where, "status").json()
             assert int(status["from"]) == min(times) and max(times) < int(status["to"]) <= max(times) + 2
             assert request(where, "GET", "/api/v1/top").json()["total"] == ask(where, "top").json()["total"]
+
+
+def without_recursion(stack, matches):
+    out, i = [], 0
+    while i < len(stack):
+        out.append(stack[i])
+        i = len(stack) - stack[::-1].index(stack[i]) if matches(stack[i]) else i + 1
+    return tuple(out)
+
+
+def collapsed(stack, *filters):
+    out = []
+    for f in stack:
+        if not (out and any(matches(out[-1]) and matches(f) for matches in filters)):
+            out.append(f)
+    return tuple(out)
+
+
+COLLAPSE = [
+    (["recursion"], lambda s: without_recursion(s, lambda f: True)),
+    (["recursion:^f[01]$"], lambda s: without_recursion(s, lambda f: re.search("^f[01]$", f.function))),
+    (["collapse:binary:app"], lambda s: collapsed(s, lambda f: "app" in f.binary)),
+    (["collapse:^f[0-2]$", "collapse:^sys"], lambda s: collapsed(s, lambda f: re.search("^f[0-2]$", f.function), lambda f: f.function.startswith("sys"))),
+    (["collapse:type:native", "hide:^f3$", "recursion:^f"],
+     lambda s: collapsed(without_recursion([f for f in s if f.function != "f3"], lambda f: f.function.startswith("f")), lambda f: f.type == "native")),
+]
+
+
+def test_transforms_that_collapse(tmp_path):
+    """Stacks that recurse, also in turns and through inlined functions, against the same done to the bodies' stacks."""
+    body = query_bodies.random_body(random.Random(11))
+    (tmp_path / "body.pb").write_bytes(body)
+    events = query_oracle.chosen(query_oracle.Body(body).events, "cpu")
+    values, changed = query_oracle.stack_values(events), 0
+    with web_pages.view(tmp_path / "body.pb") as address:
+        for words, change in COLLAPSE:
+            want = collections.Counter()
+            for stack, value in values.items():
+                want[change(stack)] += value
+                changed += change(stack) != stack
+            rows = ask(address, "top", type="cpu", limit=10000, x=words).json()["rows"]
+            got = sorted((r[4], r[3], "" if r[0].endswith("+?") else r[0], r[5], r[6]) for r in rows)
+            table = query_oracle.top(want)
+            assert got == sorted((f.type, f.binary, f.function, *v) for f, v in table.items()), words
+    assert changed > 20
 
 
 def test_lines_of_source(big):

@@ -173,16 +173,17 @@ struct frame_run {
 struct frame_set {
 	struct query *q; /* whose memory it is */
 	struct query_frame *frames;
-	uint8_t *marks; /* per frame: bit 1 << kind of its filters; focus has FOCUS_MARKS more bits
-			 */
+	uint8_t *marks; /* per frame: bit 1 << kind of the filters that it satisfies */
 	uint32_t frame_count, frame_cap, mark_cap;
 	struct number_table frame_keys;
 	struct str *texts; /* interned */
 	struct number_table text_keys;
 	uint32_t text_count, text_cap;
 	struct regex *filter_regexes[QUERY_FILTERS_MOST];
-	uint32_t *focus_marks; /* per frame: which focus filters it satisfies */
-	uint32_t focus_cap;
+	uint32_t *own_marks; /* per frame: bit 1 << i of each focus and collapse filter */
+	uint32_t *last_at;   /* per frame: room for recursion's looking ahead */
+	uint32_t last_cap;
+	uint32_t own_cap;
 	uint32_t *pool;
 	uint32_t pool_count, pool_cap;
 	struct frame_run *runs;

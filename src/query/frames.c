@@ -122,7 +122,7 @@ static bool mark_frame(struct frame_set *s, uint32_t frame, struct err *err)
 
 	buf_init(&scratch, 0);
 	s->marks[frame] = 0;
-	s->focus_marks[frame] = 0;
+	s->own_marks[frame] = 0;
 	for (uint32_t i = 0; i < r->filter_count && ok; i++) {
 		bool matches = false;
 
@@ -132,8 +132,8 @@ static bool mark_frame(struct frame_set *s, uint32_t frame, struct err *err)
 			&matches, err);
 		if (!matches)
 			continue;
-		if (r->filters[i].kind == FILTER_FOCUS)
-			s->focus_marks[frame] |= 1u << i;
+		if (r->filters[i].kind == FILTER_FOCUS || r->filters[i].kind == FILTER_COLLAPSE)
+			s->own_marks[frame] |= 1u << i;
 		else
 			s->marks[frame] |= (uint8_t)(1u << r->filters[i].kind);
 	}
@@ -153,7 +153,7 @@ static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t k
 	if (!query_grow(s->q, &s->frames, &s->frame_cap, s->frame_count + 1u, sizeof(*s->frames),
 			err) ||
 	    !query_grow(s->q, &s->marks, &s->mark_cap, s->frame_count + 1u, 1, err) ||
-	    !query_grow(s->q, &s->focus_marks, &s->focus_cap, s->frame_count + 1u, sizeof(uint32_t),
+	    !query_grow(s->q, &s->own_marks, &s->own_cap, s->frame_count + 1u, sizeof(uint32_t),
 			err))
 		return false;
 	if (!intern_text(s, id->type, &f.type, err) ||
@@ -249,7 +249,8 @@ void frame_set_release(struct frame_set *s)
 		regex_free(s->filter_regexes[i]);
 	query_drop(q, &s->frames, &s->frame_cap, sizeof(*s->frames));
 	query_drop(q, &s->marks, &s->mark_cap, 1);
-	query_drop(q, &s->focus_marks, &s->focus_cap, sizeof(uint32_t));
+	query_drop(q, &s->own_marks, &s->own_cap, sizeof(uint32_t));
+	query_drop(q, &s->last_at, &s->last_cap, sizeof(uint32_t));
 	query_drop(q, &s->texts, &s->text_cap, sizeof(*s->texts));
 	query_drop(q, &s->pool, &s->pool_cap, sizeof(*s->pool));
 	query_drop(q, &s->runs, &s->run_cap, sizeof(*s->runs));

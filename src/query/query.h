@@ -49,6 +49,9 @@ enum query_filter_kind {
 	FILTER_HIDE,      /* such frames are left out of stacks; what they cost is their caller's */
 	FILTER_SHOW_FROM, /* stacks begin at their first such frame; without one they are left out
 			   */
+	FILTER_COLLAPSE,  /* such frames that follow each other are the first of them */
+	FILTER_RECURSION, /* from where such a frame stands to where it stands again, innermost, is
+			     one; an empty pattern: any frame */
 };
 enum query_filter_field { FIELD_FUNCTION, FIELD_FILE, FIELD_BINARY, FIELD_TYPE };
 struct query_filter {

@@ -133,17 +133,49 @@ static bool load_locations(struct loading *l, struct err *err)
 
 /* ---- runs ---- */
 
-/* show_from, ignore, focus and hide, in this order, on frames [0, count), root first. False: the
- * stack is left out. */
-static bool filter(const struct frame_set *s, uint32_t *frames, uint32_t *count)
+/* Frames that share a collapse filter with the one before are part of it. */
+static uint32_t collapse(const struct frame_set *s, uint32_t filters, uint32_t *frames,
+			 uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (kept == 0 ||
+		    !(s->own_marks[frames[kept - 1]] & s->own_marks[frames[i]] & filters))
+			frames[kept++] = frames[i];
+	return kept;
+}
+
+/* Goes on behind the innermost place of each marked frame that is kept. */
+static uint32_t without_recursion(struct frame_set *s, uint32_t *frames, uint32_t count)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		s->last_at[frames[i]] = i;
+	for (uint32_t i = 0; i < count; i++) {
+		frames[kept] = frames[i];
+		if (s->marks[frames[kept]] & 1u << FILTER_RECURSION)
+			i = s->last_at[frames[kept]];
+		kept++;
+	}
+	return kept;
+}
+
+/* show_from, ignore, focus, hide, recursion and collapse, in this order, on frames [0, count),
+ * root first. False: the stack is left out. */
+static bool filter(struct frame_set *s, uint32_t *frames, uint32_t *count)
 {
 	const struct query_request *r = &s->q->request;
-	uint32_t focus_all = 0, focus = 0, kept = 0, first = 0;
-	bool show_from = false;
+	uint32_t focus_all = 0, focus = 0, kept = 0, first = 0, collapse_all = 0;
+	bool show_from = false, recursion = false;
 
 	for (uint32_t i = 0; i < r->filter_count; i++) {
 		if (r->filters[i].kind == FILTER_FOCUS)
 			focus_all |= 1u << i;
+		if (r->filters[i].kind == FILTER_COLLAPSE)
+			collapse_all |= 1u << i;
+		recursion |= r->filters[i].kind == FILTER_RECURSION;
 		show_from |= r->filters[i].kind == FILTER_SHOW_FROM;
 	}
 	if (show_from) {
@@ -155,14 +187,16 @@ static bool filter(const struct frame_set *s, uint32_t *frames, uint32_t *count)
 	for (uint32_t i = first; i < *count; i++) {
 		if (s->marks[frames[i]] & 1u << FILTER_IGNORE)
 			return false;
-		focus |= s->focus_marks[frames[i]];
+		focus |= s->own_marks[frames[i]] & focus_all;
 	}
 	if (focus != focus_all)
 		return false;
 	for (uint32_t i = first; i < *count; i++)
 		if (!(s->marks[frames[i]] & 1u << FILTER_HIDE))
 			frames[kept++] = frames[i];
-	*count = kept;
+	if (recursion)
+		kept = without_recursion(s, frames, kept);
+	*count = collapse_all ? collapse(s, collapse_all, frames, kept) : kept;
 	return true;
 }
 
@@ -190,6 +224,7 @@ static bool put_run(struct loading *l, uint32_t k, struct err *err)
 		room += l->frame_first[l->places[i] * 2 + 1];
 	if (!query_grow(s->q, &s->pool, &s->pool_cap, s->pool_count + room + 1, sizeof(uint32_t),
 			err) ||
+	    !query_grow(s->q, &s->last_at, &s->last_cap, s->frame_count, sizeof(uint32_t), err) ||
 	    !query_grow(s->q, &s->runs, &s->run_cap, s->run_count + 1u, sizeof(*s->runs), err))
 		return false;
 	out = s->pool + s->pool_count;

@@ -51,10 +51,9 @@ static const struct {
 	const char *name;
 	enum query_filter_kind kind;
 } FILTERS[] = {
-	{ "focus", FILTER_FOCUS },
-	{ "ignore", FILTER_IGNORE },
-	{ "hide", FILTER_HIDE },
-	{ "show_from", FILTER_SHOW_FROM },
+	{ "focus", FILTER_FOCUS },       { "ignore", FILTER_IGNORE },
+	{ "hide", FILTER_HIDE },         { "show_from", FILTER_SHOW_FROM },
+	{ "collapse", FILTER_COLLAPSE }, { "recursion", FILTER_RECURSION },
 };
 
 static bool add_transform(struct query_request *q, struct str text, struct err *err)
@@ -73,7 +72,8 @@ static bool add_transform(struct query_request *q, struct str text, struct err *
 		return true;
 	}
 	return err_set(err, ERR_INVALID,
-		       "x=%.*s: no such transform; there are focus, ignore, hide and show_from",
+		       "x=%.*s: no such transform; there are focus, ignore, hide, show_from, "
+		       "collapse and recursion",
 		       (int)(text.len < 60 ? text.len : 60), text.ptr);
 }
 

@@ -135,6 +135,21 @@ test("the menu focuses; the chip takes it back", async () => {
 	await close();
 });
 
+test("the menu collapses; Backspace takes it back", async () => {
+	const { page, lines, close } = await open();
+	const box = await page.locator(".graph").boundingBox();
+	await page.mouse.click(box.x + 60, box.y + 18 * 4 + 9, { button: "right" });
+	await page.getByRole("menuitem", { name: "Its recursion once" }).click();
+	await page.waitForFunction(() => window.__state.transforms.some((x) => x.startsWith("recursion:")));
+	await settled(page);
+	assert.ok((await state(page)).total > 0);
+	await page.locator(".graph").focus();
+	await page.keyboard.press("Backspace");
+	await page.waitForFunction(() => window.__state.transforms.length === 0);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 test("sandwich of a row: both halves have its total", async () => {
 	const { page, lines, close } = await open("/?view=sandwich");
 	await page.locator(".top-pane .row").first().click();

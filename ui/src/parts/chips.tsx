@@ -1,8 +1,17 @@
 // chips.tsx - the transforms in force, in their order; each can be taken away, Backspace takes the last.
 
 const WORDS: Record<string, string> = {
-	focus: "only stacks with", ignore: "without stacks with", hide: "hide", show_from: "from",
+	focus: "only stacks with", ignore: "without stacks with", hide: "hide", show_from: "from", collapse: "collapse", recursion: "recursion once",
 };
+
+/** What a function's name begins with that others share: its namespace, package or class; "" where there is none. */
+export function namespaceOf(name: string): string {
+	return /^(?:.*\/)?[A-Za-z_]\w*(?:::|\.)/.exec(name)?.[0] ?? "";
+}
+
+export function escaped(text: string): string {
+	return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
 
 export function transformText(x: string): string {
 	const at = x.indexOf(":");
@@ -12,7 +21,7 @@ export function transformText(x: string): string {
 
 /** A name as a pattern that finds only it. */
 export function exactly(name: string): string {
-	return `^${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}$`;
+	return `^${escaped(name)}$`;
 }
 
 export function Chips(props: { transforms: string[]; onRemove(index: number): void }) {

@@ -5,7 +5,7 @@ import { css, diffScale, typeColour, type Theme } from "../flame/colour";
 import { Graph, matchedShare, matching } from "../flame/graph";
 import type { Tree } from "../flame/tree";
 import { percent, shorten, value } from "../format";
-import { Chips, exactly } from "../parts/chips";
+import { Chips, escaped, exactly, namespaceOf } from "../parts/chips";
 import { Menu, type MenuItem } from "../parts/menu";
 import { copyText } from "../parts/states";
 import { Tooltip } from "../parts/tooltip";
@@ -44,11 +44,15 @@ export function frameMenu(frame: FrameId, actions: FrameActions): MenuItem[] {
 		{ label: "Its raw samples", action: () => actions.raw(name) },
 		{ label: "", separator: true },
 		{ label: "Hide: its cost goes to its callers", action: () => actions.transform(`hide:${exactly(name)}`) },
+		{ label: "Its recursion once", action: () => actions.transform(`recursion:${exactly(name)}`) },
 	];
+	const space = namespaceOf(name);
+	if (space) items.push({ label: `Collapse ${shorten(space, 28)}`, action: () => actions.transform(`collapse:^${escaped(space)}`) });
 	if (binary) {
 		const short = shorten(binary.split("/").pop()!, 28);
 		items.push(
 			{ label: `Only stacks with ${short}`, action: () => actions.transform(`focus:binary:${exactly(binary)}`) },
+			{ label: `Collapse ${short}`, action: () => actions.transform(`collapse:binary:${exactly(binary)}`) },
 			{ label: `Hide all of ${short}`, action: () => actions.transform(`hide:binary:${exactly(binary)}`) },
 		);
 	}
