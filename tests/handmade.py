@@ -213,6 +213,8 @@ def _make_1_3(c):
     sample.label.add(key=s("thread.name"), str=s("cpu"))
     sample.label.add(key=s("bytes"), num=-99, num_unit=s("count"))
     p.sample.add(location_index=[2, 0], value=[-7, 1], attributes=[0])
+    p.sample.add(location_index=[2, 0, 1], locations_start_index=2, locations_length=2, value=[4, 1])
+    p.sample.add(location_index=[0, 1], locations_start_index=0, locations_length=2, value=[5, 1])  # the run's own
     p.sample.add(value=[1, 1])
     container = c.ProfileContainer(profile_id=PROFILE_ID, start_time_unix_nano=TIME - 5, end_time_unix_nano=TIME + 10**9,
                                    attributes=_any_values(c), dropped_attributes_count=9, original_payload_format="pprof",

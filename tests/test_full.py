@@ -18,7 +18,7 @@ from test_decode import same
 # view.py's name of an extra -> the program's
 EXTRA_NAMES = {"comments": "comments", "default_sample_type": "default_sample_type", "sample_type_ordinal": "sample_type_ordinal",
                "profile_attributes": "attributes", "drop_frames": "drop_frames", "keep_frames": "keep_frames", "end_time": "end_time_unix_nano",
-               "start_time": "start_time_unix_nano", "labels": "labels", "stacktrace_id": "stacktrace_id_index", "is_folded": "is_folded",
+               "start_time": "start_time_unix_nano", "labels": "labels", "stacktrace_id": "stacktrace_id_index", "location_index": "location_index", "is_folded": "is_folded",
                "type": "type", "build_id": "build_id", "build_id_kind": "build_id_kind", "has_functions": "has_functions",
                "has_filenames": "has_filenames", "has_line_numbers": "has_line_numbers", "has_inline_frames": "has_inline_frames",
                "sample_temporality": "sample_temporality", "period_temporality": "period_temporality"}

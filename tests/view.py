@@ -235,6 +235,10 @@ def _profile_1_3(version, request, container):
             return [location(i) for i in p.location_indices[start:start + s.locations_length]]
         return [location(i) for i in s.location_index]
 
+    def beside_run(s):
+        run = p.location_indices[s.locations_start_index:s.locations_start_index + s.locations_length]
+        return list(s.location_index) if s.locations_length and list(run) != list(s.location_index) else []
+
     for ordinal, t in enumerate(p.sample_type or [None]):
         kind = (string(t.type), string(t.unit), t.aggregation_temporality) if t else ("", "", 0)
         time = p.time_nanos or container.start_time_unix_nano
@@ -249,7 +253,7 @@ def _profile_1_3(version, request, container):
                 "link": _link(p.link_table, s.link if s.link else None),
                 "values": _value_of(s.value, ordinal, len(p.sample_type)), "timestamps": list(s.timestamps_unix_nano),
                 "extra": _extra(labels=[(string(x.key), string(x.str), x.num, string(x.num_unit)) for x in s.label],
-                                stacktrace_id=s.stacktrace_id_index),
+                                stacktrace_id=s.stacktrace_id_index, location_index=beside_run(s)),
             } for s in p.sample],
             "extra": _extra(sample_temporality=kind[2], period_temporality=p.period_type.aggregation_temporality,
                             comments=[string(i) for i in p.comment], default_sample_type=string(p.default_sample_type),

@@ -65,6 +65,7 @@ const char *extra_key_name(enum extra_key k)
 		[EXTRA_ODD_PROFILE_ID] = "odd_profile_id",
 		[EXTRA_NESTED_UNKNOWN_FIELDS] = "nested_unknown_fields",
 		[EXTRA_ATTRIBUTE_UNITS] = "attribute_units",
+		[EXTRA_LOCATION_INDEX] = "location_index",
 	};
 
 	assert((size_t)k < sizeof(names) / sizeof(names[0]));

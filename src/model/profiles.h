@@ -253,6 +253,8 @@ enum extra_key {
 					and value types; not written back */
 	EXTRA_ATTRIBUTE_UNITS, /* array of kvlist {key, unit}: attribute_units that no attribute has
 				  (<= 1.7) */
+	EXTRA_LOCATION_INDEX,  /* array of int: Sample.location_index, of the sender's table, where
+				  a run beside it names other locations (1.3) */
 };
 
 struct extra {

@@ -2,7 +2,13 @@
 
 #include "model/builder.h"
 
-enum { NOTE_EXTRA = 1, NOTE_BAD_INDEX = 2, BY_REFERENCE = 0x80, DEPTH_MOST = 64 };
+enum {
+	NOTE_EXTRA = 1,
+	NOTE_BAD_INDEX = 2,
+	NOTE_BAD_PLACE = 3,
+	BY_REFERENCE = 0x80,
+	DEPTH_MOST = 64
+};
 
 /* These numbers are in files. */
 _Static_assert(ANY_STRING == 1 && ANY_KVLIST == 6 && ANY_BYTES == 7, "kept in files");
@@ -10,8 +16,18 @@ _Static_assert(MESSAGE_REQUEST == 0 && MESSAGE_SAMPLE == 6 && MESSAGE_LINE == 10
 		       MESSAGE_STACK == 14,
 	       "kept in files");
 _Static_assert(EXTRA_UNKNOWN_FIELDS == 0 && EXTRA_LABELS == 12 && EXTRA_BUILD_ID == 20 &&
-		       EXTRA_ATTRIBUTE_UNITS == 27,
+		       EXTRA_ATTRIBUTE_UNITS == 27 && EXTRA_LOCATION_INDEX == 28,
 	       "kept in files");
+
+enum place_flags { /* in files, too */
+		   PLACE_APART = 1,
+		   PLACE_ORIGIN = 2, /* the next ones tell of it */
+		   PLACE_LIST = 4,
+		   PLACE_OF_PROFILE = 8,
+		   PLACE_ENTRY = 16,
+		   PLACE_PART = 32,
+		   PLACE_PART_NUMBER = 64,
+};
 
 /* ---- values ---- */
 
@@ -251,9 +267,48 @@ static uint32_t first_bad_index(const struct profiles *p, enum message_kind mess
 	return low;
 }
 
+/* Rows of tables are shared by all messages: where one of them had the entry is no part of it. */
+static bool is_shared(enum message_kind message)
+{
+	return message >= MESSAGE_MAPPING;
+}
+
+static unsigned place_flags(const struct bad_index *bad)
+{
+	const struct bad_origin *o = &bad->origin;
+	unsigned flags = bad->apart ? PLACE_APART : 0;
+
+	if (!o->root || is_shared(bad->message))
+		return flags;
+	return flags | PLACE_ORIGIN | (o->list ? PLACE_LIST : 0) |
+	       (o->profile != UINT32_MAX ? PLACE_OF_PROFILE : 0) | (o->entry_in ? PLACE_ENTRY : 0) |
+	       (o->part_in ? PLACE_PART : 0) |
+	       (o->part_in && o->part != UINT32_MAX ? PLACE_PART_NUMBER : 0);
+}
+
+static void put_place(struct buf *b, const struct bad_origin *o, unsigned flags)
+{
+	buf_char(b, (char)flags);
+	if (!(flags & PLACE_ORIGIN))
+		return;
+	codec_put_str(b, str_cstr(o->root));
+	codec_put_str(b, str_cstr(o->field));
+	codec_put(b, o->element);
+	if (flags & PLACE_ENTRY) {
+		codec_put_str(b, str_cstr(o->entry_in));
+		codec_put(b, o->entry);
+	}
+	if (flags & PLACE_PART)
+		codec_put_str(b, str_cstr(o->part_in));
+	if (flags & PLACE_PART_NUMBER)
+		codec_put(b, o->part);
+}
+
 static void put_bad_index(struct buf *b, const struct bad_index *bad, uint32_t ordinal)
 {
-	buf_char(b, NOTE_BAD_INDEX);
+	unsigned flags = place_flags(bad);
+
+	buf_char(b, flags ? NOTE_BAD_PLACE : NOTE_BAD_INDEX);
 	buf_char(b, (char)bad->message);
 	codec_put(b, ordinal);
 	codec_put(b, bad->element);
@@ -261,6 +316,8 @@ static void put_bad_index(struct buf *b, const struct bad_index *bad, uint32_t o
 	codec_put_str(b, str_cstr(bad->table));
 	codec_put_signed(b, bad->value);
 	codec_put(b, bad->table_count);
+	if (flags)
+		put_place(b, &bad->origin, flags);
 }
 
 void notes_put(struct buf *b, const struct profiles *p, enum message_kind message, uint32_t index,
@@ -298,10 +355,61 @@ static void get_extra(struct codec *c, enum message_kind message, enum message_k
 	builder_extra(b, message, index, key, &v);
 }
 
+struct place {
+	unsigned flags;
+	struct str root, field, entry_in, part_in;
+	uint32_t element, entry, part;
+};
+
+static struct place get_place(struct codec *c)
+{
+	struct place p = { .flags = codec_get_byte(c), .part = UINT32_MAX };
+
+	if (!(p.flags & PLACE_ORIGIN))
+		return p;
+	p.root = codec_get_str(c);
+	p.field = codec_get_str(c);
+	p.element = (uint32_t)codec_get(c);
+	if (p.flags & PLACE_ENTRY) {
+		p.entry_in = codec_get_str(c);
+		p.entry = (uint32_t)codec_get(c);
+	}
+	if (p.flags & PLACE_PART)
+		p.part_in = codec_get_str(c);
+	if (p.flags & PLACE_PART_NUMBER)
+		p.part = (uint32_t)codec_get(c);
+	return p;
+}
+
+/* Without memory for the names it stays without an origin. */
+static void set_place(struct bad_index *bad, const struct place *p, struct builder *b)
+{
+	struct arena *arena = builder_arena(b);
+	struct bad_origin o = { .element = p->element, .entry = p->entry, .part = p->part };
+
+	bad->apart = p->flags & PLACE_APART;
+	if (!(p->flags & PLACE_ORIGIN))
+		return;
+	o.list = p->flags & PLACE_LIST;
+	o.profile = UINT32_MAX;
+	if (p->flags & PLACE_OF_PROFILE &&
+	    (bad->message == MESSAGE_PROFILE || bad->message == MESSAGE_SAMPLE))
+		o.profile = builder_newest(b, MESSAGE_PROFILE);
+	o.root = str_dup_cstr(arena, p->root);
+	o.field = str_dup_cstr(arena, p->field);
+	if (p->flags & PLACE_ENTRY)
+		o.entry_in = str_dup_cstr(arena, p->entry_in);
+	if (p->flags & PLACE_PART)
+		o.part_in = str_dup_cstr(arena, p->part_in);
+	if (o.root && o.field)
+		bad->origin = o;
+}
+
 static void get_bad_index(struct codec *c, enum message_kind message, enum message_kind want,
-			  uint32_t index, struct builder *b)
+			  uint32_t index, bool with_place, struct builder *b)
 {
 	struct bad_index bad = { .message = message, .index = index };
+	struct place place = { .flags = 0 };
 	struct str field, table;
 
 	bad.element = (uint32_t)codec_get(c);
@@ -309,8 +417,11 @@ static void get_bad_index(struct codec *c, enum message_kind message, enum messa
 	table = codec_get_str(c);
 	bad.value = codec_get_signed(c);
 	bad.table_count = (uint32_t)codec_get(c);
+	if (with_place)
+		place = get_place(c);
 	if (c->failed || message != want)
 		return;
+	set_place(&bad, &place, b);
 	bad.field = str_dup_cstr(builder_arena(b), field);
 	bad.table = str_dup_cstr(builder_arena(b), table);
 	if (bad.field && bad.table)
@@ -330,8 +441,8 @@ bool notes_get(struct str bytes, enum message_kind message, struct builder *b, u
 
 		if (what == NOTE_EXTRA)
 			get_extra(&c, of, message, index, &arena, b);
-		else if (what == NOTE_BAD_INDEX)
-			get_bad_index(&c, of, message, index, b);
+		else if (what == NOTE_BAD_INDEX || what == NOTE_BAD_PLACE)
+			get_bad_index(&c, of, message, index, what == NOTE_BAD_PLACE, b);
 		else
 			c.failed = true;
 	}

@@ -5,11 +5,17 @@
  *   str      varint length, bytes
  *   any      kind (enum any_kind; | 0x80: the sender wrote a string by reference), then
  *            string, bytes: str    bool: 1 byte    int: zigzag    double: 8 bytes little-endian
- *            array: varint count, any...    kvlist: varint count, (key flag 0/1 by reference, str
- * key, any)... notes    what the newest OTLP shape has no slot for, a run of 1, message, varint
- * ordinal, key, any                                     an extra 2, message, varint ordinal, varint
- * element, str field, str table, zigzag value, varint table_count a bad index The ordinal is the
- * line's in its location, else 0.
+ *            array: varint count, any...
+ *            kvlist: varint count, (key flag 0/1 by reference, str key, any)...
+ *   notes    what the newest OTLP shape has no slot for, a run of
+ *            1, message, varint ordinal, key, any: an extra
+ *            2, message, varint ordinal, bad: a bad index
+ *            3, message, varint ordinal, bad, place: a bad index of an old version
+ *            The ordinal is the line's in its location, else 0.
+ *   bad      varint element, str field, str table, zigzag value, varint table_count
+ *   place    flags (enum place_flags in codec.c), then what they name: root, field, varint element;
+ *            entry_in, varint entry; part_in, varint part. Names are str. The profile is the one
+ *            at hand. Entries of tables have no place: they are the store's, not one message's.
  *
  * Memory: appends go to the caller's buf; what is read is borrowed from the bytes, lists are in
  * the arena. Threads: none of its own.

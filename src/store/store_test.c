@@ -11,6 +11,7 @@
 #include "store/db.h"
 #include "store/reader.h"
 #include "store/store_for_tests.h"
+#include "wire/message_for_tests.h"
 #include "wire_fixtures.h"
 
 static void assert_same(const struct profiles *got, const struct profiles *want, const char *name)
@@ -51,6 +52,90 @@ static void test_fixtures_come_back(void **state)
 		profiles_free(out);
 		profiles_free(in[i]);
 	}
+	test_store_end(&t, snap);
+	test_store_remove(&t);
+}
+
+/* Of each bad index its text, and whether the model has a slot for it. */
+static void append_bad_texts(struct buf *b, const struct profiles *p)
+{
+	for (uint32_t i = 0; i < p->bad_index_count; i++) {
+		bad_index_append_text(b, p, &p->bad_indices[i]);
+		buf_printf(b, " %d\n", p->bad_indices[i].apart);
+	}
+	buf_char(b, '\0');
+}
+
+/* Bad indices of old versions are named as the sender's message had them, but for those of table
+ * entries, which are the store's. */
+static void test_bad_indices_keep_their_place(void **state)
+{
+	static const char want_format[] =
+		"resource_profiles[0].scope_profiles[0].profiles[0].comment_strindices[1] is 44, "
+		"string_table has 2 1\n"
+		"resource_profiles[0].scope_profiles[0].profiles[0].sample_type[0].unit_strindex "
+		"is 55, string_table has 2 0\n"
+		"resource_profiles[0].scope_profiles[0].profiles[0].sample[1]."
+		"locations_start_index is 9, location_indices has 1 0\n"
+		"dictionary.attribute_units[0].unit_strindex is 66, string_table has 2 1\n"
+		"%s.filename_strindex is 33, string_table has 2 0\n";
+	struct msg request = { .len = 0 }, profile = { .len = 0 }, dict = { .len = 0 },
+		   m = { .len = 0 };
+	struct buf before, after;
+	struct test_store t;
+	struct store_snapshot *snap;
+	struct profiles *in, *out;
+	struct err err;
+	char wanted[1024];
+	uint64_t seq = 0;
+
+	(void)state;
+	num(&m, 1, 1);
+	num(&m, 2, 55);
+	sub(&profile, 1, &m);
+	m = (struct msg){ .len = 0 };
+	num(&m, 2, 1);
+	list(&m, 3, L(N(1)));
+	sub(&profile, 2, &m);
+	num(&m, 1, 9);
+	sub(&profile, 2, &m);
+	list(&profile, 3, L(N(0)));
+	list(&profile, 8, L(N(1), N(44)));
+	num(&profile, 4, 1000);
+	request_add_profile(&request, &profile);
+	text(&dict, 5, "");
+	text(&dict, 5, "name");
+	m = (struct msg){ .len = 0 };
+	num(&m, 4, 33);
+	sub(&dict, 1, &m);
+	m = (struct msg){ .len = 0 };
+	num(&m, 1, 0);
+	sub(&dict, 2, &m);
+	m = (struct msg){ .len = 0 };
+	num(&m, 1, 1);
+	num(&m, 2, 66);
+	sub(&dict, 7, &m);
+	key_string(&dict, 6, "k", "v");
+	sub(&request, 2, &dict);
+	in = decode(&request, WIRE_V1_7);
+
+	test_store_make(&t);
+	test_store_put(&t, in, 1);
+	snap = test_store_read(&t);
+	if (!store_next_request(snap, 0, 0, &seq, &out, &err))
+		fail_msg("%s", err.msg);
+	buf_init(&before, 0);
+	buf_init(&after, 0);
+	append_bad_texts(&before, in);
+	append_bad_texts(&after, out);
+	snprintf(wanted, sizeof(wanted), want_format, "dictionary.mapping_table[0]");
+	assert_string_equal(before.ptr, wanted);
+	snprintf(wanted, sizeof(wanted), want_format, "dictionary.mapping_table[1]");
+	assert_string_equal(after.ptr, wanted);
+	buf_release(&before);
+	buf_release(&after);
+	profiles_free(in);
+	profiles_free(out);
 	test_store_end(&t, snap);
 	test_store_remove(&t);
 }
@@ -226,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fixtures_come_back),
+		cmocka_unit_test(test_bad_indices_keep_their_place),
 		cmocka_unit_test(test_retention_by_arrival),
 		cmocka_unit_test(test_sweep_beside_writing),
 	};

@@ -194,6 +194,52 @@ static void test_v1_3_split_container(void **state)
 	profiles_free(p);
 }
 
+/* v1.3's location_index beside a run of location_indices: the run is the stack, the list is kept
+ * where it says something else. */
+static void test_v1_3_location_index_beside_a_run(void **state)
+{
+	static const struct {
+		uint64_t start, length, a, b;
+		const char *kept; /* NULL: the run's own */
+		uint32_t bad;
+	} cases[] = {
+		{ 0, 2, 1, 0, NULL, 0 },    { 0, 2, 0, 1, "[0,1]", 0 },
+		{ 0, 1, 1, 0, "[1,0]", 0 }, { 1, 2, 1, 9, "[1,9]", 1 },
+		{ 7, 2, 1, 0, "[1,0]", 1 }, { 1, UINT64_MAX, 9, 8, "[9,8]", 3 },
+		{ 0, 0, 1, 0, NULL, 0 }, /* no run: the list is the stack */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct msg request = { .len = 0 }, container = { .len = 0 }, profile = { .len = 0 },
+			   m = { .len = 0 };
+		struct profiles *p;
+
+		list(&m, 1, L(cases[i].a, cases[i].b));
+		num(&m, 7, cases[i].start);
+		num(&m, 8, cases[i].length);
+		sub(&profile, 2, &m);
+		for (uint64_t address = 100; address < 102; address++) {
+			m = (struct msg){ .len = 0 };
+			num(&m, 3, address);
+			sub(&profile, 4, &m);
+		}
+		text(&profile, 6, "");
+		list(&profile, 15, L(N(1), N(0), N(1)));
+		fixed(&container, 2, 1000);
+		sub(&container, 8, &profile);
+		request_add_profile(&request, &container);
+		p = decode(&request, WIRE_V1_3);
+		if (cases[i].kept)
+			assert_extra_text(p, MESSAGE_SAMPLE, 0, EXTRA_LOCATION_INDEX,
+					  cases[i].kept);
+		else
+			assert_null(profiles_extra(p, MESSAGE_SAMPLE, 0, EXTRA_LOCATION_INDEX));
+		assert_int_equal(p->bad_index_count, cases[i].bad);
+		profiles_free(p);
+	}
+}
+
 /* Two sample types make two profiles that share stacks; each with its own value. v1.7, dictionary
  * behind the resources. */
 static void test_several_sample_types(void **state)
@@ -409,6 +455,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_v1_3_loses_nothing),
 		cmocka_unit_test(test_v1_3_split_container),
+		cmocka_unit_test(test_v1_3_location_index_beside_a_run),
 		cmocka_unit_test(test_several_sample_types),
 		cmocka_unit_test(test_tables_of_each_profile),
 		cmocka_unit_test(test_bad_runs_of_v1_7),

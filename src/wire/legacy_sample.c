@@ -181,6 +181,51 @@ static struct stack_index own_stack(struct legacy *l, struct pb_reader *r, struc
 	return legacy_stack(l, r, l->scratch.v, l->scratch.count);
 }
 
+static bool run_has_locations(const struct legacy *l, const struct sample_parts *parts)
+{
+	const struct span *s = &l->tables.locations;
+	uint64_t count = l->locations.count;
+
+	if (parts->start > count || parts->length > count - parts->start ||
+	    parts->length != l->scratch.count)
+		return false;
+	for (uint32_t i = 0; i < l->scratch.count; i++)
+		if (l->scratch.v[i] >= s->count ||
+		    l->locations.v[parts->start + i] != s->first + l->scratch.v[i] - s->zero_first)
+			return false;
+	return true;
+}
+
+/* location_index beside a run: the run is the stack; what else the list says is kept apart. */
+static void keep_own_locations(struct legacy *l, struct pb_reader *r,
+			       const struct sample_parts *parts, struct owner owner)
+{
+	uint32_t count = l->scratch.count;
+	struct any_value *values;
+
+	if (run_has_locations(l, parts))
+		return;
+	values = arena_alloc_array(&l->d->p->arena, count, sizeof(*values));
+	if (!values) {
+		pb_fail(r, PB_LIMIT, r->p);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct ref_place place = ref_at(owner, "location_index", "location_table", i);
+		int32_t v = (int32_t)l->scratch.v[i];
+		struct bad_index bad;
+
+		place.apart = true;
+		values[i] = (struct any_value){ .kind = ANY_INT, .integer = v };
+		if (l->scratch.v[i] < l->tables.locations.count)
+			continue;
+		bad = legacy_bad(l, &place, v, l->tables.locations.count);
+		decoder_bad_index(l->d, r, &bad);
+	}
+	decoder_extra(l->d, r, owner, EXTRA_LOCATION_INDEX,
+		      &(struct any_value){ .kind = ANY_ARRAY, .array = { values, count } });
+}
+
 /* start and length name a run of Profile.location_indices: 64-bit arithmetic, both may be anything.
  */
 static struct stack_index run_stack(struct legacy *l, struct pb_reader *r,
@@ -229,6 +274,8 @@ static void sample_finish(struct legacy *l, struct pb_reader *r, const struct sa
 							       .table = "link_table" });
 	s.stack = parts->own_locations && parts->length == 0 ? own_stack(l, r, owner)
 							     : run_stack(l, r, parts, owner);
+	if (l->scratch.count && parts->length)
+		keep_own_locations(l, r, parts, owner);
 	if (parts->label_count)
 		decoder_extra(
 			d, r, owner, EXTRA_LABELS,
