@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/text.h"
+#include "wire/otlp.h"
 
 enum { FLAGS_MAX = 128 };
 
@@ -90,20 +91,15 @@ static bool check_choice(const struct flag *f, const char *value, struct err *er
 /* "v1.9.0" and "1.9.2" are "1.9": the choices are minors, wire formats do not change in a patch. */
 static bool check_version(const struct flag *f, const char **value, struct err *err)
 {
-	const char *text = *value[0] == 'v' ? *value + 1 : *value, *patch = strrchr(text, '.');
-	uint64_t number;
+	uint64_t minor, choice;
 
-	for (size_t i = 0; f->choices[i]; i++) {
-		size_t len = strlen(f->choices[i]);
-
-		if (strncmp(text, f->choices[i], len) != 0)
-			continue;
-		if (!text[len] ||
-		    (patch == text + len && str_to_u64(str_cstr(patch + 1), &number))) {
-			*value = f->choices[i];
-			return true;
-		}
-	}
+	if (wire_version_minor(str_cstr(*value), &minor))
+		for (size_t i = 0; f->choices[i]; i++)
+			if (wire_version_minor(str_cstr(f->choices[i]), &choice) &&
+			    choice == minor) {
+				*value = f->choices[i];
+				return true;
+			}
 	return check_choice(f, *value, err);
 }
 

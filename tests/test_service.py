@@ -77,6 +77,28 @@ def test_wire_versions_of_every_spelling(spelling, printed):
     assert re.findall("wire_version: '?([0-9.]+)", done.stdout.decode()) == [printed] * 2, done.stdout
 
 
+@pytest.mark.parametrize("spelling", ["auto", "1.3", "v1.3.2", "1.9", "1.10", "1.10.0", "1.11", "v1.11", "v1.11.0", "V1.7.0"])
+def test_wire_versions_of_every_spelling_in_yaml(spelling, tmp_path):
+    """As the flags, and as check and decode; a version that is written is one from 1.7 on."""
+    file, out = tmp_path / "c.yaml", "1.10" if spelling in ("auto", "1.3", "v1.3.2") else spelling
+    file.write_text("receivers: {otlp: {protocols: {grpc: }, wire_version: %s}}\nexporters: {otlp_grpc: {endpoint: 'x:1', wire_version: %s}}\n"
+                    "service: {pipelines: {profiles: {receivers: [otlp], exporters: [otlp_grpc]}}}\n" % (spelling, out))
+    assert program.run("validate", "--config", file, check=0).stderr == b""
+    body = tmp_path / "empty.pb"
+    body.write_bytes(b"")
+    assert b"is no OTLP profiles version" not in program.run("check", "--wire-version", spelling, body).stderr
+
+
+@pytest.mark.parametrize("spelling", ["1.2", "1.12", "1.10.x", "2.0", "newest", "1.10.0.0"])
+def test_wire_versions_that_are_none(spelling, tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text("receivers: {otlp: {protocols: {grpc: }, wire_version: %s}}\nexporters: {nop: }\n"
+                    "service: {pipelines: {profiles: {receivers: [otlp], exporters: [nop]}}}\n" % spelling)
+    err = program.run("validate", "--config", file, check=1).stderr.decode()
+    assert f'wire_version: "{spelling}" is no OTLP profiles version: auto, 1.3 to 1.11' in err, err
+    program.run("backend", "-wire-version", spelling, "--print-config", check=2)
+
+
 def test_help_of_a_command():
     assert program.run("help", "backend", check=0).stdout == program.run("backend", "--help", check=0).stdout
     assert b'did you mean "backend"' in program.run("help", "bakend", check=2).stderr

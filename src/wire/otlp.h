@@ -28,6 +28,8 @@ enum wire_version {
 /* "1.3", "1.4", ... "1.10"; with `v` or a patch number also parsed ("v1.11.0" is 1.10). */
 const char *wire_version_name(enum wire_version v);
 bool wire_version_parse(struct str text, enum wire_version *out, struct err *err) MUST_CHECK;
+/* How versions are spelled, whatever their number: 9 of "1.9", "v1.9" and "1.9.2". */
+bool wire_version_minor(struct str text, uint64_t *minor) MUST_CHECK;
 
 /* What the transport knows: the method or path. */
 enum wire_hint { WIRE_HINT_NONE, WIRE_HINT_EXPERIMENTAL, WIRE_HINT_DEVELOPMENT };

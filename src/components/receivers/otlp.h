@@ -65,9 +65,10 @@ struct otlp_receiver {
 		struct otlp_grpc_config grpc;
 		struct otlp_http_config http;
 	} protocols;
-	int wire_version;  /* enum wire_version: the choices stand in its order, then 1.11 = 1.10 */
-	int validation;    /* enum otlp_validation */
-	int other_signals; /* enum otlp_other_signals */
+	const char *wire_version_text;
+	int validation;                 /* enum otlp_validation */
+	int other_signals;              /* enum otlp_other_signals */
+	enum wire_version wire_version; /* of wire_version_text, once checked */
 
 	/* run time */
 	const struct component_host *host;

@@ -50,9 +50,7 @@ static bool decode(struct otlp_receiver *receiver, struct net_request *r, struct
 		   struct profiles **out, struct otlp_decode_report *report, struct err *err)
 {
 	struct otlp_decode_options options = {
-		.version = receiver->wire_version < WIRE_NEWEST
-				   ? (enum wire_version)receiver->wire_version
-				   : WIRE_NEWEST, /* 1.11 is the choice behind 1.10 */
+		.version = receiver->wire_version,
 		.hint = hint_of(r),
 		.strict = otlp_receiver_strict(receiver),
 	};

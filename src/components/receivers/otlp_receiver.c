@@ -18,8 +18,6 @@
 #include "components/receivers/receivers.h"
 #include "wire/descriptors.h"
 
-static const char *const wire_versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1.7",
-					     "1.8",  "1.9", "1.10", "1.11", NULL };
 static const char *const validations[] = { "default", "strict", "lenient", NULL };
 static const char *const other_signals[] = { "default", "refuse", "reject_each", NULL };
 
@@ -168,11 +166,10 @@ static const struct config_field receiver_fields[] = {
 	  .help = "what to listen for",
 	  .fields = protocol_fields },
 	{ .name = "wire_version",
-	  CONFIG_ENUM,
-	  offsetof(struct otlp_receiver, wire_version),
+	  CONFIG_STRING,
+	  offsetof(struct otlp_receiver, wire_version_text),
 	  "auto",
-	  .help = "read every request as this opentelemetry-proto version",
-	  .choices = wire_versions },
+	  .help = "read every request as this opentelemetry-proto version: auto, 1.3 to 1.11" },
 	{ .name = "validation",
 	  CONFIG_ENUM,
 	  offsetof(struct otlp_receiver, validation),
@@ -212,6 +209,8 @@ static bool receiver_check(void *state, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "protocols::grpc::transport is \"%s\"; it takes tcp and unix",
 			       r->protocols.grpc.transport);
+	if (!wire_version_parse(str_cstr(r->wire_version_text), &r->wire_version, err))
+		return err_prefix(err, "wire_version");
 	return tls_check(r->protocols.grpc.tls_enabled, &r->protocols.grpc.tls, err) &&
 	       tls_check(r->protocols.http.tls_enabled, &r->protocols.http.tls, err);
 }
