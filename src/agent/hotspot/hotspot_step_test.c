@@ -329,19 +329,17 @@ static void attach(struct rig *r)
 {
 	uint64_t until = clock_monotonic_ns() + 60 * SECOND_NS;
 
-	struct attach_stats stats = { 0 };
-
-	while (!stats.attached) {
+	while (!r->table.attach.attached) {
 		for (uint32_t i = 0; i < r->process->set->count; i++) {
 			const struct mapping *m = &r->process->set->list[i];
 
 			if (m->module && strstr(m->module->path, "libjvm.so"))
 				module_load(m->module, r->process->pid, m);
 		}
-		runtimes_attach(&r->table, r->process, clock_monotonic_ns(), &stats);
-		if (stats.refused || clock_monotonic_ns() > until)
-			fail_msg("not attached: refused %lu, later %lu", stats.refused,
-				 stats.later);
+		runtimes_attach(&r->table, r->process, clock_monotonic_ns());
+		if (r->table.attach.refused || clock_monotonic_ns() > until)
+			fail_msg("not attached: refused %lu, later %lu", r->table.attach.refused,
+				 r->table.attach.later);
 		usleep(10000);
 	}
 }
