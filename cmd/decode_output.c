@@ -17,6 +17,7 @@
 #include "components/exporters/render_out.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/text.h"
+#include "wire/losses.h"
 #include "wire/otlp_json.h"
 
 enum { CHUNK_BYTES = 240 << 10 };
@@ -75,16 +76,33 @@ static bool write_held(struct decode_output *d, bool with_length, struct err *er
 	return fd_out_write(&d->fd, buf_view(&d->held), err);
 }
 
+/* One line a body. */
+static void tell_losses(const struct decode_output *d, const struct profiles *p, bool json)
+{
+	enum wire_version version = json ? WIRE_NEWEST : d->wire_version;
+	AUTO(buf_release) struct buf line = { 0 };
+	struct otlp_losses lost;
+
+	if (!otlp_losses(p, version, json, &lost))
+		return;
+	otlp_losses_append_text(&line, &lost);
+	fprintf(stderr, "flametap decode: %s %s has no place for: %.*s\n",
+		json ? "OTLP/JSON" : "wire version", wire_version_name(version),
+		STR_ARG(buf_view(&line)));
+}
+
 static bool put_otlp(struct decode_output *d, const struct profiles *p, struct err *err)
 {
 	if (d->bodies++ > 0 && !write_held(d, true, err))
 		return false;
 	buf_reset(&d->held);
+	tell_losses(d, p, false);
 	return otlp_encode(p, d->wire_version, &d->held, err);
 }
 
 static bool put_otlp_json(struct decode_output *d, const struct profiles *p, struct err *err)
 {
+	tell_losses(d, p, true);
 	if (!otlp_json_encode(p, &d->buf, err))
 		return false;
 	buf_char(&d->buf, '\n');

@@ -14,6 +14,7 @@
 #include "export_view.h"
 #include "flags.h"
 #include "store/reader.h"
+#include "wire/losses.h"
 #include "wire/otlp_json.h"
 
 static struct selection_flags selection;
@@ -77,13 +78,37 @@ static bool write_all(int fd, const struct buf *b, struct err *err)
 	return true;
 }
 
+static struct otlp_losses losses; /* of all requests */
+
+static void add_losses(const struct profiles *p, bool json)
+{
+	struct otlp_losses lost;
+
+	if (otlp_losses(p, version, json, &lost))
+		for (unsigned i = 0; i < OTLP_LOSSES; i++)
+			losses.count[i] += lost.count[i];
+}
+
+static void tell_losses(void)
+{
+	AUTO(buf_release) struct buf line = { 0 };
+
+	otlp_losses_append_text(&line, &losses);
+	if (line.len)
+		fprintf(stderr, "flametap export: %s has no place for: %.*s\n",
+			strcmp(format, "otlp-json") == 0 ? "OTLP/JSON" : wire_version_name(version),
+			STR_ARG(buf_view(&line)));
+}
+
 /* 4 bytes of length, big-endian, then the request. */
 static bool encode(const struct profiles *p, struct buf *b, struct err *err)
 {
+	bool json = strcmp(format, "otlp-json") == 0;
 	size_t len;
 
 	buf_reset(b);
-	if (strcmp(format, "otlp-json") == 0) {
+	add_losses(p, json);
+	if (json) {
 		if (!otlp_json_encode(p, b, err))
 			return false;
 		buf_char(b, '\n');
@@ -145,6 +170,7 @@ static bool export_store(struct err *err)
 
 	if (fd >= 0)
 		ok = close_output(fd, export_all(snap, fd, err), err);
+	tell_losses();
 	store_end(snap);
 	store_close(store);
 	return ok && fd >= 0;

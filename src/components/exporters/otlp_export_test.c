@@ -388,6 +388,38 @@ static void test_partial_success_sums(void **state)
 	bench_stop(&b);
 }
 
+/* What another version has no place for, a body at a time. */
+static void test_losses_are_counted(void **state)
+{
+	static const struct {
+		const char *fixture;
+		enum wire_version version;
+		const char *reason;
+		bool lost;
+	} cases[] = {
+		{ "v1.8.0-oncpu-mixed-a", WIRE_V1_8, "old_fields", false },
+		{ "v1.3.1-experimental-oncpu-a", WIRE_V1_10, "old_fields", true },
+		{ "v1.11.0-synthetic-offcpu-links", WIRE_V1_7, "event_values", true },
+		{ "v1.11.0-synthetic-offcpu-links", WIRE_V1_9, "event_values", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct bench b;
+		struct answer a;
+		char series[128];
+
+		bench_start(&b, cases[i].fixture, cases[i].version);
+		begin(&b, &a);
+		peer_answer(&b.peer, GRPC_OK, (struct str){ 0 });
+		snprintf(series, sizeof(series),
+			 "flametap_exporter_unwritten_total{exporter=\"otlp_grpc\",reason=\"%s\"}",
+			 cases[i].reason);
+		assert_int_equal(metric_value(b.metrics, series) > 0, cases[i].lost);
+		bench_stop(&b);
+	}
+}
+
 /* Once it stops, no further part goes out, and the batch can be sent again from where it was. */
 static void test_stop_between_parts(void **state)
 {
@@ -491,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_some_parts_lost),
 		cmocka_unit_test(test_rejected_ourselves),
 		cmocka_unit_test(test_partial_success_sums),
+		cmocka_unit_test(test_losses_are_counted),
 		cmocka_unit_test(test_stop_between_parts),
 		cmocka_unit_test(test_no_samples),
 		cmocka_unit_test(test_versions),

@@ -1,0 +1,169 @@
+#include "wire/losses.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "wire/pb_reader.h"
+
+const char *otlp_loss_name(enum otlp_loss l)
+{
+	static const char *const loss_names[] = {
+		[LOSS_UNKNOWN_FIELDS] = "unknown_fields",
+		[LOSS_OLD_FIELDS] = "old_fields",
+		[LOSS_UNITS] = "units",
+		[LOSS_EVENT_VALUES] = "event_values",
+		[LOSS_CLAMPED_SUMS] = "clamped_sums",
+	};
+
+	return loss_names[l];
+}
+
+static uint64_t fields_of(struct str raw)
+{
+	struct pb_reader r = pb_reader_of(raw);
+	uint64_t n = 0;
+
+	while (pb_more(&r)) {
+		pb_skip(&r, pb_tag(&r));
+		n++;
+	}
+	return n;
+}
+
+/* Is there a field for it in a version that is written? */
+static bool has_field(const struct extra *x, enum wire_version version)
+{
+	switch (x->key) {
+	case EXTRA_SAMPLE_TEMPORALITY:
+	case EXTRA_PERIOD_TEMPORALITY:
+	case EXTRA_COMMENTS:
+		return version <= WIRE_V1_8;
+	case EXTRA_DEFAULT_SAMPLE_TYPE:
+		return version <= WIRE_V1_7 && x->value.kind == ANY_INT;
+	case EXTRA_IS_FOLDED:
+	case EXTRA_HAS_FUNCTIONS:
+	case EXTRA_HAS_FILENAMES:
+	case EXTRA_HAS_LINE_NUMBERS:
+	case EXTRA_HAS_INLINE_FRAMES:
+		return version <= WIRE_V1_7;
+	case EXTRA_DROP_FRAMES:
+	case EXTRA_KEEP_FRAMES:
+	case EXTRA_START_TIME:
+	case EXTRA_END_TIME:
+	case EXTRA_LABELS:
+	case EXTRA_STACKTRACE_ID:
+	case EXTRA_BUILD_ID_KIND:
+	case EXTRA_ID:
+	case EXTRA_LOCATION_INDEX:
+		return false;
+	case EXTRA_UNKNOWN_FIELDS:
+	case EXTRA_NESTED_UNKNOWN_FIELDS: /* not of any version */
+	case EXTRA_ENTITY_REFS:
+	case EXTRA_ATTRIBUTE_UNITS:     /* counted as units */
+	case EXTRA_SAMPLE_TYPE_ORDINAL: /* no field of a message */
+	case EXTRA_PROFILE_ATTRIBUTES:  /* these three are attributes, too */
+	case EXTRA_LOCATION_TYPE:
+	case EXTRA_BUILD_ID:
+	case EXTRA_ODD_TRACE_ID:
+	case EXTRA_ODD_SPAN_ID:
+	case EXTRA_ODD_PROFILE_ID:
+		return true;
+	}
+	return true;
+}
+
+static void count_extras(const struct profiles *p, enum wire_version version, bool json,
+			 struct otlp_losses *out)
+{
+	bool same = !json && p->source_version == version;
+
+	for (uint32_t i = 0; i < p->extra_count; i++) {
+		const struct extra *x = &p->extras[i];
+		bool raw = x->value.kind == ANY_BYTES;
+
+		if (raw && (x->key == EXTRA_NESTED_UNKNOWN_FIELDS ||
+			    (x->key == EXTRA_UNKNOWN_FIELDS && !same)))
+			out->count[LOSS_UNKNOWN_FIELDS] += fields_of(x->value.string);
+		else if (x->key == EXTRA_ATTRIBUTE_UNITS)
+			out->count[LOSS_UNITS] += x->value.array.count;
+		else if (!has_field(x, version))
+			out->count[LOSS_OLD_FIELDS]++;
+	}
+}
+
+/* v1.7 has one unit for a key: the one of its last attribute that has any. */
+static void count_units(const struct profiles *p, struct otlp_losses *out)
+{
+	const struct dictionary *d = &p->dict;
+	uint32_t *unit = calloc(d->string_count + 1, sizeof(*unit));
+
+	assert(unit);
+	for (uint32_t i = 0; i < d->attribute_count; i++)
+		if (d->attributes[i].unit.v)
+			unit[d->attributes[i].key.v] = d->attributes[i].unit.v;
+	for (uint32_t i = 1; i < d->attribute_count; i++)
+		out->count[LOSS_UNITS] += unit[d->attributes[i].key.v] != d->attributes[i].unit.v;
+	free(unit);
+}
+
+static bool sum_fits(const struct profiles *p, struct range values)
+{
+	__int128 sum = 0;
+
+	for (uint32_t i = 0; i < values.count; i++)
+		sum += p->values[values.first + i];
+	return sum >= INT64_MIN && sum <= INT64_MAX;
+}
+
+/* Across v1.7 and v1.8 lists of values are written as one sum, or as its shares. */
+static void count_values(const struct profiles *p, bool to_old, struct otlp_losses *out)
+{
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		struct range values = p->samples[i].values;
+		bool kept = !to_old && values.count == p->samples[i].timestamps.count;
+
+		if (values.count < 2 || kept)
+			continue;
+		out->count[LOSS_EVENT_VALUES]++;
+		out->count[LOSS_CLAMPED_SUMS] += !sum_fits(p, values);
+	}
+}
+
+bool otlp_losses(const struct profiles *p, enum wire_version version, bool json,
+		 struct otlp_losses *out)
+{
+	bool from_old = p->source_version && p->source_version <= WIRE_V1_7;
+	bool to_old = !json && version <= WIRE_V1_7;
+
+	*out = (struct otlp_losses){ .count = { 0 } };
+	if (p->extra_count)
+		count_extras(p, json ? WIRE_NEWEST : version, json, out);
+	if (to_old)
+		count_units(p, out);
+	if (from_old != to_old)
+		count_values(p, to_old, out);
+	for (unsigned i = 0; i < OTLP_LOSSES; i++)
+		if (out->count[i])
+			return true;
+	return false;
+}
+
+void otlp_losses_append_text(struct buf *b, const struct otlp_losses *l)
+{
+	static const char *const texts[] = {
+		[LOSS_UNKNOWN_FIELDS] = "unknown fields",
+		[LOSS_OLD_FIELDS] = "fields of older versions",
+		[LOSS_UNITS] = "attributes' units",
+		[LOSS_EVENT_VALUES] = "samples' single values (their sum stays)",
+		[LOSS_CLAMPED_SUMS] = "sums past 64 bits (cut to the largest number)",
+	};
+	const char *comma = "";
+
+	for (unsigned i = 0; i < OTLP_LOSSES; i++) {
+		if (!l->count[i])
+			continue;
+		buf_printf(b, "%s%llu %s", comma, (unsigned long long)l->count[i], texts[i]);
+		comma = ", ";
+	}
+}
