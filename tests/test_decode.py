@@ -299,6 +299,37 @@ def test_a_broken_file_is_named_and_the_next_one_is_read(tmp_path):
     assert done.stdout.endswith(decode(good.path))
 
 
+def nested(*fields):
+    """Messages in each other, the innermost last; and where the innermost begins."""
+    data, before = fields[-1], 0
+    for number in reversed(fields[:-1]):
+        outer = field(number, data)
+        before += len(outer) - len(data)
+        data = outer
+    return data, before
+
+
+@pytest.mark.parametrize("path, fields, keep", [
+    ("resource_profiles[1].scope_profiles[0].profiles[0].samples[0]", (1, 2, 2, 2, b"\x08\x01\x18\x02"), 2),
+    ("resource_profiles[1].resource.attributes[0].value", (1, 1, 1, 2, b"\x18\x05\x18\x06"), 2),
+    ("dictionary.location_table[0].lines[0]", (2, 2, 3, b"\x08\x00\x10\x07"), 2),
+    ("dictionary.string_table[0]", (2, 5, b"text"), 2),
+    ("resource_profiles[1].scope_profiles[0].scope.name", (1, 2, 1, 1, b"text"), 3)])
+def test_a_cut_message_is_named_with_its_place(path, fields, keep, tmp_path):
+    first = field(1, b"")
+    data, begin = nested(*fields)
+    begin += len(first)
+    file = tmp_path / "cut.pb"
+    file.write_bytes((first + data)[:begin + keep])
+    said = program.run("decode", "--input-wire-version", "1.10", file, check=1).stderr.decode()
+    if fields[-1] == b"text":  # no message: its length runs past the end
+        assert f"{path}: a value runs past the end of its message at byte {begin - 1}" in said, said
+    else:
+        assert f"{path}: is cut short: 4 bytes from byte {begin} on, {keep} are there" in said, said
+    found = [json.loads(x) for x in program.run("check", "--json", "--wire-version", "1.10", file, check=1).stdout.splitlines()]
+    assert [f"{f['path']}: {f['message']}" in said for f in found if f.get("rule") == "broken"] == [True]
+
+
 @pytest.mark.parametrize("body", fixtures.one_per_version(), ids=repr)
 def test_a_cut_body_shows_what_can_be_read(body, tmp_path):
     """Cut near the end, most samples are still there; the fault is told, with its place."""

@@ -428,7 +428,7 @@ static const struct {
 	{ "\x0a\x02\x12\x7f", 4, "broken", "resource_profiles[1].scope_profiles[0]",
 	  "is cut short: 127 bytes" },
 	{ "\x0a\x05\x12\x03\x12\x7f\x52", 7, "broken",
-	  "resource_profiles[1].scope_profiles[0].profiles[0]", "at byte" },
+	  "resource_profiles[1].scope_profiles[0].profiles[0].original_payload", "at byte" },
 	{ "\x12\x09\x12\x07\x10\x01", 6, "broken", "dictionary.location_table[1]",
 	  "is cut short: 7 bytes" },
 	{ "\x0f", 1, "broken", "", "at byte" },

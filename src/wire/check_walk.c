@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "wire/fault_place.h"
+
 void u64_push(struct u64_list *l, uint64_t v)
 {
 	if (l->count == l->cap) {
@@ -111,61 +113,30 @@ static bool type_fits(const struct schema_field *f, uint32_t type)
 	return type == want || (f->repeated && type == PB_LEN);
 }
 
-static bool is_table(const struct schema_field *f)
-{
-	return f->role >= ROLE_MAPPING_TABLE && f->role <= ROLE_ATTRIBUTE_UNITS;
-}
-
-/* Goes on where a message's own length runs past the end: its fields that are there. False when the
- * fault is of another kind, or lies in this message itself. */
-static bool cut_field(struct check *c, struct check_walk *w, uint64_t *announced)
-{
-	const struct schema_field *f = w->at;
-	struct pb_reader rest = w->r;
-	uint32_t element;
-
-	if (w->r.fault != PB_CUT || !f || f->type != SCHEMA_MESSAGE)
-		return false;
-	rest.fault = PB_OK;
-	rest.p = w->r.fault_at;
-	*announced = pb_varint(&rest);
-	if (rest.fault)
-		return false;
-	element = is_table(f) ? c->tables->t[f->role - ROLE_MAPPING_TABLE].walked
-			      : w->seen[f - w->message->fields];
-	check_path_push(c, f, element);
-	*w = check_walk_of(f->message, str_from(rest.p, pb_left(&rest)));
-	return true;
-}
-
-/* The innermost message that is cut short is named. */
+/* The innermost message that is cut short is named. A merged message of v1.3 lies outside of the
+ * body: there the path at hand is its place. */
 static void report_fault(struct check *c, const struct check_walk *w)
 {
-	struct check_walk inner = *w;
-	struct check_step step;
-	size_t mark = c->path.len;
-	uint64_t announced = 0;
-	uint32_t depth = 0;
+	const uint8_t *body = (const uint8_t *)c->body.ptr, *at = w->r.fault_at;
+	struct buf above = c->path;
+	struct fault_place fault;
 
-	while (depth < CHECK_NESTING_MOST && cut_field(c, &inner, &announced)) {
-		const uint8_t *first = inner.r.p;
-
-		depth++;
-		while (check_next(c, &inner, &step, false))
-			;
-		if (!inner.r.fault) {
-			check_find(c, CHECK_ERROR, "broken",
-				   "is cut short: %llu bytes from byte %zu on, %zu are there",
-				   (unsigned long long)announced,
-				   (size_t)((const char *)first - c->body.ptr),
-				   (size_t)(inner.r.end - first));
-			check_path_pop(c, mark);
-			return;
-		}
+	if (at < body || at > body + c->body.len) {
+		check_find(c, CHECK_ERROR, "broken", "%s", pb_fault_text(w->r.fault));
+		return;
 	}
-	check_find(c, CHECK_ERROR, "broken", "%s at byte %zu", pb_fault_text(inner.r.fault),
-		   (size_t)((const char *)inner.r.fault_at - c->body.ptr));
-	check_path_pop(c, mark);
+	buf_init(&c->path, 0);
+	fault = fault_place_append(&c->path, c->body, c->version, &w->r);
+	if (fault.cut)
+		check_find(c, CHECK_ERROR, "broken",
+			   "is cut short: %llu bytes from byte %td on, %llu are there",
+			   (unsigned long long)fault.announced, fault.at - body,
+			   (unsigned long long)fault.there);
+	else
+		check_find(c, CHECK_ERROR, "broken", "%s at byte %td", pb_fault_text(fault.fault),
+			   fault.at - body);
+	buf_release(&c->path);
+	c->path = above;
 }
 
 bool check_is_whole(const struct schema_message *m, struct str bytes)
@@ -200,7 +171,6 @@ bool check_next(struct check *c, struct check_walk *w, struct check_step *step, 
 		uint32_t tag;
 		const struct schema_field *f;
 
-		w->at = NULL;
 		tag = pb_tag(&w->r);
 		if (w->r.fault)
 			break;
@@ -211,7 +181,6 @@ bool check_next(struct check *c, struct check_walk *w, struct check_step *step, 
 			pb_skip(&w->r, tag);
 			continue;
 		}
-		w->at = f;
 		*step = (struct check_step){ .field = f, .type = tag & 7 };
 		if (step->type == PB_LEN)
 			step->bytes = pb_bytes(&w->r);

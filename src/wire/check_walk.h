@@ -94,7 +94,6 @@ struct check_walk {
 	struct pb_reader r;
 	const struct schema_message *message;
 	uint32_t seen[CHECK_FIELDS_MOST]; /* elements so far, by place in the schema */
-	const struct schema_field *at;    /* the field at hand; NULL: none that is known */
 };
 
 /* check_walk.c */

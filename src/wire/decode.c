@@ -6,11 +6,13 @@
 #include "model/seal.h"
 #include "wire/decode.h"
 #include "wire/detect.h"
+#include "wire/fault_place.h"
 
 enum {
 	NESTING_LIMIT_DEFAULT = 64,
 	NESTING_LIMIT_MOST = 512, /* of the C stack: a level takes less than a kilobyte */
 	MEMORY_PER_BODY = 16,     /* the model's default limit: this often the body, */
+	PATH_SHOWN = 100,         /* characters of a fault's path */
 };
 #define MEMORY_LEAST ((size_t)1 << 20) /* and so much more, */
 #define MEMORY_MOST  ((size_t)1 << 30) /* but never above that */
@@ -411,18 +413,36 @@ static bool v1_6_lacks_tables(const struct survey *s, enum wire_version version)
 static bool fault_report(const struct decoder *d, const struct pb_reader *r, struct str body,
 			 struct err *err)
 {
-	const char *at = (const char *)r->fault_at;
+	const uint8_t *base = (const uint8_t *)body.ptr;
+	struct fault_place fault = { .at = r->fault_at, .fault = r->fault };
+	bool limit = r->fault == PB_DEEP || r->fault == PB_LIMIT;
+	char memory[64] = "", place[80] = "";
+	struct buf path;
+	size_t shown;
 
-	if (at < body.ptr || at > body.ptr + body.len)
-		err_set(err, r->fault == PB_DEEP || r->fault == PB_LIMIT ? ERR_LIMIT : ERR_INVALID,
-			"%s", pb_fault_text(r->fault));
-	else
-		pb_report(r, body.ptr, err);
+	buf_init(&path, 0);
+	if (fault.at && fault.at >= base && fault.at <= base + body.len) {
+		fault = fault_place_append(&path, body, d->version, r);
+		snprintf(place, sizeof(place), " at byte %td", fault.at - base);
+	} else if (d->fault_in) {
+		buf_str(&path, str_cstr(d->fault_in));
+	}
 	if (r->fault == PB_LIMIT)
-		err_set(err, ERR_LIMIT, "%s (%zu bytes for a body of %zu)", pb_fault_text(r->fault),
-			d->p->arena.limit_bytes, body.len);
-	return err_prefix(err, "OTLP profiles v%s, %s", wire_version_name(d->version),
-			  d->fault_in ? d->fault_in : "request");
+		snprintf(memory, sizeof(memory), " (%zu bytes for a body of %zu)",
+			 d->p->arena.limit_bytes, body.len);
+	if (fault.cut)
+		snprintf(place, sizeof(place), ": %llu bytes from byte %td on, %llu are there",
+			 (unsigned long long)fault.announced, fault.at - base,
+			 (unsigned long long)fault.there);
+	shown = path.len < PATH_SHOWN ? path.len : PATH_SHOWN;
+	err_set(err, limit ? ERR_LIMIT : ERR_INVALID, "OTLP profiles v%s, %.*s%s%s%s%s",
+		wire_version_name(d->version), STR_ARG(str_from(path.ptr, shown)),
+		shown < path.len ? "...: "
+		: shown          ? ": "
+				 : "",
+		fault.cut ? "is cut short" : pb_fault_text(fault.fault), memory, place);
+	buf_release(&path);
+	return false;
 }
 
 /* Of a body whose first samples told the version: did others have fields that this version has not?
