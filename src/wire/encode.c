@@ -1,5 +1,16 @@
 #include "wire/encode.h"
 
+#include "base/buf.h"
+#include "base/cleanup.h"
+
+struct str encode_clean(struct encoder *e, struct str s)
+{
+	AUTO(buf_release) struct buf clean = { 0 };
+
+	utf8_append_clean(&clean, s);
+	return str_dup(&e->scratch, buf_view(&clean));
+}
+
 /* ---- values ---- */
 
 static void encode_key_value(struct encoder *e, uint32_t number, const struct key_value *kv)
@@ -15,7 +26,7 @@ static void encode_key_value(struct encoder *e, uint32_t number, const struct ke
 		pw_message(&e->w, 2, value_mark);
 	}
 	if (!by_reference)
-		pw_bytes(&e->w, 1, kv->key);
+		encode_text(e, 1, kv->key);
 	pw_message(&e->w, number, mark);
 }
 
@@ -51,7 +62,7 @@ void encode_any_fields(struct encoder *e, const struct any_value *v)
 		if (e->version >= WIRE_V1_10 && any_value_is_reference(v))
 			pw_uint_present(&e->w, 8, v->strindex.v);
 		else
-			pw_bytes_present(&e->w, 1, v->string);
+			encode_text_present(e, 1, v->string);
 		break;
 	case ANY_BOOL:
 		pw_uint_present(&e->w, 2, v->boolean);
@@ -145,7 +156,7 @@ static void encode_scope_profiles(struct encoder *e, uint32_t index)
 	size_t mark = pw_mark(&e->w), scope_mark;
 
 	encode_unknown(e, MESSAGE_SCOPE_PROFILES, index);
-	pw_bytes(&e->w, 3, s->schema_url);
+	encode_text(e, 3, s->schema_url);
 	for (uint32_t i = s->profiles.first + s->profiles.count; i-- > s->profiles.first;) {
 		if (e->p->profiles[i].refused)
 			continue;
@@ -158,8 +169,8 @@ static void encode_scope_profiles(struct encoder *e, uint32_t index)
 	encode_unknown(e, MESSAGE_SCOPE, index);
 	pw_uint(&e->w, 4, s->dropped_attributes_count);
 	encode_key_values(e, 3, s->attributes);
-	pw_bytes(&e->w, 2, s->version);
-	pw_bytes(&e->w, 1, s->name);
+	encode_text(e, 2, s->version);
+	encode_text(e, 1, s->name);
 	pw_message(&e->w, 1, scope_mark);
 	pw_message(&e->w, 2, mark);
 }
@@ -172,7 +183,7 @@ static void encode_resource_profiles(struct encoder *e, uint32_t index)
 	size_t mark = pw_mark(&e->w), resource_mark;
 
 	encode_unknown(e, MESSAGE_RESOURCE_PROFILES, index);
-	pw_bytes(&e->w, 3, r->schema_url);
+	encode_text(e, 3, r->schema_url);
 	for (uint32_t i = r->scopes.first + r->scopes.count; i-- > r->scopes.first;)
 		if (!encode_leaves_out_scope(e->p, &e->p->scopes[i]))
 			encode_scope_profiles(e, i);

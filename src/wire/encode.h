@@ -4,6 +4,7 @@
  * Every function puts fields backwards (pb_writer.h): the last field and the last element first.
  */
 #pragma once
+#include "base/text.h"
 #include "wire/otlp.h"
 #include "wire/pb_writer.h"
 
@@ -45,6 +46,21 @@ static inline const struct extra *encode_extra(const struct encoder *e, enum mes
 static inline bool encode_source_is_old(const struct encoder *e)
 {
 	return e->p->source_version != WIRE_AUTO && e->p->source_version <= WIRE_V1_7;
+}
+
+/* Text for a peer: protobuf's strings are UTF-8, and strict readers refuse a whole message for one
+ * bad byte, so these are replaced by U+FFFD. */
+struct str encode_clean(struct encoder *e, struct str s);
+
+static inline void encode_text_present(struct encoder *e, uint32_t number, struct str s)
+{
+	pw_bytes_present(&e->w, number, utf8_valid(s) ? s : encode_clean(e, s));
+}
+
+static inline void encode_text(struct encoder *e, uint32_t number, struct str s)
+{
+	if (s.len)
+		encode_text_present(e, number, s);
 }
 
 static inline void encode_unknown(struct encoder *e, enum message_kind message, uint32_t index)

@@ -3,9 +3,9 @@
 void encode_strings(struct encoder *e, uint32_t number)
 {
 	for (uint32_t i = e->added_string_count; i-- > 0;)
-		pw_bytes_present(&e->w, number, e->added_strings[i]);
+		encode_text_present(e, number, e->added_strings[i]);
 	for (uint32_t i = e->p->dict.string_count; i-- > 0;)
-		pw_bytes_present(&e->w, number, e->p->dict.strings[i]);
+		encode_text_present(e, number, e->p->dict.strings[i]);
 }
 
 /* An id of another length came so and goes so; entry 0 is empty, later entries have both ids in

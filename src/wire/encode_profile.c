@@ -90,7 +90,7 @@ void encode_profile(struct encoder *e, uint32_t index)
 	encode_unknown(e, MESSAGE_PROFILE, index);
 	encode_refs(e, 11 + shift, p->attributes);
 	pw_bytes(&e->w, 10 + shift, p->original_payload);
-	pw_bytes(&e->w, 9 + shift, p->original_payload_format);
+	encode_text(e, 9 + shift, p->original_payload_format);
 	pw_uint(&e->w, 8 + shift, p->dropped_attributes_count);
 	encode_profile_id(e, 7 + shift, index);
 	if (e->version == WIRE_V1_8)

@@ -67,7 +67,7 @@ static void encode_attributes(struct encoder *e)
 			encode_any_fields(e, &a->value);
 			pw_message(&e->w, 2, value_mark);
 		}
-		pw_bytes(&e->w, 1, profiles_string(e->p, a->key));
+		encode_text(e, 1, profiles_string(e->p, a->key));
 		pw_message(&e->w, 6, mark);
 	}
 }
@@ -263,7 +263,7 @@ uint32_t encode_v1_7_profile(struct encoder *e, uint32_t scope_first, uint32_t i
 	encode_unknown(e, MESSAGE_PROFILE, first);
 	encode_refs(e, 14, p->attributes);
 	pw_bytes(&e->w, 13, p->original_payload);
-	pw_bytes(&e->w, 12, p->original_payload_format);
+	encode_text(e, 12, p->original_payload_format);
 	pw_uint(&e->w, 11, p->dropped_attributes_count);
 	encode_profile_id(e, 10, first);
 	if (default_type && default_type->value.kind == ANY_INT)
