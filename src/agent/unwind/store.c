@@ -199,7 +199,8 @@ uint16_t unwind_store_take_runtime(struct unwind_store *s, const struct unwind_r
 	uint32_t slot;
 
 	for (slot = 1; slot < s->runtime_count; slot++) {
-		if (!s->runtime_users[slot] || memcmp(&s->runtimes[slot], r, sizeof(*r)) != 0)
+		if (!s->runtime_users[slot] || s->runtimes[slot].step != r->step ||
+		    memcmp(s->runtimes[slot].words, r->words, sizeof(r->words)) != 0)
 			continue;
 		s->runtime_users[slot]++;
 		return (uint16_t)slot;
