@@ -121,7 +121,8 @@ static void report_fault(struct check *c, const struct check_walk *w)
 	struct buf above = c->path;
 	struct fault_place fault;
 
-	if (at < body || at > body + c->body.len) {
+	/* Past the limit they are only counted: each look takes a walk over the body. */
+	if (at < body || at > body + c->body.len || c->out->count == c->findings_limit) {
 		check_find(c, CHECK_ERROR, "broken", "%s", pb_fault_text(w->r.fault));
 		return;
 	}
