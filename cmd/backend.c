@@ -72,7 +72,7 @@ static const struct flag flags[] = {
 	  NULL, true, false },
 
 	{ OUT, "receiver", FLAG_STRING, &f.receiver, "LIST", "stdout",
-	  "sqlite, stdout, filesystem, prometheus, otlp, otlphttp,nop", NULL, false, false },
+	  "sqlite, clickhouse, stdout, filesystem, prometheus, otlp...", NULL, false, false },
 	{ OUT, "stdout.layout", FLAG_CHOICE, &f.stdout_layout, "LAYOUT", "2026",
 	  "2026, seed-000, seed-001, typed, full", layouts, false, false },
 	{ OUT, "stdout.sample-types", FLAG_STRING, &f.stdout_sample_types, "LIST", "all",
@@ -106,6 +106,14 @@ static const struct flag flags[] = {
 	{ OUT, "sqlite.durability", FLAG_CHOICE, &f.sqlite_durability, "WHAT", "full",
 	  "what acknowledged outlives: a loss of power (full), of the process", durabilities, true,
 	  false },
+	{ OUT, "clickhouse.url", FLAG_STRING, &f.clickhouse_url, "URL", NULL,
+	  "its HTTP port: http://user@host:8123/database", NULL, true, false },
+	{ OUT, "clickhouse.password-file", FLAG_STRING, &f.clickhouse_password_file, "FILE", NULL,
+	  "the password of that user", NULL, true, false },
+	{ OUT, "clickhouse.ttl", FLAG_DURATION, &f.clickhouse_ttl, "TIME", "0",
+	  "keep what arrived this long, in days: 168h; 0 = for ever", NULL, true, false },
+	{ OUT, "clickhouse.cluster", FLAG_STRING, &f.clickhouse_cluster, "NAME", NULL,
+	  "tables ON CLUSTER NAME, and Distributed ones over them", NULL, true, false },
 
 	{ ONWARD, "otlp.endpoint", FLAG_STRING, &f.otlp.endpoint, "HOST:PORT", NULL,
 	  "OTLP/gRPC peer of the sink otlp", NULL, false, false },

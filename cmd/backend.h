@@ -19,6 +19,7 @@ struct backend_flags {
 		*filesystem_max_mib;
 	const char *prometheus_metrics;
 	const char *sqlite_path, *sqlite_retention, *sqlite_max_size, *sqlite_durability;
+	const char *clickhouse_url, *clickhouse_password_file, *clickhouse_ttl, *clickhouse_cluster;
 	const char *max_inflight_mib, *max_recv_msg_size_mib, *spool_dir, *spool_max_mib;
 	const char *metrics_address, *log_level, *log_format;
 	struct backend_peer otlp, otlphttp;

@@ -106,6 +106,16 @@ static bool put_sqlite(const struct backend_flags *f, struct yaml_out *y, struct
 	return true;
 }
 
+static bool put_clickhouse(const struct backend_flags *f, struct yaml_out *y, struct err *err)
+{
+	(void)err;
+	graph_put(y, "endpoint", f->clickhouse_url);
+	graph_put(y, "password_file", f->clickhouse_password_file);
+	graph_put(y, "ttl", f->clickhouse_ttl);
+	graph_put(y, "cluster_name", f->clickhouse_cluster);
+	return true;
+}
+
 static bool put_nop(const struct backend_flags *f, struct yaml_out *y, struct err *err)
 {
 	(void)f, (void)y, (void)err;
@@ -156,6 +166,7 @@ static const struct sink {
 } sinks[] = {
 	{ "stdout", "stdout", put_stdout, false },
 	{ "sqlite", "sqlite", put_sqlite, false },
+	{ "clickhouse", "clickhouse", put_clickhouse, true },
 	{ "filesystem", "filesystem", put_filesystem, false },
 	{ "prometheus", "prometheus", put_prometheus, false },
 	{ "otlp", "otlp_grpc", put_otlp, true },
@@ -176,8 +187,8 @@ static bool unknown_sink(struct str name, struct err *err)
 			       STR_ARG(name), near);
 	return err_set(
 		err, ERR_INVALID,
-		"unknown receiver \"%.*s\" (supported: stdout, sqlite, filesystem, prometheus, "
-		"otlp, otlphttp, nop)",
+		"unknown receiver \"%.*s\" (supported: stdout, sqlite, clickhouse, filesystem, "
+		"prometheus, otlp, otlphttp, nop)",
 		STR_ARG(name));
 }
 

@@ -9,15 +9,27 @@
 #include "command.h"
 #include "flags.h"
 #include "store/check.h"
+#include "store/clickhouse/schema.h"
 #include "store/reader.h"
 #include "store/schema.h"
 #include "store/writer.h"
 
 static const char *out;
+static const char *clickhouse, *cluster, *engine, *database, *ttl;
 
 static const struct flag flags[] = {
 	{ "Output", "o", FLAG_STRING, &out, "FILE", NULL,
 	  "salvage: the new store; it must not be there yet", NULL, false, false },
+	{ "DDL of ClickHouse's tables", "clickhouse", FLAG_STRING, &clickhouse, "VERSION", NULL,
+	  "for this version of the server: 18.16, 26.9", NULL, false, false },
+	{ "DDL of ClickHouse's tables", "cluster", FLAG_STRING, &cluster, "NAME", NULL,
+	  "ON CLUSTER, and Distributed tables over them", NULL, false, false },
+	{ "DDL of ClickHouse's tables", "engine", FLAG_STRING, &engine, "NAME", NULL,
+	  "MergeTree or ReplicatedMergeTree", NULL, false, false },
+	{ "DDL of ClickHouse's tables", "database", FLAG_STRING, &database, "NAME", "default",
+	  "where the tables are", NULL, false, false },
+	{ "DDL of ClickHouse's tables", "ttl", FLAG_DURATION, &ttl, "TIME", "0",
+	  "how long to keep what arrived, in days", NULL, false, false },
 	{ 0 },
 };
 
@@ -25,6 +37,7 @@ static const char *const examples[] = {
 	"flametap store check flametap.db",
 	"flametap store salvage flametap.db.damaged-1763900000 -o saved.db",
 	"flametap store ddl",
+	"flametap store ddl -clickhouse 26.9 -ttl 720h",
 	NULL,
 };
 
@@ -141,6 +154,37 @@ static bool salvage(const char *path, struct err *err)
 	return ok;
 }
 
+static bool print_clickhouse_ddl(struct err *err)
+{
+	struct ch_schema schema = { .cluster = cluster,
+				    .engine = engine,
+				    .database = database ? database : "default" };
+	struct ch_version version;
+	struct buf out_text;
+
+	if (!ch_version_parse(str_cstr(clickhouse), &version, err) ||
+	    !ch_schema_check(&schema, err) ||
+	    (ttl && !duration_parse(str_cstr(ttl), &schema.ttl_ns, err)))
+		return false;
+	schema.features = version.features;
+	buf_init(&out_text, 0);
+	ch_schema_ddl(&schema, &out_text);
+	fwrite(out_text.ptr, 1, out_text.len, stdout);
+	buf_release(&out_text);
+	return true;
+}
+
+static bool print_ddl(struct err *err)
+{
+	if (clickhouse)
+		return print_clickhouse_ddl(err);
+	if (cluster || engine || database || ttl)
+		return err_set(err, ERR_INVALID,
+			       "-cluster, -engine, -database and -ttl go with -clickhouse VERSION");
+	printf("%s%s", schema_tables(), schema_views());
+	return true;
+}
+
 int store_run(int argc, char **argv)
 {
 	struct words words;
@@ -153,9 +197,8 @@ int store_run(int argc, char **argv)
 		return status;
 	verb = words.count ? words.items[0] : "";
 	if (strcmp(verb, "ddl") == 0 && words.count == 1) {
-		printf("%s%s", schema_tables(), schema_views());
 		free(words.items);
-		return EXIT_OK;
+		return print_ddl(&err) ? EXIT_OK : command_usage_error("store", &err);
 	}
 	if (words.count != 2 || (strcmp(verb, "check") != 0 && strcmp(verb, "salvage") != 0)) {
 		err_set(&err, ERR_INVALID, "what to do: check FILE, salvage FILE -o NEW, or ddl");

@@ -12,7 +12,7 @@ BODY = fixtures.body("v1.11.0-oncpu-mixed").path
 
 # What each command needs beside the flag, so that nothing else is wrong and nothing starts.
 COMMANDS = {
-    "backend": ["-print-config", "-receiver", "filesystem,sqlite,otlp", "-otlp.endpoint", "h:1"],
+    "backend": ["-print-config", "-receiver", "filesystem,sqlite,clickhouse,otlp", "-otlp.endpoint", "h:1"],
     "agent": ["-print-config", "-collection-agent", "h:1"],
     "up": ["--print-config"],
     "record": ["-o", "/nowhere/at/all.pb.gz", "true"],
@@ -26,6 +26,7 @@ INSTANTS = {"-from", "-to", "-base-from", "-base-to"}  # a unix time of 0 is a t
 # Zero is taken: what it means is in the flag's help, or plain.
 ZERO_IS_MEANT = {
     ("backend", "-filesystem.max-mib"): "never", ("backend", "-sqlite.retention"): "for ever",
+    ("backend", "-clickhouse.ttl"): "for ever",
     ("backend", "-sqlite.max-size"): "no limit", ("up", "-max-size"): "no limit", ("up", "-retention"): "for ever",
     ("agent", "-filter-min-process-age"): "none is too young", ("agent", "-map-scale-factor"): "2^0",
     ("agent", "-monitor-interval"): "without effect", ("agent", "-clock-sync-interval"): "at start only",

@@ -16,7 +16,7 @@ from fixtures import NEWEST_BODIES
 
 def ask(path, *words, check=0, **options):
     """The answer for a file, or for a store."""
-    where = ["--db", path] if str(path).endswith(".db") else [path]
+    where = ["--db", path] if str(path).endswith(".db") or "://" in str(path) else [path]
     done = program.run("top", "--json", "-n", "0", *words, *where, check=check, **options)
     return json.loads(done.stdout)
 

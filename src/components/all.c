@@ -29,6 +29,7 @@ const struct component_ops *const components_all[] = {
 	&otlp_grpc_exporter,
 	&otlp_http_exporter,
 	&sqlite_exporter,
+	&clickhouse_exporter,
 
 	/* extensions */
 	&file_storage_extension,

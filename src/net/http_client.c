@@ -49,6 +49,7 @@ struct http_client {
 	char *proxy_url;
 	uint64_t connect_timeout_ns;
 	size_t max_response_bytes;
+	bool fresh_connections;
 	CURLM *multi;
 	pthread_t thread;
 	struct http_call *running; /* the client's thread only */
@@ -324,6 +325,10 @@ static bool call_prepare(struct http_call *call, struct err *err)
 		curl->curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, ns_to_ms(call->timeout_ns));
 	if (c->proxy_url)
 		curl->curl_easy_setopt(easy, CURLOPT_PROXY, c->proxy_url);
+	if (c->fresh_connections) {
+		curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+		curl->curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+	}
 	return true;
 }
 
@@ -641,6 +646,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 							    : CONNECT_TIMEOUT_S * SECOND_NS;
 	c->max_response_bytes =
 		options->max_response_bytes ? options->max_response_bytes : RESPONSE_LIMIT_BYTES;
+	c->fresh_connections = options->fresh_connections;
 	pthread_mutex_init(&c->lock, NULL);
 	c->arrived_last = &c->arrived;
 	if (!client_copy_headers(c, options, err) || !client_copy_tls(c, &options->tls, err) ||

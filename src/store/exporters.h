@@ -3,3 +3,4 @@
 #include "pipeline/component.h"
 
 extern const struct component_ops sqlite_exporter;
+extern const struct component_ops clickhouse_exporter;

@@ -1,4 +1,4 @@
-#include "store/reader.h"
+#include "store/reader_sqlite.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,11 +70,12 @@ static bool has_log(const char *path)
 	return access(name, F_OK) == 0;
 }
 
-bool store_open(const struct store_open_options *options, struct store **out, struct err *err)
+bool sqlite_open(const struct store_open_options *options, struct sqlite_store **out,
+		 struct err *err)
 {
-	struct store_snapshot *snap;
+	struct sqlite_snapshot *snap;
 	struct stat st;
-	struct store *s;
+	struct sqlite_store *s;
 
 	if (stat(options->location, &st) < 0)
 		return err_set_errno(err, "cannot open the store %s", options->location);
@@ -90,17 +91,17 @@ bool store_open(const struct store_open_options *options, struct store **out, st
 	 * log none is needed. */
 	s->immutable = !has_log(s->path) && access(s->path, W_OK) < 0;
 	pthread_mutex_init(&s->lock, NULL);
-	if (!store_begin(s, &snap, err)) {
+	if (!sqlite_begin(s, &snap, err)) {
 		err_prefix(err, "%s", options->location);
-		store_close(s);
+		sqlite_close(s);
 		return false;
 	}
-	store_end(snap);
+	sqlite_end(snap);
 	*out = s;
 	return true;
 }
 
-static void snapshot_free(struct store_snapshot *snap)
+static void snapshot_free(struct sqlite_snapshot *snap)
 {
 	if (!snap)
 		return;
@@ -115,7 +116,7 @@ static void snapshot_free(struct store_snapshot *snap)
 	free(snap);
 }
 
-void store_close(struct store *s)
+void sqlite_close(struct sqlite_store *s)
 {
 	if (!s)
 		return;
@@ -142,7 +143,7 @@ static void append_uri(struct buf *uri, const char *path, bool immutable)
 	buf_char(uri, '\0');
 }
 
-static bool connect(struct store_snapshot *snap, struct err *err)
+static bool connect(struct sqlite_snapshot *snap, struct err *err)
 {
 	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI |
 		    SQLITE_OPEN_PRIVATECACHE;
@@ -163,9 +164,9 @@ static bool connect(struct store_snapshot *snap, struct err *err)
 			 CACHE_KIB);
 }
 
-static struct store_snapshot *take_idle(struct store *s)
+static struct sqlite_snapshot *take_idle(struct sqlite_store *s)
 {
-	struct store_snapshot *snap = NULL;
+	struct sqlite_snapshot *snap = NULL;
 
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; !snap && i < sizeof(s->idle) / sizeof(s->idle[0]); i++) {
@@ -176,9 +177,9 @@ static struct store_snapshot *take_idle(struct store *s)
 	return snap;
 }
 
-bool store_begin(struct store *s, struct store_snapshot **out, struct err *err)
+bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct err *err)
 {
-	struct store_snapshot *snap = take_idle(s);
+	struct sqlite_snapshot *snap = take_idle(s);
 	int64_t symbols;
 	bool ok = true;
 
@@ -201,16 +202,16 @@ bool store_begin(struct store *s, struct store_snapshot **out, struct err *err)
 	return true;
 }
 
-static void forget(struct store_snapshot *snap)
+static void forget(struct sqlite_snapshot *snap)
 {
 	arena_reset(&snap->kept);
 	idmap_clear(&snap->strings);
 	idmap_clear(&snap->attrsets);
 }
 
-void store_end(struct store_snapshot *snap)
+void sqlite_end(struct sqlite_snapshot *snap)
 {
-	struct store *s;
+	struct sqlite_store *s;
 
 	if (!snap)
 		return;
@@ -232,30 +233,30 @@ void store_end(struct store_snapshot *snap)
 	snapshot_free(snap);
 }
 
-void store_tolerate(struct store_snapshot *snap, uint64_t *lost)
+void sqlite_tolerate(struct sqlite_snapshot *snap, uint64_t *lost)
 {
 	snap->lost = lost;
 }
 
-void store_cancel(struct store_snapshot *snap)
+void sqlite_cancel(struct sqlite_snapshot *snap)
 {
 	sqlite3_interrupt(snap->db);
 }
 
-void reader_trim(struct store_snapshot *snap)
+void reader_trim(struct sqlite_snapshot *snap)
 {
 	if (snap->kept.reserved_bytes > snap->store->limit_bytes)
 		forget(snap);
 }
 
-sqlite3_stmt *reader_query(struct store_snapshot *snap, enum query q, struct err *err)
+sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct err *err)
 {
 	if (!snap->queries[q] && !db_prepare(snap->db, sql[q], &snap->queries[q], err))
 		return NULL;
 	return snap->queries[q];
 }
 
-bool reader_row(struct store_snapshot *snap, enum query q, uint64_t id, sqlite3_stmt **out,
+bool reader_row(struct sqlite_snapshot *snap, enum query q, uint64_t id, sqlite3_stmt **out,
 		struct err *err)
 {
 	sqlite3_stmt *s = reader_query(snap, q, err);
@@ -285,7 +286,7 @@ static uint64_t size_of(const char *path, const char *ending)
 	return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-bool store_asof(struct store_snapshot *snap, uint64_t *out, struct err *err)
+bool sqlite_asof(struct sqlite_snapshot *snap, uint64_t *out, struct err *err)
 {
 	int64_t request, profile, saved, most;
 
@@ -299,14 +300,14 @@ bool store_asof(struct store_snapshot *snap, uint64_t *out, struct err *err)
 	return true;
 }
 
-bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct err *err)
+bool sqlite_facts(struct sqlite_snapshot *snap, struct store_facts *out, struct err *err)
 {
 	struct store_facts f = {
 		.file_bytes = size_of(snap->store->path, "") + size_of(snap->store->path, "-wal"),
 	};
 	int64_t requests, profiles;
 
-	if (!store_asof(snap, &f.asof, err) || !store_extent(snap, &f.oldest, &f.newest, err) ||
+	if (!sqlite_asof(snap, &f.asof, err) || !sqlite_extent(snap, &f.oldest, &f.newest, err) ||
 	    !db_number(snap->db, "SELECT count(*) FROM request", 0, &requests, err) ||
 	    !db_number(snap->db, "SELECT count(*) FROM profile", 0, &profiles, err))
 		return false;

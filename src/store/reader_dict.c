@@ -1,14 +1,15 @@
 /* reader_dict.c - texts, attribute sets, series, stacks, locations, links: from rows to what they
  * say. */
 #include "store/codec.h"
+#include "store/lifted.h"
 #include "store/reader_internal.h"
 
-static struct str keep(struct store_snapshot *snap, struct str s)
+static struct str keep(struct sqlite_snapshot *snap, struct str s)
 {
 	return s.len ? str_dup(&snap->kept, s) : (struct str){ 0 };
 }
 
-bool reader_text(struct store_snapshot *snap, uint64_t id, struct str *out, struct err *err)
+bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out, struct err *err)
 {
 	struct idmap_slot *slot;
 	struct str *text;
@@ -80,7 +81,7 @@ bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena
 	return true;
 }
 
-static bool read_attribute(struct store_snapshot *snap, uint64_t id, struct store_attribute *out,
+static bool read_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
 			   struct err *err)
 {
 	uint64_t key, unit;
@@ -100,7 +101,7 @@ static bool read_attribute(struct store_snapshot *snap, uint64_t id, struct stor
 	       reader_text(snap, unit, &out->unit, err);
 }
 
-static bool read_attrset(struct store_snapshot *snap, uint64_t id, struct store_attributes *out,
+static bool read_attrset(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
 			 struct err *err)
 {
 	struct store_attribute *list;
@@ -126,7 +127,7 @@ static bool read_attrset(struct store_snapshot *snap, uint64_t id, struct store_
 	return true;
 }
 
-bool reader_attributes(struct store_snapshot *snap, uint64_t id, struct store_attributes *out,
+bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
 		       struct err *err)
 {
 	struct idmap_slot *slot;
@@ -153,7 +154,7 @@ struct series_row {
 	uint64_t tenant, resource, scope, types[4], lifted, service;
 };
 
-static bool fill_resource(struct store_snapshot *snap, struct store_series *x, struct err *err)
+static bool fill_resource(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
 {
 	uint64_t attrset, schema_url;
 	sqlite3_stmt *s;
@@ -169,7 +170,7 @@ static bool fill_resource(struct store_snapshot *snap, struct store_series *x, s
 	       reader_text(snap, schema_url, &x->resource_schema_url, err);
 }
 
-static bool fill_scope(struct store_snapshot *snap, struct store_series *x, struct err *err)
+static bool fill_scope(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
 {
 	uint64_t name, version, attrset, schema_url;
 	sqlite3_stmt *s;
@@ -189,38 +190,7 @@ static bool fill_scope(struct store_snapshot *snap, struct store_series *x, stru
 	       reader_text(snap, schema_url, &x->scope_schema_url, err);
 }
 
-static void hash_attributes(struct buf *b, struct store_attributes a)
-{
-	codec_put(b, a.count);
-	for (uint32_t i = 0; i < a.count; i++) {
-		codec_put_str(b, a.ptr[i].key);
-		codec_put_any(b, &a.ptr[i].value);
-	}
-}
-
-static struct hash128 hash_series(const struct store_series *x)
-{
-	const struct str texts[] = {
-		x->tenant,        x->sample_type,      x->sample_unit,
-		x->period_type,   x->period_unit,      x->scope_name,
-		x->scope_version, x->scope_schema_url, x->resource_schema_url
-	};
-	struct hash128 h;
-	struct buf b;
-
-	buf_init(&b, 0);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		codec_put_str(&b, texts[i]);
-	codec_put_signed(&b, x->period);
-	hash_attributes(&b, x->resource_attributes);
-	hash_attributes(&b, x->scope_attributes);
-	hash_attributes(&b, x->lifted);
-	h = hash128(buf_view(&b));
-	buf_release(&b);
-	return h;
-}
-
-static bool read_series(struct store_snapshot *snap, uint64_t id, struct store_series *x,
+static bool read_series(struct sqlite_snapshot *snap, uint64_t id, struct store_series *x,
 			struct err *err)
 {
 	struct series_row r;
@@ -247,11 +217,11 @@ static bool read_series(struct store_snapshot *snap, uint64_t id, struct store_s
 	      reader_text(snap, r.service, &x->service_name, err) && fill_resource(snap, x, err) &&
 	      fill_scope(snap, x, err)))
 		return false;
-	x->hash = hash_series(x);
+	x->hash = store_series_hash(x);
 	return true;
 }
 
-static bool series_ids(struct store_snapshot *snap, uint64_t from, uint64_t to, sqlite3_stmt **out,
+static bool series_ids(struct sqlite_snapshot *snap, uint64_t from, uint64_t to, sqlite3_stmt **out,
 		       struct err *err)
 {
 	/* Samples may end in the window though they began up to `longest` before it. */
@@ -269,9 +239,9 @@ static bool series_ids(struct store_snapshot *snap, uint64_t from, uint64_t to, 
 	return true;
 }
 
-bool store_each_series(struct store_snapshot *snap, uint64_t from, uint64_t to,
-		       bool (*fn)(void *arg, const struct store_series *series), void *arg,
-		       struct err *err)
+bool sqlite_each_series(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
+			bool (*fn)(void *arg, const struct store_series *series), void *arg,
+			struct err *err)
 {
 	sqlite3_stmt *ids = NULL;
 	bool ok, row = true;
@@ -296,10 +266,10 @@ bool store_each_series(struct store_snapshot *snap, uint64_t from, uint64_t to,
 
 /* ---- stacks ---- */
 
-bool store_each_stack(struct store_snapshot *snap, const store_id *ids, size_t count,
-		      bool (*fn)(void *arg, store_id id, struct hash128 hash,
-				 const store_id *locations, uint32_t location_count),
-		      void *arg, struct err *err)
+bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
+		       bool (*fn)(void *arg, store_id id, struct hash128 hash,
+				  const store_id *locations, uint32_t location_count),
+		       void *arg, struct err *err)
 {
 	store_id *locations = NULL;
 	size_t cap = 0;
@@ -337,7 +307,7 @@ bool store_each_stack(struct store_snapshot *snap, const store_id *ids, size_t c
 /* ---- locations ---- */
 
 struct location_reader {
-	struct store_snapshot *snap;
+	struct sqlite_snapshot *snap;
 	struct store_line *lines;
 	uint32_t cap;
 	struct err *err;
@@ -464,9 +434,9 @@ static bool read_location(struct location_reader *r, uint64_t id, struct store_l
 	return ok;
 }
 
-bool store_each_location(struct store_snapshot *snap, const store_id *ids, size_t count,
-			 bool (*fn)(void *arg, store_id id, const struct store_location *l),
-			 void *arg, struct err *err)
+bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
+			  bool (*fn)(void *arg, store_id id, const struct store_location *l),
+			  void *arg, struct err *err)
 {
 	struct location_reader r = { .snap = snap, .err = err };
 	bool ok = true, more = true;
@@ -484,9 +454,9 @@ bool store_each_location(struct store_snapshot *snap, const store_id *ids, size_
 
 /* ---- attribute sets and links ---- */
 
-bool store_each_attributes(struct store_snapshot *snap, const store_id *ids, size_t count,
-			   bool (*fn)(void *arg, store_id id, struct store_attributes a), void *arg,
-			   struct err *err)
+bool sqlite_each_attributes(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
+			    bool (*fn)(void *arg, store_id id, struct store_attributes a),
+			    void *arg, struct err *err)
 {
 	bool more = true;
 
@@ -508,9 +478,9 @@ static void copy_id(uint8_t *out, size_t size, struct str bytes)
 		memcpy(out, bytes.ptr, size);
 }
 
-bool store_each_link(struct store_snapshot *snap, const store_id *ids, size_t count,
-		     bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
-		     struct err *err)
+bool sqlite_each_link(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
+		      bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
+		      struct err *err)
 {
 	bool more = true;
 
@@ -528,8 +498,9 @@ bool store_each_link(struct store_snapshot *snap, const store_id *ids, size_t co
 	return true;
 }
 
-bool store_find_links(struct store_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
-		      store_id *out, size_t cap, size_t *count, struct err *err)
+bool sqlite_find_links(struct sqlite_snapshot *snap, const uint8_t *trace_id,
+		       const uint8_t *span_id, store_id *out, size_t cap, size_t *count,
+		       struct err *err)
 {
 	const char *sql =
 		span_id && trace_id

@@ -6,6 +6,7 @@
 #include "store/db.h"
 #include "store/idmap.h"
 #include "store/reader.h"
+#include "store/reader_sqlite.h"
 #include "store/schema.h"
 
 enum query {
@@ -46,16 +47,16 @@ enum sample_column {
 	COL_MORE,
 };
 
-struct store {
+struct sqlite_store {
 	char *path;
 	size_t limit_bytes;
 	bool immutable;       /* a file in a place that we may not write to, without a log */
 	pthread_mutex_t lock; /* guards idle */
-	struct store_snapshot *idle[2];
+	struct sqlite_snapshot *idle[2];
 };
 
-struct store_snapshot {
-	struct store *store;
+struct sqlite_snapshot {
+	struct sqlite_store *store;
 	sqlite3 *db;
 	sqlite3_stmt *queries[QUERY_COUNT];
 	bool overlay;   /* the table symbol has rows */
@@ -72,22 +73,22 @@ struct store_snapshot {
 };
 
 /* The statement, prepared on first use; NULL and err. */
-sqlite3_stmt *reader_query(struct store_snapshot *snap, enum query q, struct err *err);
+sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct err *err);
 /* Binds the id and steps: false with ERR_NOT_FOUND when there is no row. The caller resets. */
-bool reader_row(struct store_snapshot *snap, enum query q, uint64_t id, sqlite3_stmt **out,
+bool reader_row(struct sqlite_snapshot *snap, enum query q, uint64_t id, sqlite3_stmt **out,
 		struct err *err) MUST_CHECK;
 /* Forgets what was met if there is too much of it: between callbacks only. */
-void reader_trim(struct store_snapshot *snap);
+void reader_trim(struct sqlite_snapshot *snap);
 
 /* reader_dict.c; id 0 gives what is empty */
-bool reader_text(struct store_snapshot *snap, uint64_t id, struct str *out,
+bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out,
 		 struct err *err) MUST_CHECK;
-bool reader_attributes(struct store_snapshot *snap, uint64_t id, struct store_attributes *out,
+bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
 		       struct err *err) MUST_CHECK;
 /* The value of a row of `attribute`, from columns kind and v. */
 bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena *arena,
 		struct any_value *out, struct err *err) MUST_CHECK;
 
 /* reader_scan.c: from the columns above */
-bool reader_sample(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
+bool reader_sample(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
 		   struct err *err) MUST_CHECK;

@@ -14,7 +14,7 @@
 enum { SAMPLES_MOST = 1 << 26 /* of a profile: more is damage, no request is that large */ };
 
 struct rebuild {
-	struct store_snapshot *snap;
+	struct sqlite_snapshot *snap;
 	struct builder *b;
 	struct arena scratch; /* of one request */
 	struct idmap maps[KIND_COUNT];
@@ -476,7 +476,8 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 	while (codec_more(&c))
 		series[what.series_count++] = codec_get(&c);
 	fail_when(r, c.failed, "profile", p->seq);
-	if (!r->failed && p->sample_count && !store_scan(r->snap, &what, gather_sample, &g, r->err))
+	if (!r->failed && p->sample_count &&
+	    !sqlite_scan(r->snap, &what, gather_sample, &g, r->err))
 		r->failed = true;
 }
 
@@ -666,7 +667,7 @@ static void put_layout(struct rebuild *r, const struct request_row *q)
 	fail_when(r, c.failed || codec_more(&c), "request", q->seq);
 }
 
-static struct profiles *rebuild_request(struct store_snapshot *snap, const struct request_row *q,
+static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const struct request_row *q,
 					uint64_t asof, struct err *err)
 {
 	struct builder_options options = { .copy_strings = true };
@@ -695,8 +696,8 @@ static struct profiles *rebuild_request(struct store_snapshot *snap, const struc
 	return p;
 }
 
-bool store_next_request(struct store_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
-			struct profiles **out, struct err *err)
+bool sqlite_next_request(struct sqlite_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
+			 struct profiles **out, struct err *err)
 {
 	sqlite3_stmt *s = reader_query(snap, GET_REQUEST, err);
 	struct request_row q;

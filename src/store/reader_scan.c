@@ -5,6 +5,7 @@
  * costs about as much as stepping over thirty rows.
  */
 #include "store/codec.h"
+#include "store/lifted.h"
 #include "store/reader_internal.h"
 
 enum { SEEK_COSTS_ROWS = 4 /* in series: read whole when more than one in so many is wanted */ };
@@ -15,7 +16,7 @@ struct bucket_list {
 };
 
 /* Buckets that may hold samples of the window, ascending. */
-static bool list_buckets(struct store_snapshot *snap, uint64_t from, uint64_t to,
+static bool list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
 			 struct bucket_list *out, struct err *err)
 {
 	sqlite3_stmt *s = reader_query(snap, LIST_BUCKETS, err);
@@ -48,7 +49,7 @@ static bool list_buckets(struct store_snapshot *snap, uint64_t from, uint64_t to
 
 /* ---- a row ---- */
 
-static void want_values(struct store_snapshot *snap, size_t count)
+static void want_values(struct sqlite_snapshot *snap, size_t count)
 {
 	if (count <= snap->value_cap)
 		return;
@@ -58,7 +59,7 @@ static void want_values(struct store_snapshot *snap, size_t count)
 	assert(snap->values);
 }
 
-static void want_times(struct store_snapshot *snap, size_t count)
+static void want_times(struct sqlite_snapshot *snap, size_t count)
 {
 	if (count <= snap->time_cap)
 		return;
@@ -69,7 +70,7 @@ static void want_times(struct store_snapshot *snap, size_t count)
 }
 
 /* The column `more`; writer_put.c says what is in it. */
-static bool read_more(struct store_snapshot *snap, struct str bytes, struct store_sample *x)
+static bool read_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sample *x)
 {
 	struct codec c = codec_of(bytes);
 	uint64_t before = x->t0, count;
@@ -92,7 +93,7 @@ static bool read_more(struct store_snapshot *snap, struct str bytes, struct stor
 	return !c.failed;
 }
 
-bool reader_sample(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
+bool reader_sample(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
 		   struct err *err)
 {
 	bool valued = sqlite3_column_type(s, COL_VALUE) != SQLITE_NULL;
@@ -130,7 +131,7 @@ bool reader_sample(struct store_snapshot *snap, sqlite3_stmt *s, struct store_sa
 /* ---- scans ---- */
 
 struct scan {
-	struct store_snapshot *snap;
+	struct sqlite_snapshot *snap;
 	const struct store_scan *what;
 	bool (*fn)(void *arg, const struct store_sample *s);
 	void *arg;
@@ -252,8 +253,8 @@ static bool scan_chosen(struct scan *x, uint64_t bucket, store_id *found)
 	return true;
 }
 
-bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
-		bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
+bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
+		 bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
 {
 	struct scan x = { .snap = snap, .what = what, .fn = fn, .arg = arg, .err = err };
 	store_id *found = NULL;
@@ -285,7 +286,7 @@ static bool take_later(void *arg, const struct store_sample *x)
 }
 
 /* Samples that began at most `reach` before the newest t0, for a timestamp that is newer still. */
-static bool look_back(struct store_snapshot *snap, uint64_t reach, uint64_t *newest,
+static bool look_back(struct sqlite_snapshot *snap, uint64_t reach, uint64_t *newest,
 		      struct err *err)
 {
 	struct store_scan what = { .from = *newest, .to = UINT64_MAX };
@@ -317,7 +318,8 @@ static bool look_back(struct store_snapshot *snap, uint64_t reach, uint64_t *new
 	return ok;
 }
 
-bool store_extent(struct store_snapshot *snap, uint64_t *oldest, uint64_t *newest, struct err *err)
+bool sqlite_extent(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *newest,
+		   struct err *err)
 {
 	/* A row's place in each series of the bucket is found by the key, without reading others.
 	 */
@@ -364,10 +366,10 @@ static bool contains(const store_id *ids, size_t count, uint64_t id)
 	return low < count && ids[low] == id;
 }
 
-bool store_scan_links(struct store_snapshot *snap, const store_id *links, size_t link_count,
-		      const struct store_scan *what,
-		      bool (*fn)(void *arg, const struct store_sample *s), void *arg,
-		      struct err *err)
+bool sqlite_scan_links(struct sqlite_snapshot *snap, const store_id *links, size_t link_count,
+		       const struct store_scan *what,
+		       bool (*fn)(void *arg, const struct store_sample *s), void *arg,
+		       struct err *err)
 {
 	bool ended = false;
 
@@ -400,19 +402,8 @@ bool store_scan_links(struct store_snapshot *snap, const store_id *links, size_t
 
 /* ---- profiles ---- */
 
-static void make_uid(uint8_t uid[16], struct str request_hash, uint64_t ordinal)
-{
-	char bytes[16 + sizeof(ordinal)] = { 0 };
-	struct hash128 h;
-
-	memcpy(bytes, request_hash.ptr, request_hash.len < 16 ? request_hash.len : 16);
-	memcpy(bytes + 16, &ordinal, sizeof(ordinal));
-	h = hash128(str_from(bytes, sizeof(bytes)));
-	memcpy(uid, &h, 16);
-}
-
 /* From the columns of GET_PROFILE_BELOW. */
-static bool read_profile(struct store_snapshot *snap, sqlite3_stmt *s, struct store_profile *out,
+static bool read_profile(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct store_profile *out,
 			 struct err *err)
 {
 	struct store_profile x = {
@@ -429,7 +420,7 @@ static bool read_profile(struct store_snapshot *snap, sqlite3_stmt *s, struct st
 	if (db_bytes(s, 4).len == sizeof(x.uid)) {
 		memcpy(x.uid, db_bytes(s, 4).ptr, sizeof(x.uid));
 	} else {
-		make_uid(x.uid, db_bytes(s, 9), x.seq - x.request_seq);
+		profile_uid_make(x.uid, db_bytes(s, 9), x.seq - x.request_seq);
 		x.uid_made = true;
 	}
 	if (!reader_attributes(snap, db_u64(s, 6), &x.attributes, err))
@@ -438,8 +429,8 @@ static bool read_profile(struct store_snapshot *snap, sqlite3_stmt *s, struct st
 	return true;
 }
 
-bool store_profile_of(struct store_snapshot *snap, uint64_t seq, struct store_profile *out,
-		      struct err *err)
+bool sqlite_profile_of(struct sqlite_snapshot *snap, uint64_t seq, struct store_profile *out,
+		       struct err *err)
 {
 	sqlite3_stmt *s;
 	bool ok;
@@ -472,7 +463,7 @@ static bool touches_series(const struct store_scan *what, sqlite3_stmt *s, int c
 }
 
 /* The part of the line that requests with samples in the window take up. */
-static bool line_of_window(struct store_snapshot *snap, const struct store_scan *what,
+static bool line_of_window(struct sqlite_snapshot *snap, const struct store_scan *what,
 			   uint64_t *first, uint64_t *last, struct err *err)
 {
 	static const char text[] =
@@ -517,9 +508,9 @@ static bool profile_touches(const struct store_scan *what, sqlite3_stmt *s)
 	return first < what->to && last >= what->from && touches_series(what, s, 11);
 }
 
-bool store_each_profile(struct store_snapshot *snap, const struct store_scan *what,
-			bool (*fn)(void *arg, const struct store_profile *p), void *arg,
-			struct err *err)
+bool sqlite_each_profile(struct sqlite_snapshot *snap, const struct store_scan *what,
+			 bool (*fn)(void *arg, const struct store_profile *p), void *arg,
+			 struct err *err)
 {
 	static const char text[] =
 		"SELECT p.seq, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
@@ -559,9 +550,9 @@ bool store_each_profile(struct store_snapshot *snap, const struct store_scan *wh
 
 /* ---- coverage ---- */
 
-bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to,
-			 bool (*fn)(void *arg, const struct store_coverage *c), void *arg,
-			 struct err *err)
+bool sqlite_each_coverage(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
+			  bool (*fn)(void *arg, const struct store_coverage *c), void *arg,
+			  struct err *err)
 {
 	static const char text[] = "SELECT h.v, c.t0, c.t1, r.v, c.n FROM coverage c LEFT JOIN "
 				   "string h ON h.id=c.host_id "

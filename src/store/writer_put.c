@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "store/codec.h"
+#include "store/lifted.h"
 #include "store/writer_internal.h"
 
 struct row {
@@ -34,49 +35,21 @@ struct putting {
 	const struct resource_profiles *resource;
 	uint32_t resource_id, scope_id;
 	struct hash128 resource_hash, scope_hash;
-	uint32_t series;                /* of samples from which nothing is lifted */
-	uint32_t profile;               /* index in the message */
-	const struct profile *first;    /* its time and duration are the usual ones */
-	uint8_t *liftable;              /* by attribute: 0 unknown, 1 no, 2 yes */
-	struct attribute_index *lifted; /* scratch */
-	uint32_t lifted_cap;
+	uint32_t series;             /* of samples from which nothing is lifted */
+	uint32_t profile;            /* index in the message */
+	const struct profile *first; /* its time and duration are the usual ones */
+	struct lifted lifted;
 };
 
 /* ---- series ---- */
 
-static struct str text_value(const struct any_value *v)
-{
-	return v && v->kind == ANY_STRING ? v->string : (struct str){ 0 };
-}
-
-/* The sample's own attributes win. */
-static struct str label(const struct putting *x, const struct attribute_index *at, uint32_t count,
-			struct str key)
-{
-	const struct dictionary *d = &x->p->dict;
-
-	for (uint32_t i = 0; i < count; i++)
-		if (str_equal(d->strings[d->attributes[at[i].v].key.v], key))
-			return text_value(&d->attributes[at[i].v].value);
-	return text_value(key_values_find(x->resource->attributes, key));
-}
-
 static uint32_t service_id(struct putting *x, const struct attribute_index *at, uint32_t count)
 {
-	struct str name = label(x, at, count, STR("service.name"));
-	struct str executable;
 	struct buf text;
 	uint32_t id;
 
-	if (name.len)
-		return writer_text(x->w, name);
-	executable = label(x, at, count, STR("process.executable.name"));
-	if (!executable.len)
-		return writer_text(x->w, STR("unknown_service"));
 	buf_init(&text, 0);
-	buf_lit(&text, "unknown_service:");
-	buf_str(&text, executable);
-	id = writer_text(x->w, buf_view(&text));
+	id = writer_text(x->w, lifted_service(x->p, x->resource, at, count, &text));
 	buf_release(&text);
 	return id;
 }
@@ -112,60 +85,21 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 static uint32_t series_of(struct putting *x, const struct attribute_index *lifted,
 			  uint32_t lifted_count)
 {
-	const struct profile *f = &x->p->profiles[x->profile];
-	struct ident *n = &x->w->n;
-	struct {
-		struct hash128 parts[8];
-		int64_t period;
-	} key = { .parts = { x->tenant, x->resource_hash, x->scope_hash,
-			     ident_string(n, f->sample_type.type.v),
-			     ident_string(n, f->sample_type.unit.v),
-			     ident_string(n, f->period_type.type.v),
-			     ident_string(n, f->period_type.unit.v),
-			     ident_refs(n, lifted, lifted_count) },
-		  .period = f->period };
-	struct hash128 hash = ident_bytes(KIND_SERIES, str_from(&key, sizeof(key)));
+	struct series_key key = { x->tenant,     x->resource_hash,
+				  x->scope_hash, &x->p->profiles[x->profile],
+				  lifted,        lifted_count };
+	struct hash128 hash = series_hash(&x->w->n, &key);
 	uint32_t id = writer_find(x->w, KIND_SERIES, hash);
 
 	return id || x->w->failed ? id : add_series(x, hash, lifted, lifted_count);
 }
 
-/* Labels that code puts on what it does (process.context.label.*) are the sample's own: a
- * request's, say. */
-static bool is_lifted_key(struct str key)
-{
-	if (str_has_prefix(key, STR("process.")))
-		return !str_has_prefix(key, STR("process.context."));
-	return str_has_prefix(key, STR("service.")) || str_has_prefix(key, STR("container."));
-}
-
-static bool is_liftable(struct putting *x, uint32_t attribute)
-{
-	const struct dictionary *d = &x->p->dict;
-
-	if (!x->liftable[attribute])
-		x->liftable[attribute] =
-			is_lifted_key(d->strings[d->attributes[attribute].key.v]) ? 2 : 1;
-	return x->liftable[attribute] == 2;
-}
-
 /* The series of a sample: up to v1.9 it carries what is its resource's since. */
 static uint32_t sample_series(struct putting *x, const struct sample *s)
 {
-	const struct attribute_index *at = x->p->attribute_refs + s->attributes.first;
-	const struct dictionary *d = &x->p->dict;
-	uint32_t count = 0;
+	uint32_t count = lifted_of(&x->lifted, x->resource, s, &x->w->arena);
 
-	if (s->attributes.count > x->lifted_cap) {
-		x->lifted_cap = s->attributes.count * 2;
-		x->lifted = arena_alloc_array(&x->w->arena, x->lifted_cap, sizeof(*x->lifted));
-	}
-	for (uint32_t i = 0; i < s->attributes.count; i++)
-		if (is_liftable(x, at[i].v) &&
-		    !key_values_find(x->resource->attributes,
-				     d->strings[d->attributes[at[i].v].key.v]))
-			x->lifted[count++] = at[i];
-	return count ? series_of(x, x->lifted, count) : x->series;
+	return count ? series_of(x, x->lifted.at, count) : x->series;
 }
 
 /* ---- buckets ---- */
@@ -337,20 +271,6 @@ static void add_samples(struct putting *x)
 		note_bucket(x->w, r);
 		add_sample(x->w, r);
 		before = r;
-	}
-}
-
-static void sample_times(const struct profiles *p, const struct profile *f, const struct sample *s,
-			 uint64_t *t0, uint64_t *t1)
-{
-	const uint64_t *times = p->timestamps + s->timestamps.first;
-
-	*t0 = *t1 = s->timestamps.count ? times[0] : f->time_unix_nano;
-	for (uint32_t i = 1; i < s->timestamps.count; i++) {
-		if (times[i] < *t0)
-			*t0 = times[i];
-		if (times[i] > *t1)
-			*t1 = times[i];
 	}
 }
 
@@ -569,8 +489,8 @@ void writer_put_request(struct store_writer *w, const struct store_request *r)
 	ident_begin(&w->n, p, &w->arena);
 	w->p = p;
 	x.rows = arena_alloc_array(&w->arena, p->sample_count, sizeof(*x.rows));
-	x.liftable = arena_zalloc(&w->arena, p->dict.attribute_count);
-	assert(x.rows && x.liftable);
+	assert(x.rows);
+	lifted_begin(&x.lifted, p, &w->arena);
 	buf_init(&x.layout, 0);
 	x.tenant = ident_text(str_cstr(w->options.tenant));
 	x.tenant_id = writer_text(w, str_cstr(w->options.tenant));

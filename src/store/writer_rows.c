@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "store/codec.h"
+#include "store/lifted.h"
 #include "store/writer_internal.h"
 
 enum { BY_REFERENCE = 128, KEY_BY_REFERENCE = 256 }; /* of attribute.kind */
@@ -269,21 +270,6 @@ static uint32_t writer_function(struct store_writer *w, uint32_t index)
 	return m->id;
 }
 
-static struct str build_id(const struct profiles *p, const struct mapping *m)
-{
-	static const char *const keys[] = { "process.executable.build_id.gnu",
-					    "process.executable.build_id.go",
-					    "process.executable.build_id.htlhash" };
-
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		const struct any_value *v = profiles_attribute(p, m->attributes, str_cstr(keys[i]));
-
-		if (v && v->kind == ANY_STRING && v->string.len)
-			return v->string;
-	}
-	return (struct str){ 0 };
-}
-
 static uint32_t writer_mapping(struct store_writer *w, uint32_t index)
 {
 	const struct mapping *x = &w->p->dict.mappings[index];
@@ -309,7 +295,7 @@ static uint32_t writer_mapping(struct store_writer *w, uint32_t index)
 	db_bind_u64(s, 5, x->file_offset);
 	db_bind_id(s, 6, filename);
 	db_bind_id(s, 7, list);
-	id = build_id(w->p, x);
+	id = mapping_build_id(w->p, x);
 	if (id.len)
 		db_bind_text(s, 8, id);
 	else

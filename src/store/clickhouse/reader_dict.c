@@ -1,0 +1,422 @@
+/* reader_dict.c - attribute sets, series, stacks, locations, links: from dictionary rows to what
+ * they say. */
+#include "store/clickhouse/snapshot.h"
+#include "store/lifted.h"
+
+enum { CHUNK = 2000 };
+
+/* The set of an id that was fetched. */
+static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_attributes *out,
+			  struct err *err)
+{
+	const struct ch_entry *e;
+	struct store_attribute *list;
+
+	*out = (struct store_attributes){ 0 };
+	if (!id)
+		return true;
+	e = ch_entry(snap, KIND_ATTRSET, id, err);
+	if (!e)
+		return false;
+	if (e->text_count != (uint64_t)e->number_count * 4)
+		return err_set(err, ERR_INVALID, "the attribute set %llu is damaged",
+			       (unsigned long long)id);
+	list = arena_alloc_array(&snap->kept, e->number_count, sizeof(*list));
+	for (uint32_t i = 0; i < e->number_count; i++) {
+		list[i] = (struct store_attribute){ .key = e->texts[4 * i],
+						    .unit = e->texts[4 * i + 2] };
+		if (!ch_value(e->numbers[i], e->texts[4 * i + 1], &snap->kept, &list[i].value, err))
+			return false;
+	}
+	*out = (struct store_attributes){ list, e->number_count };
+	return true;
+}
+
+bool ch_each_attributes(struct ch_snapshot *snap, const store_id *ids, size_t count,
+			bool (*fn)(void *arg, store_id id, struct store_attributes a), void *arg,
+			struct err *err)
+{
+	for (size_t from = 0; from < count; from += CHUNK) {
+		size_t n = count - from < CHUNK ? count - from : CHUNK;
+
+		ch_trim(snap);
+		if (!ch_fetch(snap, KIND_ATTRSET, ids + from, n, err))
+			return false;
+		for (size_t i = 0; i < n; i++) {
+			struct store_attributes a;
+
+			if (!attributes_of(snap, ids[from + i], &a, err))
+				return false;
+			if (!fn(arg, ids[from + i], a))
+				return true;
+		}
+	}
+	return true;
+}
+
+/* ---- series ---- */
+
+static bool fill_resource(struct ch_snapshot *snap, struct store_series *x, struct err *err)
+{
+	const struct ch_entry *e;
+
+	if (!x->resource)
+		return true;
+	e = ch_entry(snap, KIND_RESOURCE, x->resource, err);
+	if (!e)
+		return false;
+	x->resource_schema_url = ch_text(e, 0);
+	return attributes_of(snap, ch_ref(e, 0), &x->resource_attributes, err);
+}
+
+static bool fill_scope(struct ch_snapshot *snap, struct store_series *x, struct err *err)
+{
+	const struct ch_entry *e;
+
+	if (!x->scope)
+		return true;
+	e = ch_entry(snap, KIND_SCOPE, x->scope, err);
+	if (!e)
+		return false;
+	x->scope_name = ch_text(e, 0);
+	x->scope_version = ch_text(e, 1);
+	x->scope_schema_url = ch_text(e, 2);
+	return attributes_of(snap, ch_ref(e, 0), &x->scope_attributes, err);
+}
+
+static bool read_series(struct ch_snapshot *snap, uint64_t id, struct store_series *x,
+			struct err *err)
+{
+	const struct ch_entry *e = ch_entry(snap, KIND_SERIES, id, err);
+
+	if (!e)
+		return false;
+	*x = (struct store_series){
+		.id = id,
+		.resource = ch_ref(e, 0),
+		.scope = ch_ref(e, 1),
+		.tenant = ch_text(e, 0),
+		.sample_type = ch_text(e, 1),
+		.sample_unit = ch_text(e, 2),
+		.period_type = ch_text(e, 3),
+		.period_unit = ch_text(e, 4),
+		.service_name = ch_text(e, 5),
+		.period = ch_number(e, 0),
+	};
+	if (!attributes_of(snap, ch_ref(e, 2), &x->lifted, err) || !fill_resource(snap, x, err) ||
+	    !fill_scope(snap, x, err))
+		return false;
+	x->hash = store_series_hash(x);
+	return true;
+}
+
+/* What a chunk of series refers to. */
+static bool fetch_series(struct ch_snapshot *snap, const uint64_t *ids, size_t n, struct err *err)
+{
+	struct id_list resources = { 0 }, scopes = { 0 }, sets = { 0 };
+	bool ok = ch_fetch(snap, KIND_SERIES, ids, n, err);
+
+	for (size_t i = 0; ok && i < n; i++) {
+		const struct ch_entry *e = ch_entry(snap, KIND_SERIES, ids[i], err);
+
+		ok = e != NULL;
+		id_list_add(&resources, ch_ref(e, 0));
+		id_list_add(&scopes, ch_ref(e, 1));
+		id_list_add(&sets, ch_ref(e, 2));
+	}
+	ok = ok && ch_fetch(snap, KIND_RESOURCE, resources.ids, resources.count, err) &&
+	     ch_fetch(snap, KIND_SCOPE, scopes.ids, scopes.count, err);
+	for (size_t i = 0; ok && i < resources.count; i++) {
+		const struct idmap_slot *r =
+			idmap_find(&snap->entries[KIND_RESOURCE], resources.ids[i]);
+		const struct idmap_slot *s = idmap_find(&snap->entries[KIND_SCOPE], scopes.ids[i]);
+
+		id_list_add(&sets, r ? ch_ref(r->ptr, 0) : 0);
+		id_list_add(&sets, s ? ch_ref(s->ptr, 0) : 0);
+	}
+	ok = ok && ch_fetch(snap, KIND_ATTRSET, sets.ids, sets.count, err);
+	free(resources.ids);
+	free(scopes.ids);
+	free(sets.ids);
+	return ok;
+}
+
+bool ch_each_series(struct ch_snapshot *snap, uint64_t from, uint64_t to,
+		    bool (*fn)(void *arg, const struct store_series *series), void *arg,
+		    struct err *err)
+{
+	struct id_list ids = { 0 };
+	struct buf where;
+	struct codec c;
+	bool ok, more = true;
+
+	if (to <= from)
+		return true;
+	buf_init(&where, 0);
+	ok = ch_window(snap, from, to, &where, err);
+	buf_reset(&snap->sql);
+	buf_printf(&snap->sql, "SELECT series FROM flametap_samples WHERE base <= %llu AND ",
+		   (unsigned long long)snap->asof);
+	buf_str(&snap->sql, buf_view(&where));
+	buf_lit(&snap->sql, " GROUP BY series ORDER BY series FORMAT RowBinary");
+	buf_release(&where);
+	ok = ok && ch_ask(snap, &c, err);
+	while (ok && codec_more(&c))
+		id_list_add(&ids, row_get(&c, 8));
+	for (size_t at = 0; ok && more && at < ids.count; at += CHUNK) {
+		size_t n = ids.count - at < CHUNK ? ids.count - at : CHUNK;
+
+		ch_trim(snap);
+		ok = fetch_series(snap, ids.ids + at, n, err);
+		for (size_t i = 0; ok && more && i < n; i++) {
+			struct store_series x;
+
+			ok = read_series(snap, ids.ids[at + i], &x, err);
+			more = ok && fn(arg, &x);
+		}
+	}
+	free(ids.ids);
+	return ok;
+}
+
+/* ---- stacks ---- */
+
+bool ch_fetch_stems(struct ch_snapshot *snap, const uint64_t *stacks, size_t count, struct err *err)
+{
+	struct id_list stems = { 0 };
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < count; i++) {
+		const struct ch_entry *e =
+			stacks[i] ? ch_entry(snap, KIND_STACK, stacks[i], err) : NULL;
+		int64_t n = ch_number(e, 1);
+
+		ok = e || !stacks[i];
+		for (int64_t k = 0; ok && k < n && k < e->ref_count; k++)
+			id_list_add(&stems, e->refs[e->ref_count - 1 - k]);
+	}
+	ok = ok && ch_fetch(snap, CH_KIND_STEM, stems.ids, stems.count, err);
+	free(stems.ids);
+	return ok;
+}
+
+bool ch_stack_locations(struct ch_snapshot *snap, const struct ch_entry *e, struct arena *arena,
+			const uint64_t **out, uint32_t *count, struct err *err)
+{
+	int64_t depth = ch_number(e, 0), stems = ch_number(e, 1);
+	uint32_t n = 0, leaf;
+	uint64_t *at;
+
+	if (stems < 0 || stems > e->ref_count || depth != e->ref_count - stems + stems * CH_STEM)
+		return err_set(err, ERR_INVALID, "the stack %llu is damaged",
+			       (unsigned long long)e->id);
+	leaf = e->ref_count - (uint32_t)stems;
+	at = arena_alloc_array(arena, (size_t)depth, sizeof(*at));
+	for (; n < leaf; n++)
+		at[n] = e->refs[n];
+	for (uint32_t i = leaf; i < e->ref_count; i++) {
+		const struct ch_entry *stem = ch_entry(snap, CH_KIND_STEM, e->refs[i], err);
+
+		if (!stem)
+			return false;
+		if (stem->ref_count != CH_STEM)
+			return err_set(err, ERR_INVALID, "the stem %llu is damaged",
+				       (unsigned long long)stem->id);
+		memcpy(at + n, stem->refs, CH_STEM * sizeof(*at));
+		n += CH_STEM;
+	}
+	*out = at;
+	*count = n;
+	return true;
+}
+
+bool ch_each_stack(struct ch_snapshot *snap, const store_id *ids, size_t count,
+		   bool (*fn)(void *arg, store_id id, struct hash128 hash,
+			      const store_id *locations, uint32_t location_count),
+		   void *arg, struct err *err)
+{
+	for (size_t from = 0; from < count; from += CHUNK) {
+		size_t n = count - from < CHUNK ? count - from : CHUNK;
+
+		ch_trim(snap);
+		if (!ch_fetch(snap, KIND_STACK, ids + from, n, err) ||
+		    !ch_fetch_stems(snap, ids + from, n, err))
+			return false;
+		for (size_t i = 0; i < n; i++) {
+			const struct ch_entry *e = ch_entry(snap, KIND_STACK, ids[from + i], err);
+			const uint64_t *locations;
+			uint32_t location_count;
+
+			if (!e || !ch_stack_locations(snap, e, &snap->kept, &locations,
+						      &location_count, err))
+				return false;
+			if (!fn(arg, e->id, (struct hash128){ e->id, e->hash_hi }, locations,
+				location_count))
+				return true;
+		}
+	}
+	return true;
+}
+
+/* ---- locations ---- */
+
+static bool fill_lines(struct ch_snapshot *snap, const struct ch_entry *e, struct store_location *l,
+		       struct err *err)
+{
+	struct store_line *lines = arena_zalloc(&snap->kept, l->line_count * sizeof(*lines));
+
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		uint64_t function = ch_ref(e, 2 + i);
+		const struct ch_entry *f =
+			function ? ch_entry(snap, KIND_FUNCTION, function, err) : NULL;
+
+		if (function && !f)
+			return false;
+		lines[i] = (struct store_line){
+			.function = ch_text(f, 0),
+			.system_name = ch_text(f, 1),
+			.filename = ch_text(f, 2),
+			.start_line = ch_number(f, 0),
+			.line = ch_number(e, 1 + 2 * i),
+			.column = ch_number(e, 2 + 2 * i),
+		};
+	}
+	l->lines = lines;
+	return true;
+}
+
+static bool read_location(struct ch_snapshot *snap, const struct ch_entry *e,
+			  struct store_location *l, struct err *err)
+{
+	const struct ch_entry *m;
+
+	*l = (struct store_location){
+		.address = (uint64_t)ch_number(e, 0),
+		.frame_type = ch_text(e, 0),
+		.line_count = e->ref_count > 2 ? e->ref_count - 2 : 0,
+		.mapping = ch_ref(e, 0),
+		.attributes = ch_ref(e, 1),
+	};
+	if (l->mapping) {
+		m = ch_entry(snap, KIND_MAPPING, l->mapping, err);
+		if (!m)
+			return false;
+		l->memory_start = (uint64_t)ch_number(m, 0);
+		l->memory_limit = (uint64_t)ch_number(m, 1);
+		l->file_offset = (uint64_t)ch_number(m, 2);
+		l->mapping_filename = ch_text(m, 0);
+		l->build_id = ch_text(m, 1);
+	}
+	return fill_lines(snap, e, l, err);
+}
+
+static bool fetch_locations(struct ch_snapshot *snap, const uint64_t *ids, size_t n,
+			    struct err *err)
+{
+	struct id_list mappings = { 0 }, functions = { 0 };
+	bool ok = ch_fetch(snap, KIND_LOCATION, ids, n, err);
+
+	for (size_t i = 0; ok && i < n; i++) {
+		const struct ch_entry *e = ch_entry(snap, KIND_LOCATION, ids[i], err);
+
+		ok = e != NULL;
+		id_list_add(&mappings, ch_ref(e, 0));
+		for (uint32_t k = 2; e && k < e->ref_count; k++)
+			id_list_add(&functions, e->refs[k]);
+	}
+	ok = ok && ch_fetch(snap, KIND_MAPPING, mappings.ids, mappings.count, err) &&
+	     ch_fetch(snap, KIND_FUNCTION, functions.ids, functions.count, err);
+	free(mappings.ids);
+	free(functions.ids);
+	return ok;
+}
+
+bool ch_each_location(struct ch_snapshot *snap, const store_id *ids, size_t count,
+		      bool (*fn)(void *arg, store_id id, const struct store_location *l), void *arg,
+		      struct err *err)
+{
+	for (size_t from = 0; from < count; from += CHUNK) {
+		size_t n = count - from < CHUNK ? count - from : CHUNK;
+
+		ch_trim(snap);
+		if (!fetch_locations(snap, ids + from, n, err))
+			return false;
+		for (size_t i = 0; i < n; i++) {
+			const struct ch_entry *e =
+				ch_entry(snap, KIND_LOCATION, ids[from + i], err);
+			struct store_location l;
+
+			if (!e || !read_location(snap, e, &l, err))
+				return false;
+			if (!fn(arg, e->id, &l))
+				return true;
+		}
+	}
+	return true;
+}
+
+/* ---- links ---- */
+
+static void copy_id(uint8_t *out, size_t size, struct str bytes)
+{
+	memset(out, 0, size);
+	if (bytes.len == size)
+		memcpy(out, bytes.ptr, size);
+}
+
+bool ch_each_link(struct ch_snapshot *snap, const store_id *ids, size_t count,
+		  bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
+		  struct err *err)
+{
+	for (size_t from = 0; from < count; from += CHUNK) {
+		size_t n = count - from < CHUNK ? count - from : CHUNK;
+
+		ch_trim(snap);
+		if (!ch_fetch(snap, KIND_LINK, ids + from, n, err))
+			return false;
+		for (size_t i = 0; i < n; i++) {
+			const struct ch_entry *e = ch_entry(snap, KIND_LINK, ids[from + i], err);
+			struct store_link l;
+
+			if (!e)
+				return false;
+			copy_id(l.trace_id, sizeof(l.trace_id), ch_text(e, 0));
+			copy_id(l.span_id, sizeof(l.span_id), ch_text(e, 1));
+			if (!fn(arg, e->id, &l))
+				return true;
+		}
+	}
+	return true;
+}
+
+static void put_hex(struct buf *b, const char *column, const uint8_t *id, size_t size)
+{
+	buf_printf(b, " AND %s = toFixedString(unhex('", column);
+	buf_hex(b, id, size);
+	buf_printf(b, "'), %zu)", size);
+}
+
+bool ch_find_links(struct ch_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
+		   store_id *out, size_t cap, size_t *count, struct err *err)
+{
+	struct codec c;
+
+	*count = 0;
+	buf_reset(&snap->sql);
+	buf_lit(&snap->sql, "SELECT DISTINCT link FROM flametap_links WHERE 1");
+	if (trace_id)
+		put_hex(&snap->sql, "trace_id", trace_id, 16);
+	if (span_id)
+		put_hex(&snap->sql, "span_id", span_id, 8);
+	buf_lit(&snap->sql, " ORDER BY link FORMAT RowBinary");
+	if (!ch_ask(snap, &c, err))
+		return false;
+	while (codec_more(&c)) {
+		uint64_t id = row_get(&c, 8);
+
+		if (*count < cap)
+			out[*count] = id;
+		++*count;
+	}
+	return ch_answer_ended(&c, "links", err);
+}

@@ -1,0 +1,70 @@
+/*
+ * schema.h - the tables of a store in ClickHouse.
+ *
+ *   flametap_samples     a row for each OTLP sample; ordered by (10 minutes, series, t0)
+ *   flametap_requests    a row for each request, written last: what is in it counts as received.
+ * Its profiles are arrays in it, so that all of a request but its samples is one row.
+ *   flametap_dictionary  every content once: (kind, id) -> refs, numbers, texts. Kinds are those of
+ * store/ident.h, ids the lower half of the content's hash, whoever computes it. flametap_links
+ * where a trace or span has samples
+ *
+ * Partitions are days of arrival: retention drops whole ones, and whatever times senders claim, one
+ * insert is one partition. In a cluster each is a table NAME_local on every server and a
+ * Distributed table NAME over them. docs/store.md describes each column for people.
+ */
+#pragma once
+#include "store/clickhouse/server.h"
+#include "store/ident.h"
+
+enum {
+	CH_SCHEMA_VERSION = 1,
+	/* Kinds of dictionary rows beyond enum store_kind; in stores: append, never renumber. */
+	CH_KIND_STEM = 64, /* the root's side of stacks, 16 locations */
+	CH_KIND_REACH =
+		65, /* samples of a bucket that end in a later one: numbers = bucket, longest */
+	CH_KIND_SCHEMA = 66, /* numbers = CH_SCHEMA_VERSION */
+	CH_STEM = 16,
+};
+#define CH_BUCKET_NS "600000000000" /* STORE_BUCKET_NS */
+
+/* samples.shape: what `values` and `times` would say. */
+enum ch_shape {
+	CH_ONE_TIME,       /* one timestamp, t0; no values were sent */
+	CH_ONE_TIME_VALUE, /* and one value */
+	CH_NO_TIME,        /* no timestamp (t0 is the profile's), no values */
+	CH_NO_TIME_VALUE,  /* one value */
+	CH_LISTS,          /* the columns `values` and `times` */
+};
+
+struct ch_schema {
+	unsigned features;   /* of enum ch_feature */
+	const char *cluster; /* NULL or "" = none */
+	const char *engine;  /* "MergeTree", "ReplicatedMergeTree"; NULL = as there is a cluster or
+				not */
+	const char *engine_params; /* of it, NULL = made from the table's name */
+	const char *database;
+	uint64_t ttl_ns; /* 0 = for ever */
+};
+
+/* ERR_INVALID: an engine that is none of MergeTree's. */
+bool ch_schema_check(const struct ch_schema *s, struct err *err) MUST_CHECK;
+/* All statements that make the tables, one after another, each ended by ";\n". */
+void ch_schema_ddl(const struct ch_schema *s, struct buf *out);
+/* Runs them, one by one, and marks the store with its version. */
+bool ch_schema_create(const struct ch_schema *s, struct ch_server *server,
+		      struct err *err) MUST_CHECK;
+/* Is it a store that we can read and write? ERR_NOT_FOUND: no tables, ERR_UNSUPPORTED: a newer one.
+ */
+bool ch_schema_test(struct ch_server *server, struct err *err) MUST_CHECK;
+/* Whole days after which what arrived goes. */
+uint32_t ch_schema_days(uint64_t ttl_ns);
+/* Drops what is older than the schema's ttl, where the server does not do it by itself (no CH_TTL).
+ */
+bool ch_schema_expire(const struct ch_schema *s, struct ch_server *server, uint64_t now_unix_ns,
+		      struct err *err) MUST_CHECK;
+
+/* The 64 bits that name an entry in refs and samples; 0 = the empty entry. */
+static inline uint64_t ch_id(struct hash128 h)
+{
+	return h.lo ? h.lo : h.hi;
+}

@@ -1,0 +1,115 @@
+/*
+ * snapshot.h - inside of the ClickHouse reader: what its files share.
+ */
+#pragma once
+#include <pthread.h>
+#include "base/arena.h"
+#include "store/clickhouse/reader.h"
+#include "store/clickhouse/rowbinary.h"
+#include "store/clickhouse/schema.h"
+#include "store/clickhouse/server.h"
+#include "store/idmap.h"
+
+enum {
+	CH_PAGE_ROWS = 200000, /* of samples in one answer */
+	CH_IDS_MOST = 8000,    /* in one IN (...): a query has at most 256 KiB */
+	CH_KIND_SLOTS = KIND_COUNT + 1,
+};
+
+/* A row of the dictionary. */
+struct ch_entry {
+	uint64_t id, hash_hi;
+	const uint64_t *refs;
+	const int64_t *numbers;
+	const struct str *texts;
+	uint32_t ref_count, number_count, text_count;
+	struct str notes;
+};
+
+struct ch_store {
+	struct ch_endpoint endpoint;
+	char *password;
+	size_t limit_bytes;
+	pthread_mutex_t lock; /* guards idle */
+	struct ch_snapshot *idle[2];
+};
+
+struct ch_snapshot {
+	struct ch_store *store;
+	struct ch_server *server;
+	uint64_t asof;
+	struct buf sql, answer;
+
+	/* What was met; forgotten when it passes the limit. */
+	struct arena kept;
+	struct idmap entries[CH_KIND_SLOTS]; /* id -> struct ch_entry */
+
+	/* Of the sample that is given. */
+	uint64_t time;
+	int64_t value;
+	int64_t *values;
+	uint64_t *times;
+	uint32_t value_cap, time_cap;
+
+	uint64_t last_seq, last_request; /* the newest request that was given */
+	uint64_t *lost;
+};
+
+static inline unsigned ch_slot(unsigned kind)
+{
+	return kind == CH_KIND_STEM ? KIND_COUNT : kind;
+}
+
+/* Runs what is in snap->sql; the answer is in snap->answer. */
+bool ch_ask(struct ch_snapshot *snap, struct codec *out, struct err *err) MUST_CHECK;
+bool ch_answer_ended(const struct codec *c, const char *what, struct err *err);
+/* Ids as "1,2,3", those that `ids` has. */
+void ch_put_ids(struct buf *b, const uint64_t *ids, size_t count);
+
+/* Forgets what was met if there is too much of it: between callbacks only. */
+void ch_trim(struct ch_snapshot *snap);
+/* Sees to it that all of these are known; in any order, doubles and 0 are fine. */
+bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
+	      struct err *err) MUST_CHECK;
+/* One that was fetched; NULL and err when the store does not have it. */
+const struct ch_entry *ch_entry(struct ch_snapshot *snap, unsigned kind, uint64_t id,
+				struct err *err);
+/* What an entry has at a place, or what is empty. */
+static inline struct str ch_text(const struct ch_entry *e, uint32_t i)
+{
+	return e && i < e->text_count ? e->texts[i] : (struct str){ 0 };
+}
+static inline int64_t ch_number(const struct ch_entry *e, uint32_t i)
+{
+	return e && i < e->number_count ? e->numbers[i] : 0;
+}
+static inline uint64_t ch_ref(const struct ch_entry *e, uint32_t i)
+{
+	return e && i < e->ref_count ? e->refs[i] : 0;
+}
+
+/* An attribute of a set: kind, and the value of its text. */
+bool ch_value(int64_t kind, struct str text, struct arena *arena, struct any_value *out,
+	      struct err *err) MUST_CHECK;
+/* The locations of a fetched stack whose stems were fetched, leaf first; in the arena. */
+bool ch_stack_locations(struct ch_snapshot *snap, const struct ch_entry *stack, struct arena *arena,
+			const uint64_t **out, uint32_t *count, struct err *err) MUST_CHECK;
+/* The stems of fetched stacks. */
+bool ch_fetch_stems(struct ch_snapshot *snap, const uint64_t *stacks, size_t count,
+		    struct err *err) MUST_CHECK;
+
+/* A growing list of ids. */
+struct id_list {
+	uint64_t *ids;
+	size_t count, cap;
+};
+void id_list_add(struct id_list *l, uint64_t id);
+
+/* The columns of samples, in the order that ch_read_sample() wants. */
+#define CH_SAMPLE_COLUMNS \
+	"base, place, t0, span, series, stack, attributes, link, value, shape, `values`, times"
+bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_sample *out);
+/* The condition on the buckets of samples that may have a time in the window, behind what `where`
+ * has. */
+bool ch_window(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct buf *where,
+	       struct err *err) MUST_CHECK;

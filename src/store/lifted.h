@@ -1,0 +1,57 @@
+/*
+ * lifted.h - what both stores must do alike: what makes a series besides its resource, scope and
+ * types (keys that samples carried up to v1.9 and resources since, and the service's name), what
+ * agents report, times, identities.
+ */
+#pragma once
+#include "base/buf.h"
+#include "model/profiles.h"
+#include "store/ident.h"
+#include "store/reader.h"
+
+/* Which of a message's attributes are lifted, found once each. */
+struct lifted {
+	const struct profiles *p;
+	uint8_t *known;             /* by attribute: 0 unknown, 1 no, 2 yes */
+	struct attribute_index *at; /* those of the newest sample */
+	uint32_t cap;
+};
+/* Memory: the arena. */
+void lifted_begin(struct lifted *l, const struct profiles *p, struct arena *arena);
+/* The sample's lifted attributes, into l->at: process, service and container keys that the resource
+ * lacks. */
+uint32_t lifted_of(struct lifted *l, const struct resource_profiles *r, const struct sample *s,
+		   struct arena *arena);
+
+/* service.name of the lifted attributes, else of the resource; else
+ * unknown_service[:process.executable.name]. Borrowed from the message or from `scratch`. */
+struct str lifted_service(const struct profiles *p, const struct resource_profiles *r,
+			  const struct attribute_index *at, uint32_t count, struct buf *scratch);
+
+/* What a series' identity is made of. */
+struct series_key {
+	struct hash128 tenant, resource, scope;
+	const struct profile *profile;
+	const struct attribute_index *lifted;
+	uint32_t lifted_count;
+};
+struct hash128 series_hash(struct ident *n, const struct series_key *k);
+
+/* The host that an agent's report is of: host.name, else host.id, else host.ip; "" when none is
+ * said. */
+struct str report_host(const struct resource_profiles *r);
+/* "flametap.NAME" with a whole number: what an agent says of its own watching. */
+bool report_of(const struct profiles *p, const struct attribute *a, struct str *reason, int64_t *n);
+
+/* First and last timestamp; the profile's time for a sample without any. */
+void sample_times(const struct profiles *p, const struct profile *f, const struct sample *s,
+		  uint64_t *t0, uint64_t *t1);
+/* A mapping's build id: gnu, else go, else htlhash. */
+struct str mapping_build_id(const struct profiles *p, const struct mapping *m);
+
+/* ---- for both readers ---- */
+
+/* The series' hash for URLs, of its content. */
+struct hash128 store_series_hash(const struct store_series *x);
+/* The uid of a profile whose sender gave it none: of its request and its place there. */
+void profile_uid_make(uint8_t uid[16], struct str request_hash, uint64_t ordinal);

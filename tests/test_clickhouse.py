@@ -1,0 +1,449 @@
+"""ClickHouse, two generations of it, from OTLP in to OTLP out and to answers: nothing lost, nothing twice.
+
+What comes out is read by Google's protobuf; answers are compared with an independent calculation from the bodies.
+"""
+
+import itertools
+import random
+import re
+import socket
+import threading
+
+import pytest
+
+import clickhouse
+import clients
+import fixtures
+import handmade
+import program
+import query_bodies
+import schemas
+import view
+from test_decode import same, same_message, source_view
+from test_query import check, check_selections, events_of, random_selection, resource_of
+from test_store import NEWEST, export
+
+pytestmark = pytest.mark.peer
+_databases = itertools.count()
+
+
+@pytest.fixture(scope="module", params=["18.16", "26"])
+def server(request):
+    folder = clickhouse.Folder()
+    try:
+        running = clickhouse.KINDS[request.param](folder.path)
+        yield running
+        running.stop()
+    finally:
+        folder.remove()
+
+
+@pytest.fixture(scope="module")
+def old():
+    folder = clickhouse.Folder()
+    try:
+        running = clickhouse.Debian(folder.path)
+        yield running
+        running.stop()
+    finally:
+        folder.remove()
+
+
+@pytest.fixture
+def database():
+    return f"flametap_{next(_databases)}"
+
+
+class Keeping:
+    """A backend that keeps in ClickHouse, and what it has inserted so far."""
+
+    def __init__(self, url, *words, **options):
+        self.server = program.backend("-receiver", "clickhouse", "-clickhouse.url", url, "-metrics-address", "127.0.0.1:0", *words,
+                                      **options)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.__exit__(None, None, None)
+
+    def metric(self, name):
+        return self.server.metrics().get(f'flametap_store_{name}_total{{exporter="clickhouse"}}', 0)
+
+    def send(self, *bodies, version=schemas.NEWEST):
+        with clients.channel(self.server.grpc) as ch:
+            for b in bodies:
+                clients.export(ch, b, version=version)
+
+    def settled(self, requests, duplicates=0):
+        program.wait_for(lambda: self.metric("requests") >= requests and self.metric("duplicate_requests") >= duplicates, 90,
+                         f"{requests} requests in ClickHouse", every=0.05)
+        assert (self.metric("requests"), self.metric("duplicate_requests")) == (requests, duplicates)
+
+
+def views(bodies):
+    """In an order of their own: requests may pass each other on their way."""
+    return sorted((view.view(schemas.NEWEST, NEWEST.Request.FromString(b)) for b in bodies), key=repr)
+
+
+def test_every_recorded_body_comes_back(server, database, tmp_path):
+    url = f"{server.url}/{database}"
+    bodies = fixtures.BODIES if server.quick or program.LONG else fixtures.BODIES[::5]
+    with collecting(tmp_path, url) as collector, clients.channel(collector.grpc) as ch:
+        for b in bodies:
+            clients.export(ch, b.bytes, version=b.version if b.version != "1.6" else schemas.NEWEST)
+    out = export(url)
+    assert len(out) == len(bodies)
+    for b, got in zip(bodies, out):
+        same_message(view.view(schemas.NEWEST, NEWEST.Request.FromString(got)), schemas.NEWEST, source_view(b), b.version)
+
+
+def test_hand_made_bodies_lose_nothing(server, database, tmp_path):
+    """Bodies with every field of their version set, written by Google's protobuf."""
+    url = f"{server.url}/{database}"
+    versions = list(schemas.VERSIONS) if server.quick or program.LONG else list(schemas.VERSIONS)[-2:]
+    for number, version in enumerate(versions):
+        request = handmade.rich(version)
+        with Keeping(url, "-wire-version", version, "-spool-dir", tmp_path / version) as keeping:
+            answer = clients.http_request(keeping.server.http, "POST", "/v1development/profiles", request.SerializeToString(),
+                                          {"content-type": "application/x-protobuf"})
+            assert answer.status == 200, answer
+            keeping.settled(1)
+        if version != versions[-1] and not server.quick:
+            continue
+        got = export(url)
+        assert len(got) == number + 1
+        same_message(view.view(schemas.NEWEST, NEWEST.Request.FromString(got[-1])), schemas.NEWEST, view.view(version, request), version)
+
+
+def test_a_store_answers_as_the_bodies_say(server, database):
+    rng = random.Random(78)
+    bodies = [query_bodies.random_body(rng) for _ in range(2)] + [fixtures.body(fixtures.BIG).bytes]
+    url = f"{server.url}/{database}"
+    events = []
+    with Keeping(url) as keeping:
+        for number, data in enumerate(bodies):
+            assert clients.post(keeping.server.http, data).status == 200
+            events += [e._replace(series=resource_of(e)) for e in events_of(data, number)]
+        keeping.settled(len(bodies))
+    if server.quick or program.LONG:
+        check_selections(rng, url, events, 10 if program.LONG else 1)
+        return
+    for type_ in ("cpu", "inuse_space"):
+        words, selection = random_selection(rng, [e for e in events if e.series[1] == type_])
+        check(url, events, type_, words, **selection)
+
+
+def test_a_repeated_request_is_known_again(server, database):
+    url = f"{server.url}/{database}"
+    a, b = handmade.marked("ch-a"), handmade.marked("ch-b")
+    with Keeping(url) as keeping:
+        keeping.send(a)
+        keeping.settled(1)
+    with Keeping(url) as keeping:  # another exporter, which remembers nothing
+        keeping.send(a, b)
+        keeping.settled(1, duplicates=1)
+    assert len(export(url)) == 2
+
+
+def test_names_are_only_text(server, database):
+    evil = "x'; DROP TABLE flametap_samples; -- \\' ` \n"
+    request = NEWEST.Request.FromString(fixtures.body("v1.11.0-synthetic-offcpu-links").bytes)
+    for i, s in enumerate(request.dictionary.string_table):
+        if s:
+            request.dictionary.string_table[i] = evil + s + '"\u0000;'
+    url = f"{server.url}/{database}"
+    with Keeping(url) as keeping:
+        keeping.send(request.SerializeToString())
+        keeping.settled(1)
+    [got] = export(url)
+    same(view.view(schemas.NEWEST, NEWEST.Request.FromString(got)), view.view(schemas.NEWEST, request))
+    done = program.run("top", "--db", url, "--select", "{service.name=\"" + "a'); DROP TABLE flametap_samples; --" + "\"}")
+    assert done.returncode in (0, 1)
+    assert int(server.ask("SELECT count() FROM flametap_samples", database)) > 0
+
+
+def test_ddl_makes_what_the_exporter_writes(server, database):
+    """With create_schema off, by hand: `store ddl` for this version, piece by piece."""
+    server.ask(f"CREATE DATABASE {database}")
+    version = server.ask("SELECT version()")
+    for statement in program.run("store", "ddl", "-clickhouse", version, "-database", database, "-ttl", "720h",
+                                 check=0).stdout.decode().split(";\n"):
+        if statement.strip():
+            server.ask(statement, database)
+    url = f"{server.url}/{database}"
+    with Keeping(url) as keeping:
+        keeping.send(handmade.marked("ddl"))
+        keeping.settled(1)
+    assert len(export(url)) == 1
+    assert int(server.ask("SELECT count() FROM flametap_functions", database)) > 0
+    for name in ("functions", "mappings", "locations", "stacks", "attributes", "series"):
+        server.ask(f"SELECT * FROM flametap_{name} LIMIT 3", database)
+
+
+# ---- the way there ----
+
+class Proxy:
+    """TCP to a server. `cut(number)` of a connection that carries an INSERT says whether its answer is cut off: the body has gone
+    to the server, whole, and the sender hears nothing but the end of the connection."""
+
+    def __init__(self, port, cut):
+        self.port_to, self.cut, self.cuts, self.number = port, cut, 0, itertools.count()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    @staticmethod
+    def _request(near):
+        """One whole request, or what there is of it."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            got = near.recv(65536)
+            if not got:
+                return data
+            data += got
+        head, _, body = data.partition(b"\r\n\r\n")
+        length = int((re.search(rb"(?i)content-length: (\d+)", head) or [0, 0])[1])
+        while len(body) < length:
+            got = near.recv(1 << 20)
+            if not got:
+                break
+            body += got
+        return head + b"\r\n\r\n" + body
+
+    def _serve(self, near):
+        with near:
+            while True:
+                try:
+                    request = self._request(near)
+                    if not request:
+                        return
+                    with socket.create_connection(("127.0.0.1", self.port_to)) as far:
+                        head, _, body = request.partition(b"\r\n\r\n")
+                        far.sendall(re.sub(rb"(?i)\r\nconnection: [^\r]*", b"", head) + b"\r\nConnection: close\r\n\r\n" + body)
+                        if b"INSERT" in head.split(b"\r\n")[0] and self.cut(next(self.number)):
+                            self.cuts += 1
+                            if self.cuts % 2:  # what the server does then it finds out by itself, or it is done by now
+                                far.recv(1)
+                            return
+                        answer = b""
+                        while True:
+                            got = far.recv(1 << 20)
+                            if not got:
+                                break
+                            answer += got
+                    near.sendall(answer)
+                    if b"connection: close" in answer.lower():
+                        return
+                except OSError:
+                    return
+
+    def close(self):
+        self.listener.close()
+
+
+YAML = """
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: 127.0.0.1:0}}}}}}}}
+exporters:
+  clickhouse:
+    endpoint: {url}
+    flush_interval: 1ms
+    {more}
+    retry_on_failure: {{initial_interval: 5ms, max_interval: 20ms, max_elapsed_time: 0}}
+    sending_queue: {{enabled: false}}
+service:
+  telemetry: {{metrics: {{level: normal, readers: [{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: 0}}}}}}}}]}}}}
+  pipelines: {{profiles: {{receivers: [otlp], exporters: [clickhouse]}}}}
+"""
+
+
+def collecting(tmp_path, url, more=""):
+    config = tmp_path / "config.yaml"
+    config.write_text(YAML.format(url=url, more=more))
+    return program.Server("collector", "--config", str(config), own_metrics=True)
+
+
+def test_the_connection_cut_after_the_body(old, database, tmp_path):
+    """A third of all inserts are not answered; what is acknowledged is there, once."""
+    rounds = 1000 if program.LONG else 100
+    rng = random.Random(5)
+    proxy = Proxy(old.port, lambda number: number > 3 and rng.random() < 0.33)
+    marks = [f"mark-cut-{i}" for i in range(rounds)]
+    samples = 0
+    with collecting(tmp_path, f"http://127.0.0.1:{proxy.port}/{database}") as server, clients.channel(server.grpc) as ch:
+        for mark in marks:
+            body = handmade.marked(mark)
+            samples += sum(len(p.samples) for r in NEWEST.Request.FromString(body).resource_profiles for s in r.scope_profiles
+                           for p in s.profiles)
+            clients.export(ch, body, timeout=120)
+    proxy.close()
+    assert proxy.cuts > rounds // 4
+    assert int(old.ask("SELECT count() FROM flametap_samples", database)) == samples
+    assert int(old.ask("SELECT count() FROM flametap_requests", database)) == rounds
+    got = [m for b in export(f"{old.url}/{database}") for m in handmade.marks_in(b.decode(errors="replace"))]
+    assert sorted(got) == sorted(marks)
+
+
+def test_away_and_back(database, tmp_path):
+    """While the server is away everything lies in the spool, over a restart of ours; then it comes, once."""
+    folder = clickhouse.Folder()
+    try:
+        running = clickhouse.Debian(folder.path)
+        url = f"{running.url}/{database}"
+        words = ("-spool-dir", tmp_path / "spool")
+        with Keeping(url, *words) as keeping:
+            keeping.send(handmade.marked("mark-before-0"))
+            keeping.settled(1)
+            running.stop()
+            keeping.send(*(handmade.marked(f"mark-away-{i}") for i in range(5)))
+            program.wait_for(lambda: "cannot be written" in keeping.server.log, 60, "the server missed")
+        with Keeping(url, *words) as keeping:
+            keeping.send(handmade.marked("mark-later-0"))
+            running.start()
+            keeping.settled(6)
+        marks = sorted(m for b in export(url) for m in handmade.marks_in(b.decode(errors="replace")))
+        assert marks == sorted(["mark-before-0", "mark-later-0", *(f"mark-away-{i}" for i in range(5))])
+        running.stop()
+    finally:
+        folder.remove()
+
+
+def test_a_part_that_is_there_is_completed(old, database, tmp_path):
+    """Of a request only some samples are there, as after the loss of a shard or a killed exporter: only the rest is sent, and
+    flametap_store_completed_requests_total counts it."""
+    url, other = f"{old.url}/{database}", f"{old.url}/{database}_other"
+    body = fixtures.body("v1.11.0-oncpu-mixed").bytes
+    samples = fixtures.readme_table()["v1.11.0-oncpu-mixed"]["samples"]
+    with Keeping(other) as keeping:
+        keeping.send(body)
+        keeping.settled(1)
+    proxy = Proxy(old.port, lambda number: True)
+    words = ("-spool-dir", tmp_path / "spool")
+    with Keeping(f"http://127.0.0.1:{proxy.port}/{database}", *words) as keeping:
+        keeping.send(body)  # into the spool: no insert of this exporter is ever answered
+        program.wait_for(lambda: "cannot be written" in keeping.server.log, 60, "a cut connection")
+    proxy.close()
+    old.ask("TRUNCATE TABLE flametap_samples", database)
+    old.ask(f"INSERT INTO flametap_samples SELECT * FROM {database}_other.flametap_samples WHERE place % 3 = 1", database)
+    there = int(old.ask("SELECT count() FROM flametap_samples", database))
+    assert 0 < there < samples
+    with Keeping(url, *words) as keeping:
+        keeping.settled(1)
+        assert keeping.metric("completed_requests") == 1 and keeping.metric("samples") == samples - there
+    assert int(old.ask("SELECT count() FROM flametap_samples", database)) == samples
+    assert views(export(url)) == views(export(other))
+
+
+# ---- options ----
+
+@pytest.mark.parametrize("url, says", [
+    ("tcp://127.0.0.1:9000/db", "8123"),
+    ("clickhouse://127.0.0.1:9000", "8123"),
+    ("127.0.0.1:8123", "http://"),
+    ("http://user:secret@127.0.0.1:8123/db", "password"),
+    ("http:///db", "no host"),
+])
+def test_wrong_endpoints(url, says):
+    done = program.run("backend", "-receiver", "clickhouse", "-clickhouse.url", url, "-grpc-address", "127.0.0.1:0",
+                       "-http-address", "")
+    assert done.returncode != 0
+    assert says in done.stderr.decode() and "secret" not in done.stderr.decode()
+
+
+def test_password_from_a_file(old, database, tmp_path):
+    secret = tmp_path / "password"
+    secret.write_text("open sesame\n")
+    url = f"http://keeper@127.0.0.1:{old.port}/{database}"
+    with Keeping(url, "-clickhouse.password-file", secret) as keeping:
+        keeping.send(handmade.marked("secret"))
+        keeping.settled(1)
+        words = open(f"/proc/{keeping.server.pid}/cmdline", "rb").read()
+        assert b"sesame" not in words
+    done = program.run("export", "--db", url)
+    assert done.returncode == 1 and b"assword" in done.stderr
+    for name, value in (("FLAMETAP_CLICKHOUSE_PASSWORD", "open sesame"), ("FLAMETAP_CLICKHOUSE_PASSWORD_FILE", str(secret))):
+        assert program.run("export", "--db", url, env=program.environment(**{name: value}), check=0).stdout
+
+
+def test_retention_without_the_servers_help(old, database):
+    """18.16 has no TTL: days of arrival that are over go as whole partitions; what lately arrived stays, however old it is."""
+    url = f"{old.url}/{database}"
+    with Keeping(url) as keeping:
+        keeping.send(fixtures.body("v1.11.0-oncpu-start").bytes)
+        keeping.settled(1)
+    day = int(old.ask("SELECT toUInt16(min(date)) FROM flametap_samples", database))
+    columns = old.ask("SELECT arrayStringConcat(groupArray(name), ',') FROM system.columns WHERE table='flametap_samples' AND "
+                      f"database='{database}'").replace("values", "`values`")
+    assert columns.startswith("date,")
+    old.ask(f"INSERT INTO flametap_samples SELECT toDate({day - 40}),{columns.partition(',')[2]} FROM flametap_samples", database)
+    assert len(old.rows("SELECT DISTINCT date FROM flametap_samples", database)) == 2
+    with Keeping(url, "-clickhouse.ttl", "720h"):
+        program.wait_for(lambda: len(old.rows("SELECT DISTINCT date FROM flametap_samples", database)) == 1, 60, "the old day gone")
+    assert len(export(url)) == 1
+
+
+def test_one_insert_is_one_part(old, database):
+    url = f"{old.url}/{database}"
+    with Keeping(url) as keeping:
+        keeping.send(fixtures.body(fixtures.BIG).bytes)
+        keeping.settled(1)
+    assert old.ask("SELECT count() FROM system.parts WHERE table='flametap_samples' AND active AND database="
+                   f"'{database}'") == "1"
+
+
+def test_a_newer_store_is_refused(old, database):
+    url = f"{old.url}/{database}"
+    with Keeping(url) as keeping:
+        keeping.send(handmade.marked("x"))
+        keeping.settled(1)
+    old.ask("INSERT INTO flametap_dictionary (kind, id, seen, numbers) VALUES (66, 2, '2100-01-01', [1000])", database)
+    done = program.run("export", "--db", url)
+    assert done.returncode == 1 and b"newer flametap" in done.stderr
+    done = program.run("top", "--db", f"{old.url}/nobody_made_it")
+    assert done.returncode == 1 and b"nobody_made_it" in done.stderr
+
+
+
+# ---- a cluster ----
+
+@pytest.mark.long
+def test_a_cluster_of_two_shards_with_replicas(tmp_path):
+    """ON CLUSTER, ReplicatedMergeTree, Distributed; connections are cut after the body; one replica goes and comes back."""
+    if not program.LONG:
+        pytest.skip("SKIPPED ALOUD: four servers and a ZooKeeper: FLAMETAP_LONG=1 runs it")
+    folder = clickhouse.Folder()
+    cluster = None
+    try:
+        cluster = clickhouse.Cluster(folder.path)
+        first, rounds, rng = cluster.servers[0], 300, random.Random(6)
+        proxy = Proxy(first.port, lambda number: number > 3 and rng.random() < 0.33)
+        marks = [f"mark-cluster-{i}" for i in range(rounds)]
+        with collecting(tmp_path, f"http://127.0.0.1:{proxy.port}/default", more="cluster_name: flametap") as server, \
+                clients.channel(server.grpc) as ch:
+            for i, mark in enumerate(marks):
+                if i == rounds // 2:
+                    cluster.servers[1].stop()
+                clients.export(ch, handmade.marked(mark), timeout=120)
+        proxy.close()
+        cluster.servers[1].start()
+        assert proxy.cuts > rounds // 4
+        per_body = sum(len(p.samples) for r in NEWEST.Request.FromString(handmade.marked("x")).resource_profiles for s in r.scope_profiles
+                       for p in s.profiles)
+        for server in cluster.servers:  # whoever is asked knows all of it, once, as soon as replicas have caught up
+            program.wait_for(lambda s=server: int(s.ask("SELECT count() FROM flametap_samples")) == rounds * per_body, 60, "all samples")
+            got = [m for b in export(server.url) for m in handmade.marks_in(b.decode(errors="replace"))]
+            assert sorted(got) == sorted(marks)
+        shares = [int(cluster.servers[i].ask("SELECT count() FROM flametap_samples_local")) for i in (0, 2)]
+        assert min(shares) > 0 and sum(shares) == rounds * per_body
+    finally:
+        if cluster:
+            cluster.stop()
+        folder.remove()
