@@ -222,7 +222,8 @@ static struct entry *read_entry(struct cpython_names *n, const struct cpython_of
 			     .file = str_from(e->data + function, file),
 			     .lines = { (const uint8_t *)e->data + function + file,
 					data.len - function - file } };
-	memcpy(e->data, data.ptr, data.len);
+	if (data.len)
+		memcpy(e->data, data.ptr, data.len);
 	return e;
 }
 
@@ -275,10 +276,11 @@ static void answer(struct cpython_names *n, const struct entry *e,
 {
 	buf_reset(&n->answer);
 	buf_str(&n->answer, e->function);
+	buf_char(&n->answer, '\0'); /* so that there is a buffer, whatever is empty */
 	buf_str(&n->answer, e->file);
 	n->line = (struct name_line){
 		.function = str_from(n->answer.ptr, e->function.len),
-		.file = str_from(n->answer.ptr + e->function.len, e->file.len),
+		.file = str_from(n->answer.ptr + e->function.len + 1, e->file.len),
 		.line = cpython_line((enum cpython_lines)facts->offsets.lines, e->lines,
 				     e->first_line, at),
 		.start_line = e->first_line,
