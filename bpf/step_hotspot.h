@@ -140,14 +140,16 @@ UNWIND_INLINE void hotspot_find_sub(struct hotspot_walk *s)
 UNWIND_INLINE void hotspot_prologue(struct hotspot_walk *s)
 {
 	const __u8 *c;
-	__u32 n;
+	__u32 n, at;
 
 	/* Just behind push rbp? */
 	s->state = s->bytes[HOTSPOT_CODE_BEFORE - 1] == 0x55 ? HOTSPOT_PUSHED : HOTSPOT_BARE;
 	hotspot_find_sub(s);
-	if (!s->sub_at || s->sub_at > HOTSPOT_CODE_BEFORE)
+	at = s->sub_at;
+	if (!at || at > HOTSPOT_CODE_BEFORE)
 		return;
-	c = &s->bytes[s->sub_at & 63];
+	UNWIND_OPAQUE(at); /* the mask stays: 6.1's verifier does not understand the test above */
+	c = &s->bytes[at & 63];
 	n = c[1] == 0x83 ? c[3] : c[3] | c[4] << 8 | c[5] << 16 | (__u32)c[6] << 24;
 	n = s->frame_bytes - n; /* pushed before: return address and FP */
 	if (n != 16 && n != 8)
@@ -421,8 +423,9 @@ UNWIND_INLINE int hotspot_frame(struct unwind_walk *w, const struct unwind_hotsp
 
 	if (!hotspot_is_code(h, pc))
 		return UNWIND_BY_FP;
-	if (w->word_count > UNWIND_WORDS_MAX - UNWIND_FRAME_WORDS_MAX ||
-	    c->frame_count >= UNWIND_FRAMES_MAX)
+	/* There is room for the words of so many frames; that the push looks at it by itself is
+	 * what older verifiers need. */
+	if (c->frame_count >= UNWIND_FRAMES_MAX)
 		return unwind_stop(w, UNWIND_END_DEPTH);
 	if (pc - h->interpreter_start < h->interpreter_end - h->interpreter_start)
 		return hotspot_interpreted(w, h);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/hotspot/hotspot_names.h"
 #include "agent/runtimes/cpython_names.h"
 #include "agent/symbolize/symbolizer.h"
 
@@ -27,6 +28,7 @@ struct naming {
 	struct seam *memory_seam; /* memory_lock */
 	struct runtime_memory memory;
 	struct cpython_names *cpython;
+	struct hotspot_names *hotspot;
 	struct namer runtimes[FRAME_KIND_COUNT]; /* by kind; name is NULL where there is none */
 };
 
@@ -165,6 +167,8 @@ struct naming *naming_new(const struct naming_options *options)
 	n->memory = (struct runtime_memory){ read_memory, n };
 	n->cpython = cpython_names_new(&n->memory, memory / RUNTIME_NAMES_SHARE);
 	n->runtimes[FRAME_CPYTHON] = cpython_names_namer(n->cpython);
+	n->hotspot = hotspot_names_new(&n->memory, memory / RUNTIME_NAMES_SHARE);
+	n->runtimes[FRAME_HOTSPOT] = hotspot_names_namer(n->hotspot);
 	n->symbolizer = symbolizer_new(&symbols, &access);
 	n->inner = symbolizer_namer(n->symbolizer);
 	n->outer = (struct namer){
@@ -195,6 +199,7 @@ void naming_free(struct naming *n)
 		return;
 	symbolizer_free(n->symbolizer);
 	cpython_names_free(n->cpython);
+	hotspot_names_free(n->hotspot);
 	pthread_rwlock_destroy(&n->memory_lock);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
@@ -209,8 +214,10 @@ uint64_t naming_bytes(const struct naming *n)
 {
 	struct symbolizer_stats stats;
 	struct cpython_names_stats cpython;
+	struct hotspot_names_stats hotspot;
 
 	symbolizer_stats(n->symbolizer, &stats);
 	cpython_names_stats(n->cpython, &cpython);
-	return stats.memory_bytes + cpython.bytes;
+	hotspot_names_stats(n->hotspot, &hotspot);
+	return stats.memory_bytes + cpython.bytes + hotspot.bytes;
 }

@@ -99,7 +99,7 @@ static const struct tracer_row {
 	bool offered;
 } tracer_rows[TRACER_COUNT] = {
 	[TRACER_PERL] = { "perl", false },     [TRACER_PHP] = { "php", false },
-	[TRACER_PYTHON] = { "python", true },  [TRACER_HOTSPOT] = { "hotspot", false },
+	[TRACER_PYTHON] = { "python", true },  [TRACER_HOTSPOT] = { "hotspot", true },
 	[TRACER_RUBY] = { "ruby", false },     [TRACER_V8] = { "v8", false },
 	[TRACER_DOTNET] = { "dotnet", false }, [TRACER_GO] = { "go", true },
 	[TRACER_LABELS] = { "labels", false }, [TRACER_BEAM] = { "beam", false },
@@ -340,6 +340,8 @@ static uint32_t steps_of(const struct profiling_options *o)
 		return 0;
 	if (set & 1u << TRACER_PYTHON)
 		steps |= 1u << UNWIND_STEP_CPYTHON;
+	if (set & 1u << TRACER_HOTSPOT)
+		steps |= 1u << UNWIND_STEP_HOTSPOT;
 	return steps;
 }
 

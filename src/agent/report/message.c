@@ -178,7 +178,10 @@ static struct location_index add_location(struct message *m, const struct window
 					  struct location location, const struct frame_name *name)
 {
 	struct line lines[LINES_MOST];
-	uint32_t first = m->o->inlines || !name->line_count ? 0 : name->line_count - 1;
+	/* What a runtime has inlined costs nothing to know, and a method without it would be wrong.
+	 */
+	bool all = m->o->inlines || (f->frame.kind > FRAME_UNKNOWN && f->frame.kind < FRAME_END);
+	uint32_t first = all || !name->line_count ? 0 : name->line_count - 1;
 	uint32_t count = 0;
 
 	for (uint32_t i = first; i < name->line_count && count < LINES_MOST; i++)

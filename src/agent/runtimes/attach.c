@@ -4,7 +4,7 @@
 #include "agent/process/modules.h"
 #include "base/clock.h"
 
-enum { TRIES_MOST = 64, REFUSED = UINT8_MAX, PAGES_BUILT_MOST = 256 };
+enum { TRIES_MOST = 64, REFUSED = UINT8_MAX, PAGES_BUILT_MOST = 512 };
 #define RETRY_FIRST_NS (20 * MILLI_NS)
 #define RETRY_MOST_NS  (30 * SECOND_NS)
 
@@ -85,7 +85,8 @@ static bool is_candidate(const struct module *m)
 	struct str name = str_cstr(slash ? slash + 1 : m->path);
 
 	return m->state == MODULE_NEW &&
-	       (str_has_prefix(name, STR("python3")) || str_has_prefix(name, STR("libpython3")));
+	       (str_has_prefix(name, STR("python3")) || str_has_prefix(name, STR("libpython3")) ||
+		str_is(name, "libjvm.so"));
 }
 
 static void attach_one(struct process_table *t, struct process *p, const struct mapping *m,
