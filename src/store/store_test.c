@@ -71,10 +71,10 @@ static void append_bad_texts(struct buf *b, const struct profiles *p)
 static void test_bad_indices_keep_their_place(void **state)
 {
 	static const char want_format[] =
-		"resource_profiles[0].scope_profiles[0].profiles[0].comment_strindices[1] is 44, "
-		"string_table has 2 1\n"
 		"resource_profiles[0].scope_profiles[0].profiles[0].sample_type[0].unit_strindex "
 		"is 55, string_table has 2 0\n"
+		"resource_profiles[0].scope_profiles[0].profiles[0].comment_strindices[1] is 44, "
+		"string_table has 2 1\n"
 		"resource_profiles[0].scope_profiles[0].profiles[0].sample[1]."
 		"locations_start_index is 9, location_indices has 1 0\n"
 		"dictionary.attribute_units[0].unit_strindex is 66, string_table has 2 1\n"
