@@ -588,10 +588,10 @@ static void test_sampled(void **state)
 			usleep(50000);
 		naming_bind(naming, NULL, NULL);
 	}
+	if (a)
+		agent_stop(a); /* its thread looks at the runs */
 	for (uint32_t i = 0; i < w->run_count; i++)
 		end_program(&w->runs[i]);
-	if (a)
-		agent_stop(a);
 	agent_free(a);
 	seam_free(seam);
 	naming_free(naming);

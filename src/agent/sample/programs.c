@@ -30,7 +30,7 @@ struct programs {
 static _Thread_local char first_line[160], verdict[160];
 
 /* The verdict is the last line before the figures. */
-static void keep_verdict(const char *format, va_list ap)
+__attribute__((format(printf, 1, 0))) static void keep_verdict(const char *format, va_list ap)
 {
 	AUTO(ptr_free) char *log = NULL;
 	char *last = NULL, *rest = NULL;
