@@ -72,7 +72,7 @@ static const struct flag flags[] = {
 	  NULL, true, false },
 
 	{ OUT, "receiver", FLAG_STRING, &f.receiver, "LIST", "stdout",
-	  "sqlite, clickhouse, stdout, filesystem, prometheus, ...", NULL, false, false },
+	  "sqlite, clickhouse, stdout, filesystem, prometheus... nop", NULL, false, false },
 	{ OUT, "stdout.layout", FLAG_CHOICE, &f.stdout_layout, "LAYOUT", "2026",
 	  "2026, seed-000, seed-001, typed, full", layouts, false, false },
 	{ OUT, "stdout.sample-types", FLAG_STRING, &f.stdout_sample_types, "LIST", "all",
