@@ -57,13 +57,19 @@ def sample_file(container, p, sample):
     return out
 
 
+def attribute(r, sample, key):
+    """What the sample says of itself, else its resource (up to OTLP 1.4 the host's); "unknown" where neither says anything."""
+    own = next((layouts.as_string(v) for k, v, _ in sample["attributes"] if k == key), "")
+    return own or layouts.as_string(dict(r["attributes"]).get(key, "")) or "unknown"
+
+
 def expected_files(body):
     """<container>/<type>/<n>.json -> content."""
     numbers, out = collections.Counter(), {}
     for r, _, p, sample in view.samples(view_of(body)):
-        container = dict(r["attributes"]).get("container.id") or ""
-        folder = f"{container or 'unknown'}/{p['sample_type'][0]}"
-        out[f"{folder}/{numbers[folder]}.json"] = sample_file(container or "unknown", p, sample)
+        container = attribute(r, sample, "container.id")
+        folder = f"{container.replace('/', '%2F')}/{p['sample_type'][0]}"
+        out[f"{folder}/{numbers[folder]}.json"] = sample_file(container, p, sample)
         numbers[folder] += 1
     return out
 
@@ -72,7 +78,7 @@ def files_in(directory):
     return {str(f.relative_to(directory)): f for f in directory.rglob("*") if f.is_file()}
 
 
-@pytest.mark.parametrize("body", [MIXED, SMALL, fixtures.body("v1.11.0-oncpu-mixed")], ids=repr)
+@pytest.mark.parametrize("body", [MIXED, SMALL] + [fixtures.body(f"v{v}") for v in ("1.11.0-oncpu-mixed", "1.3.1-experimental-oncpu-a", "1.4.0-oncpu-mixed")], ids=repr)
 def test_json_files_of_the_2026_program(backend, tmp_path, body):
     server = backend("-receiver", "filesystem", "-filesystem.dir", tmp_path / "p")
     send(server, body)
@@ -225,25 +231,54 @@ def prometheus(server):
     return program.parse_metrics(a.body.decode())
 
 
-def test_prometheus_counters(backend):
-    server = backend("-receiver", "prometheus", "-prometheus.metrics", "127.0.0.1:0")
-    send(server, SMALL, SMALL)
-    v = view_of(SMALL)
+def expected_counters(body):
+    """(container), (container, process) and (container, process, language) -> what the three metrics say of one body."""
     profiles, samples, locations = collections.Counter(), collections.Counter(), collections.Counter()
-    for r in v["resources"]:
-        container = dict(r["attributes"]).get("container.id") or "unknown"
-        for s in r["scopes"]:
-            profiles[container] += len(s["profiles"])
-            for p in s["profiles"]:
-                for sample in p["samples"]:
-                    samples[container] += 1
-                    locations.update(view.frame_type(f) for f in sample["stack"])
+    for r in view_of(body)["resources"]:
+        for p in (p for s in r["scopes"] for p in s["profiles"]):
+            containers = {attribute(r, sample, "container.id") for sample in p["samples"]}
+            profiles[containers.pop() if len(containers) == 1 else attribute(r, {"attributes": []}, "container.id")] += 1
+            for sample in p["samples"]:
+                key = attribute(r, sample, "container.id"), attribute(r, sample, "process.executable.name")
+                samples[key] += 1
+                for f in sample["stack"]:
+                    locations[(*key, view.frame_type(f))] += len(f["lines"]) or 1
+    return profiles, samples, locations
+
+
+@pytest.mark.parametrize("body", ALL, ids=repr)
+def test_prometheus_counters(backend, body):
+    server = backend("-receiver", "prometheus", "-prometheus.metrics", "127.0.0.1:0")
+    send(server, body, body)
+    got, unescape = collections.defaultdict(dict), {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+    for key, value in prometheus(server).items():
+        if key.startswith("lazybackend_"):
+            labels = [re.sub(r'\\[\\"n]', lambda m: unescape[m[0]], v) for v in re.findall(r'="((?:[^"\\]|\\.)*)"', key)]
+            got[key.split("_")[2]][tuple(labels) if len(labels) > 1 else labels[0]] = value
+    for name, want in zip(("profiles", "samples", "locations"), expected_counters(body)):
+        assert got[name] == {k: 2 * n for k, n in want.items()}, name
+
+
+def test_prometheus_of_deep_stacks_ends(backend):
+    """A hundred kilobytes that name 640 million frames; how little work they make is frame_counts_test.c's matter."""
+    request = schemas.schema(schemas.NEWEST).Request()
+    d = request.dictionary
+    d.string_table.extend(["", "profile.frame.type", "samples", "count"])
+    for table in ("mapping", "function", "link", "attribute", "location", "stack"):
+        getattr(d, f"{table}_table").add()
+    for i in range(20):
+        d.attribute_table.add(key_strindex=1).value.string_value = f"t{i}"
+        d.location_table.add(address=1, attribute_indices=[i + 1])
+    d.stack_table.add(location_indices=[1 + i % 20 for i in range(40_000)])
+    profile = request.resource_profiles.add().scope_profiles.add().profiles.add()
+    for _ in range(16_000):
+        profile.samples.add(stack_index=1)
+    server = backend("-receiver", "prometheus", "-prometheus.metrics", "127.0.0.1:0")
+    with clients.channel(server.grpc) as ch:
+        assert clients.export_status(ch, request.SerializeToString())[0] == clients.OK
     m = prometheus(server)
-    for container, n in profiles.items():
-        assert program.metric_sum(m, "lazybackend_received_profiles_total", container_id=container) == 2 * n
-        assert program.metric_sum(m, "lazybackend_received_samples_total", container_id=container) == 2 * samples[container]
-    for language, n in locations.items():
-        assert program.metric_sum(m, "lazybackend_received_locations_total", language=language) == 2 * n
+    for i in range(20):
+        assert program.metric_sum(m, "lazybackend_received_locations_total", language=f"t{i}") == 16_000 * 2_000
 
 
 def test_prometheus_cardinality_is_bounded(backend):

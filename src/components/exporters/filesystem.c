@@ -2,8 +2,8 @@
  * filesystem.c - the exporter that keeps profiles in files.
  *
  *   format json       one file a sample, <dir>/<container.id>/<sample type>/<n>.json, as the lazy
- *                     backend of 2026 writes them (stack_file.h, file_tree.h); "unknown" where a
- *                     resource has no container.id
+ *                     backend of 2026 writes them (stack_file.h, file_tree.h); the sample's own
+ *                     container.id (up to OTLP 1.4), else its resource's, else "unknown"
  *   format jsonl      <dir>/profiles.jsonl, a line a profile with its samples, and each of their
  *                     frames and attributes once (resolved_json.h)
  *   format otlp       <dir>/profiles.otlp, whole requests, each behind its length as 4 bytes
@@ -49,6 +49,7 @@ struct filesystem {
 	struct metric *torn_bytes, *deleted_files;
 	atomic_bool reopen;     /* SIGHUP: somebody may have moved the file */
 	struct buf text;        /* the worker's, as all below */
+	struct buf id_text;     /* a container.id that is no string */
 	uint64_t request_bytes; /* format json: in the files of this request */
 	struct file_tree tree;
 	struct stack_file stack;
@@ -70,10 +71,10 @@ static const struct config_field filesystem_fields[] = {
 	      "json (a file a sample), jsonl, otlp, otlp-json (one growing file)",
 	      .choices = format_names),
 	FIELD("container_id", CONFIG_STRING, container_id, NULL,
-	      "keep only resources with this container.id (json, jsonl)"),
+	      "keep only samples with this container.id (json, jsonl)"),
 	FIELD("ignore_profiles_without_container_id", CONFIG_BOOL,
 	      ignore_profiles_without_container_id, "false",
-	      "leave out resources without container.id (json, jsonl)"),
+	      "leave out samples without container.id (json, jsonl)"),
 	FIELD("sample_types", CONFIG_STRINGS, sample_types, NULL,
 	      "sample types to keep; empty: all (json, jsonl)"),
 	FIELD("fsync", CONFIG_BOOL, fsync, "false",
@@ -90,20 +91,6 @@ static const struct config_field filesystem_fields[] = {
 	{ 0 },
 };
 
-/* The value of container.id as text, "unknown" without one. `text` holds what is no string. */
-static struct str container_id(const struct resource_profiles *r, struct buf *text)
-{
-	const struct any_value *v = key_values_find(r->attributes, STR("container.id"));
-
-	if (!v)
-		return STR("");
-	if (v->kind == ANY_STRING)
-		return v->string;
-	buf_reset(text);
-	any_value_append_text(text, v);
-	return buf_view(text);
-}
-
 static bool id_wanted(const struct filesystem *f, struct str id)
 {
 	if (!id.len && f->ignore_profiles_without_container_id)
@@ -112,68 +99,68 @@ static bool id_wanted(const struct filesystem *f, struct str id)
 	       str_is(id.len ? id : STR("unknown"), f->container_id);
 }
 
-static bool resource_wanted(void *ctx, const struct resource_profiles *r)
+static bool sample_wanted(void *ctx, const struct profiles *p, const struct resource_profiles *r,
+			  const struct sample *s)
 {
-	struct buf text;
-	bool wanted;
+	struct filesystem *f = ctx;
 
-	buf_init(&text, 0);
-	wanted = id_wanted(ctx, container_id(r, &text));
-	buf_release(&text);
-	return wanted;
+	return id_wanted(f, names_container_id(p, r, s, &f->id_text));
+}
+
+static bool filters(const struct filesystem *f)
+{
+	return f->ignore_profiles_without_container_id || (f->container_id && *f->container_id);
 }
 
 /* ---- format json: a file a sample ---- */
 
-static bool add_profile(struct filesystem *f, const struct profiles *p, struct str id,
-			const struct profile *profile, struct err *err)
+static bool add_sample(struct filesystem *f, const struct profiles *p,
+		       const struct resource_profiles *r, const struct profile *profile,
+		       uint32_t sample, struct err *err)
 {
-	struct str type = stack_file_sample_type(p, profile);
+	struct str id = names_container_id(p, r, &p->samples[sample], &f->id_text);
 
-	for (uint32_t i = 0; i < profile->samples.count; i++) {
-		buf_reset(&f->text);
-		stack_file_append(&f->stack, &f->text, id, profile, profile->samples.first + i);
-		if (f->text.failed)
-			return err_set(err, ERR_LIMIT,
-				       "the file of a sample passes the limit of %zu bytes",
-				       f->text.limit_bytes);
-		f->request_bytes += f->text.len;
-		if (f->max_text_bytes && f->request_bytes > f->max_text_bytes)
-			return err_set(err, ERR_LIMIT,
-				       "the files of this request pass the limit of %" PRIu64
-				       " bytes",
-				       f->max_text_bytes);
-		if (!file_tree_add(&f->tree, id, type, buf_view(&f->text), err))
+	if (!id_wanted(f, id))
+		return true;
+	if (!id.len)
+		id = STR("unknown");
+	buf_reset(&f->text);
+	stack_file_append(&f->stack, &f->text, id, profile, sample);
+	if (f->text.failed)
+		return err_set(err, ERR_LIMIT, "the file of a sample passes the limit of %zu bytes",
+			       f->text.limit_bytes);
+	f->request_bytes += f->text.len;
+	if (f->max_text_bytes && f->request_bytes > f->max_text_bytes)
+		return err_set(err, ERR_LIMIT,
+			       "the files of this request pass the limit of %" PRIu64 " bytes",
+			       f->max_text_bytes);
+	return file_tree_add(&f->tree, id, stack_file_sample_type(p, profile), buf_view(&f->text),
+			     err);
+}
+
+static bool add_profile(struct filesystem *f, const struct profiles *p,
+			const struct resource_profiles *r, const struct profile *profile,
+			struct err *err)
+{
+	for (uint32_t i = 0; i < profile->samples.count; i++)
+		if (!add_sample(f, p, r, profile, profile->samples.first + i, err))
 			return false;
-	}
 	return true;
 }
 
 static bool add_resource(struct filesystem *f, const struct profiles *p,
 			 const struct resource_profiles *r, struct err *err)
 {
-	struct buf text;
-	struct str id;
-	bool ok = true;
-
-	buf_init(&text, 0);
-	id = container_id(r, &text);
-	if (!id_wanted(f, id)) {
-		buf_release(&text);
-		return true;
-	}
-	if (!id.len)
-		id = STR("unknown");
-	for (uint32_t i = r->scopes.first; ok && i < r->scopes.first + r->scopes.count; i++) {
+	for (uint32_t i = r->scopes.first; i < r->scopes.first + r->scopes.count; i++) {
 		struct range list = p->scopes[i].profiles;
 
-		for (uint32_t k = list.first; ok && k < list.first + list.count; k++) {
-			if (names_profile_wanted(p, &p->profiles[k], &f->sample_types))
-				ok = add_profile(f, p, id, &p->profiles[k], err);
+		for (uint32_t k = list.first; k < list.first + list.count; k++) {
+			if (names_profile_wanted(p, &p->profiles[k], &f->sample_types) &&
+			    !add_profile(f, p, r, &p->profiles[k], err))
+				return false;
 		}
 	}
-	buf_release(&text);
-	return ok;
+	return true;
 }
 
 static bool keep_as_files(struct filesystem *f, const struct profiles *p, struct err *err)
@@ -320,6 +307,8 @@ static void filesystem_idle(void *arg)
 
 	buf_reset(&f->text);
 	buf_trim(&f->text, TEXT_KEPT_BYTES);
+	buf_reset(&f->id_text);
+	buf_trim(&f->id_text, TEXT_KEPT_BYTES);
 }
 
 static bool filesystem_check(void *state, struct err *err)
@@ -348,7 +337,8 @@ static bool open_log(struct filesystem *f, struct err *err)
 	};
 
 	f->json = json_renderer_new(JSON_LINE_A_PROFILE, &f->sample_types);
-	json_renderer_filter(f->json, resource_wanted, f);
+	if (filters(f))
+		json_renderer_filter(f->json, sample_wanted, f);
 	f->log = (struct append_log){
 		.dir = f->dir,
 		.name = "profiles",
@@ -394,6 +384,7 @@ static bool filesystem_start(void *state, const struct component_host *host, str
 
 	make_metrics(f, host);
 	buf_init(&f->text, f->max_text_bytes);
+	buf_init(&f->id_text, 0);
 	f->log.fd = -1;
 	file_tree_init(&f->tree, f->dir, f->fsync);
 	stack_file_init(&f->stack);
@@ -440,6 +431,7 @@ static void filesystem_release(void *state)
 	file_tree_release(&f->tree);
 	stack_file_release(&f->stack);
 	buf_release(&f->text);
+	buf_release(&f->id_text);
 }
 
 const struct component_ops filesystem_exporter = {

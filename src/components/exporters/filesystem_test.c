@@ -18,6 +18,9 @@
 #define BODY      "v1.11.0-synthetic-offcpu-links"
 #define CONTAINER "b1eba9dfaeba29d8b80532a574a03ea3cac29384327f339c26da13649e2120df"
 
+/* of v1.4.0-oncpu-start */
+#define CGROUP "/docker-6b906c3a972f6d8f9d2c4598e3b5f961df557ee64f62baf49144bbfda22f0c1e.scope"
+
 static struct batch *make_batch(const char *name, uint8_t wire_version)
 {
 	struct blob *body = fixture_body(name);
@@ -147,6 +150,30 @@ static void test_files_of_one_container(void **state)
 	assert_int_equal(temp_dir_count(dir, CONTAINER), 1);
 	assert_int_equal(temp_dir_count(dir, CONTAINER "/samples"), 8);
 	test_component_stop(&c);
+	temp_dir_remove(dir);
+}
+
+/* Up to OTLP 1.4 the one resource is the host, and container.id stands on the sample. */
+static void test_container_of_the_sample(void **state)
+{
+	char *dir = temp_dir_make();
+	struct test_component c;
+	struct buf got;
+
+	(void)state;
+	buf_init(&got, 0);
+	start(&c, dir, "format: jsonl\ncontainer_id: " CGROUP);
+	keep(&c, "v1.4.0-oncpu-start");
+	temp_file_read(&got, dir, "profiles.jsonl");
+	assert_true(str_search(buf_view(&got), STR("\"container.id\":\"" CGROUP "\"")) > 0);
+	assert_true(str_search(buf_view(&got), STR("\"container.id\":\"/\"")) < 0);
+	test_component_stop(&c);
+
+	start(&c, dir, "ignore_profiles_without_container_id: true");
+	keep(&c, "v1.4.0-oncpu-start");
+	assert_int_equal(temp_dir_count(dir, "unknown"), -1);
+	test_component_stop(&c);
+	buf_release(&got);
 	temp_dir_remove(dir);
 }
 
@@ -355,6 +382,7 @@ int main(void)
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_limit_of_all_files),
 		cmocka_unit_test(test_files_of_one_container),
+		cmocka_unit_test(test_container_of_the_sample),
 		cmocka_unit_test(test_growing_files),
 		cmocka_unit_test(test_otlp_records),
 		cmocka_unit_test(test_rotation),

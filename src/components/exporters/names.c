@@ -121,6 +121,28 @@ struct str names_build_id(const struct names *n, const struct mapping *mapping)
 	return STR("");
 }
 
+static struct str value_text(const struct any_value *v, struct buf *text)
+{
+	if (!v)
+		return STR("");
+	if (v->kind == ANY_STRING)
+		return v->string;
+	buf_reset(text);
+	any_value_append_text(text, v);
+	return buf_view(text);
+}
+
+struct str names_container_id(const struct profiles *p, const struct resource_profiles *r,
+			      const struct sample *sample, struct buf *text)
+{
+	const struct str key = STR("container.id");
+	struct str id = STR("");
+
+	if (sample)
+		id = value_text(profiles_attribute(p, sample->attributes, key), text);
+	return id.len ? id : value_text(key_values_find(r->attributes, key), text);
+}
+
 void names_append_hex(struct buf *b, uint64_t v, unsigned digits_least)
 {
 	char text[2 + 16], *end = text + sizeof(text), *p = end;

@@ -45,6 +45,14 @@ struct str names_frame_type(const struct names *n, const struct location *locati
  * string. */
 struct str names_build_id(const struct names *n, const struct mapping *mapping);
 
+/*
+ * The container.id of a sample as text: its own, else its resource's; "" where neither has one or
+ * it is empty. sample NULL asks the resource alone. A value that is no string is spelled out in
+ * `text`, which the caller has initialized and releases.
+ */
+struct str names_container_id(const struct profiles *p, const struct resource_profiles *r,
+			      const struct sample *sample, struct buf *text);
+
 /* "0x1f", with at least so many digits: Go's %#04x has four. */
 void names_append_hex(struct buf *b, uint64_t v, unsigned digits_least);
 

@@ -317,15 +317,13 @@ static bool append_sample(struct profile_lines *l, struct render_out *out, uint3
 }
 
 static bool append_samples(struct profile_lines *l, struct render_out *out, uint32_t profile,
-			   struct err *err)
+			   const struct sample_list *list, struct err *err)
 {
-	struct range list = l->parts->names.profiles->profiles[profile].samples;
-
 	buf_lit(out->buf, ",\"samples\":[");
-	for (uint32_t i = 0; i < list.count; i++) {
+	for (uint32_t i = 0; i < list->count; i++) {
 		if (i)
 			buf_char(out->buf, ',');
-		if (!append_sample(l, out, profile, list.first + i, err))
+		if (!append_sample(l, out, profile, sample_list_at(list, i), err))
 			return false;
 	}
 	buf_char(out->buf, ']');
@@ -333,14 +331,14 @@ static bool append_samples(struct profile_lines *l, struct render_out *out, uint
 }
 
 bool profile_line_append(struct profile_lines *l, struct render_out *out, struct str head,
-			 uint32_t profile, struct err *err)
+			 uint32_t profile, const struct sample_list *samples, struct err *err)
 {
 	bool ok;
 
 	line_begin(l);
 	intern_init(&l->set_table);
 	buf_str(out->buf, head);
-	ok = append_samples(l, out, profile, err) && append_set_table(l, out, err) &&
+	ok = append_samples(l, out, profile, samples, err) && append_set_table(l, out, err) &&
 	     append_frame_table(l, out, err) && json_build_ids_append(l->parts, out, err);
 	intern_release(&l->set_table);
 	if (!ok)

@@ -37,6 +37,16 @@ void profile_lines_init(struct profile_lines *l, struct json_parts *parts);
 void profile_lines_release(struct profile_lines *l);
 /* A new message, which `parts` have begun. */
 void profile_lines_begin(struct profile_lines *l, const struct profiles *p);
+/* Samples of a profile: a run of them, or those picked. */
+struct sample_list {
+	const uint32_t *picked; /* NULL: a run */
+	uint32_t first, count;
+};
+static inline uint32_t sample_list_at(const struct sample_list *s, uint32_t i)
+{
+	return s->picked ? s->picked[i] : s->first + i;
+}
+
 /* The line of one profile, behind its head (json_profile_head()). Fails as `out` does. */
 bool profile_line_append(struct profile_lines *l, struct render_out *out, struct str head,
-			 uint32_t profile, struct err *err);
+			 uint32_t profile, const struct sample_list *samples, struct err *err);

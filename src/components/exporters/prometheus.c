@@ -8,22 +8,32 @@
  *
  * Names and labels are the lazy backend's of 2026: a label without a value is "unknown", language
  * is the frame type, a location counts once for each of its lines and once without any. Two things
- * differ, where it counted what its names do not say: profiles are profiles, not scopes; and the
- * process is looked for on the sample, then on its resource, where profilers put it since
- * OTLP 1.10. Past `max_series` a metric's further label sets are counted together, with "other" in
- * every label.
+ * differ, where it counted what its names do not say: profiles are profiles, not scopes; and
+ * container and process are looked for on the sample, where profilers put them up to OTLP 1.4 and
+ * 1.9, then on its resource. A profile counts once: for the container that all its samples share,
+ * else for its resource's. Past `max_series` a metric's further label sets are counted together,
+ * with "other" in every label; past 31 frame types of one request the further ones are "other".
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "components/exporters/exporters.h"
-#include "components/exporters/names.h"
+#include "components/exporters/frame_counts.h"
+#include "model/intern.h"
 #include "net/server.h"
 
-enum { LANGUAGES_AT_ONCE = 16, LABEL_MOST_BYTES = 256 };
+enum {
+	LABEL_MOST_BYTES = 256, /* longer values are cut: they are no names any more */
+	GROUPS_AT_ONCE = 1024,
+	UNKNOWN = 0, /* the label */
+};
+
+#define CONTAINER_KEY STR("container.id")
+#define PROCESS_KEY   STR("process.executable.name")
 
 struct prometheus {
 	const char *endpoint;
@@ -46,149 +56,234 @@ static const struct config_field prometheus_fields[] = {
 
 /* ---- counting ---- */
 
-/* Samples of one process in a row: their frames by type, added to the counters at once. */
+/* Samples of one container and process, and their frames by type. */
+struct group {
+	uint32_t container, process; /* of tally.labels */
+	int64_t samples;
+	int64_t frames[FRAME_TYPES_MOST];
+};
+
+enum attribute_role { ROLE_NOT_LOOKED_AT, ROLE_NONE, ROLE_CONTAINER, ROLE_PROCESS };
+
+/* What an attribute is to us, looked up once a request: its text may be as long as the body, and
+ * any number of samples may name it. */
+struct attribute_seen {
+	uint8_t role;
+	uint32_t label;
+};
+
+/* One request. What it counts is added to the counters every GROUPS_AT_ONCE groups, and at its
+ * end. */
 struct tally {
 	struct prometheus *prometheus;
-	struct names names;
-	struct str container, process;
-	struct {
-		struct str language;
-		int64_t lines;
-	} languages[LANGUAGES_AT_ONCE];
-	uint32_t language_count;
-	int64_t samples;
-	struct buf container_text, process_text; /* of values that are no strings */
+	const struct profiles *profiles;
+	struct frame_counts frames;
+	struct arena arena;
+	struct attribute_seen *attributes;
+	struct str *labels; /* their texts, each once; 0 is "unknown" */
+	uint32_t label_count, label_cap;
+	struct intern_table label_table, group_table;
+	struct group *groups;
+	uint32_t group_count, newest;
 };
+
+static bool same_label(const void *ctx, uint32_t index, const void *key)
+{
+	const struct tally *t = ctx;
+
+	return str_equal(t->labels[index], *(const struct str *)key);
+}
+
+static uint32_t label_of_text(struct tally *t, struct str text)
+{
+	uint32_t found;
+
+	text = str_head(text, LABEL_MOST_BYTES);
+	found = intern_find_or_add(&t->label_table, hash64(text), same_label, t, &text,
+				   t->label_count);
+	if (found != UINT32_MAX)
+		return found;
+	if (t->label_count == t->label_cap) {
+		t->label_cap = t->label_cap ? 2 * t->label_cap : 64;
+		t->labels = realloc(t->labels, t->label_cap * sizeof(*t->labels));
+		assert(t->labels);
+	}
+	t->labels[t->label_count] = str_dup(&t->arena, text);
+	return t->label_count++;
+}
+
+/* UNKNOWN without a value. */
+static uint32_t label_of(struct tally *t, const struct any_value *v)
+{
+	uint32_t label = UNKNOWN;
+	struct buf text;
+
+	if (!v)
+		return UNKNOWN;
+	buf_init(&text, 0);
+	any_value_append_text(&text, v);
+	if (text.len)
+		label = label_of_text(t, buf_view(&text));
+	buf_release(&text);
+	return label;
+}
+
+static const struct attribute_seen *look_at(struct tally *t, uint32_t index)
+{
+	const struct attribute *a = &t->profiles->dict.attributes[index];
+	struct attribute_seen *seen = &t->attributes[index];
+	struct str key = profiles_string(t->profiles, a->key);
+
+	if (seen->role != ROLE_NOT_LOOKED_AT)
+		return seen;
+	seen->role = str_equal(key, CONTAINER_KEY) ? ROLE_CONTAINER
+		     : str_equal(key, PROCESS_KEY) ? ROLE_PROCESS
+						   : ROLE_NONE;
+	if (seen->role != ROLE_NONE)
+		seen->label = label_of(t, &a->value);
+	return seen;
+}
+
+static bool same_group(const void *ctx, uint32_t index, const void *key)
+{
+	const struct group *a = &((const struct tally *)ctx)->groups[index], *b = key;
+
+	return a->container == b->container && a->process == b->process;
+}
+
+static void add_frames(struct tally *t, const struct group *g)
+{
+	struct str labels[] = { t->labels[g->container], t->labels[g->process], STR("") };
+
+	metric_add(metric_get(t->prometheus->samples, labels), g->samples);
+	for (uint32_t i = 0; i < t->frames.type_count; i++) {
+		labels[2] = frame_counts_type(&t->frames, i);
+		if (g->frames[i])
+			metric_add(metric_get(t->prometheus->locations, labels), g->frames[i]);
+	}
+}
 
 static void tally_flush(struct tally *t)
 {
-	struct str labels[] = { t->container, t->process, STR("") };
-
-	if (t->samples)
-		metric_add(metric_get(t->prometheus->samples, labels), t->samples);
-	for (uint32_t i = 0; i < t->language_count; i++) {
-		labels[2] = t->languages[i].language;
-		metric_add(metric_get(t->prometheus->locations, labels), t->languages[i].lines);
-	}
-	t->samples = 0;
-	t->language_count = 0;
+	for (uint32_t i = 0; i < t->group_count; i++)
+		add_frames(t, &t->groups[i]);
+	t->group_count = 0;
+	intern_release(&t->group_table);
+	intern_init(&t->group_table);
 }
 
-static void tally_lines(struct tally *t, struct str language, int64_t lines)
+/* Samples of one process mostly come in a row. */
+static struct group *group_of(struct tally *t, uint32_t container, uint32_t process)
 {
-	uint32_t i = 0;
+	struct group key = { .container = container, .process = process };
+	uint64_t ids = (uint64_t)container << 32 | process;
+	uint32_t found;
 
-	while (i < t->language_count && !str_equal(t->languages[i].language, language))
-		i++;
-	if (i == LANGUAGES_AT_ONCE) {
+	if (t->newest < t->group_count && same_group(t, t->newest, &key))
+		return &t->groups[t->newest];
+	if (t->group_count == GROUPS_AT_ONCE)
 		tally_flush(t);
-		i = 0;
+	found = intern_find_or_add(&t->group_table, hash64(str_from(&ids, sizeof(ids))), same_group,
+				   t, &key, t->group_count);
+	if (found == UINT32_MAX) {
+		found = t->group_count++;
+		t->groups[found] = key;
 	}
-	if (i == t->language_count) {
-		t->languages[i].language = language;
-		t->languages[i].lines = 0;
-		t->language_count++;
-	}
-	t->languages[i].lines += lines;
+	t->newest = found;
+	return &t->groups[found];
 }
 
-static void tally_location(struct tally *t, const struct location *l)
+/* What the sample says of itself wins: up to OTLP 1.4 the one resource was the host. */
+static uint32_t tally_sample(struct tally *t, const struct group *resource, const struct sample *s)
 {
-	struct buf text;
+	uint32_t labels[] = { [ROLE_CONTAINER] = UNKNOWN, [ROLE_PROCESS] = UNKNOWN };
+	struct group *g;
 
-	buf_init(&text, 0);
-	tally_lines(t, names_frame_type(&t->names, l, &text), l->lines.count ? l->lines.count : 1);
-	if (text.len)
-		tally_flush(t); /* it refers to the text */
-	buf_release(&text);
-}
+	for (uint32_t i = 0; i < s->attributes.count; i++) {
+		const struct attribute_seen *seen =
+			look_at(t, t->profiles->attribute_refs[s->attributes.first + i].v);
 
-/* The text of a label: "unknown" without a value, cut when it is no name any more. */
-static struct str label_text(const struct any_value *v, struct buf *text)
-{
-	if (!v)
-		return STR("unknown");
-	buf_reset(text);
-	any_value_append_text(text, v);
-	return text->len ? str_head(buf_view(text), LABEL_MOST_BYTES) : STR("unknown");
-}
-
-static void tally_process(struct tally *t, const struct resource_profiles *r,
-			  const struct sample *s)
-{
-	const struct str key = STR("process.executable.name");
-	const struct any_value *v = profiles_attribute(t->names.profiles, s->attributes, key);
-	struct buf text;
-	struct str process;
-
-	buf_init(&text, 0);
-	process = label_text(v ? v : key_values_find(r->attributes, key), &text);
-	if (!str_equal(process, t->process)) {
-		tally_flush(t);
-		buf_reset(&t->process_text);
-		buf_str(&t->process_text, process);
-		t->process = buf_view(&t->process_text);
+		if (seen->role >= ROLE_CONTAINER && labels[seen->role] == UNKNOWN)
+			labels[seen->role] = seen->label;
 	}
-	buf_release(&text);
+	if (labels[ROLE_CONTAINER] == UNKNOWN)
+		labels[ROLE_CONTAINER] = resource->container;
+	if (labels[ROLE_PROCESS] == UNKNOWN)
+		labels[ROLE_PROCESS] = resource->process;
+	g = group_of(t, labels[ROLE_CONTAINER], labels[ROLE_PROCESS]);
+	g->samples++;
+	frame_counts_add(&t->frames, s->stack.v, g->frames);
+	return labels[ROLE_CONTAINER];
 }
 
-static void tally_sample(struct tally *t, const struct resource_profiles *r, const struct sample *s)
+/* The container that a profile counts for. */
+static uint32_t tally_profile(struct tally *t, const struct group *resource,
+			      const struct profile *profile)
 {
-	const struct dictionary *d = &t->names.profiles->dict;
-	struct range list = d->stacks[s->stack.v].locations;
+	uint32_t common = resource->container;
 
-	tally_process(t, r, s);
-	t->samples++;
-	for (uint32_t i = 0; i < list.count; i++) {
-		const struct location *l = &d->locations[d->stack_locations[list.first + i].v];
+	for (uint32_t i = 0; i < profile->samples.count; i++) {
+		const struct sample *s = &t->profiles->samples[profile->samples.first + i];
+		uint32_t container = tally_sample(t, resource, s);
 
-		tally_location(t, l);
+		if (i == 0)
+			common = container;
+		else if (container != common)
+			common = resource->container;
 	}
-}
-
-static int64_t tally_profiles(struct tally *t, const struct resource_profiles *r,
-			      struct range profiles)
-{
-	const struct profiles *p = t->names.profiles;
-	int64_t count = 0;
-
-	for (uint32_t k = profiles.first; k < profiles.first + profiles.count; k++) {
-		struct range list = p->profiles[k].samples;
-
-		if (p->profiles[k].refused)
-			continue;
-		count++;
-		for (uint32_t i = list.first; i < list.first + list.count; i++)
-			tally_sample(t, r, &p->samples[i]);
-	}
-	return count;
+	return common;
 }
 
 static void tally_resource(struct tally *t, const struct resource_profiles *r)
 {
-	int64_t count = 0;
+	const struct group resource = {
+		.container = label_of(t, key_values_find(r->attributes, CONTAINER_KEY)),
+		.process = label_of(t, key_values_find(r->attributes, PROCESS_KEY)),
+	};
 
-	t->container =
-		label_text(key_values_find(r->attributes, STR("container.id")), &t->container_text);
-	t->process = STR("");
-	for (uint32_t i = r->scopes.first; i < r->scopes.first + r->scopes.count; i++)
-		count += tally_profiles(t, r, t->names.profiles->scopes[i].profiles);
-	tally_flush(t);
-	metric_add(metric_get(t->prometheus->profiles, &t->container), count);
+	for (uint32_t i = r->scopes.first; i < r->scopes.first + r->scopes.count; i++) {
+		struct range list = t->profiles->scopes[i].profiles;
+
+		for (uint32_t k = list.first; k < list.first + list.count; k++) {
+			const struct profile *profile = &t->profiles->profiles[k];
+			uint32_t container;
+
+			if (profile->refused)
+				continue;
+			container = tally_profile(t, &resource, profile);
+			metric_add(metric_get(t->prometheus->profiles, &t->labels[container]), 1);
+		}
+	}
+}
+
+static void tally_message(struct prometheus *s, const struct profiles *p)
+{
+	struct tally t = { .prometheus = s, .profiles = p };
+
+	arena_init(&t.arena, 4096, 0);
+	intern_init(&t.label_table);
+	intern_init(&t.group_table);
+	frame_counts_init(&t.frames, p);
+	t.attributes = arena_zalloc(&t.arena, p->dict.attribute_count * sizeof(*t.attributes));
+	t.groups = malloc(GROUPS_AT_ONCE * sizeof(*t.groups));
+	assert(t.groups);
+	label_of_text(&t, STR("unknown"));
+	for (uint32_t i = 0; i < p->resource_count; i++)
+		tally_resource(&t, &p->resources[i]);
+	tally_flush(&t);
+	free(t.groups);
+	free(t.labels);
+	frame_counts_release(&t.frames);
+	intern_release(&t.group_table);
+	intern_release(&t.label_table);
+	arena_release(&t.arena);
 }
 
 static void prometheus_consume(void *state, struct batch *batch, struct completion *done)
 {
 	static const struct outcome ok = { .kind = OUTCOME_OK };
-	const struct profiles *p = batch->profiles;
-	struct tally t = { .prometheus = state, .names = { .profiles = p, .put = names_put_raw } };
 
-	buf_init(&t.container_text, 0);
-	buf_init(&t.process_text, 0);
-	for (uint32_t i = 0; i < p->resource_count; i++)
-		tally_resource(&t, &p->resources[i]);
-	buf_release(&t.container_text);
-	buf_release(&t.process_text);
+	tally_message(state, batch->profiles);
 	batch_unref(batch);
 	completion_done(done, &ok);
 }

@@ -133,6 +133,69 @@ static void test_counters(void **state)
 	exporter_stop(&e);
 }
 
+static struct attribute_index text_attribute(struct builder *b, struct str key, struct str value)
+{
+	const struct attribute a = { .key = builder_string(b, key),
+				     .value = { .kind = ANY_STRING, .string = value } };
+
+	return builder_attribute(b, &a);
+}
+
+static void add_sample(struct builder *b, struct attribute_index container,
+		       struct attribute_index process)
+{
+	const struct attribute_index list[] = { container, process };
+
+	builder_sample(b, (struct stack_index){ 0 }, (struct link_index){ 0 }, list, 2, NULL, 0,
+		       NULL, 0);
+}
+
+/* The sample's own container and process win, an empty one is none; more of them than are counted
+ * at once; a profile counts once. */
+static void test_what_the_sample_says_wins(void **state)
+{
+	struct builder *b = builder_new(&(struct builder_options){ .copy_strings = true });
+	struct key_value kv = { .key = STR("container.id"),
+				.value = { .kind = ANY_STRING, .string = STR("of-resource") } };
+	struct attribute_index a, none, shell;
+	struct exporter e;
+	struct err err;
+
+	(void)state;
+	a = text_attribute(b, STR("container.id"), STR("of-sample"));
+	none = text_attribute(b, STR("container.id"), STR(""));
+	shell = text_attribute(b, STR("process.executable.name"), STR("sh"));
+	kv.value = builder_any(b, &kv.value);
+	builder_begin_resource(b)->attributes = builder_key_values(b, &kv, 1);
+	builder_begin_scope(b);
+	builder_begin_profile(b); /* mixed: its resource's */
+	add_sample(b, a, shell);
+	add_sample(b, none, shell);
+	builder_begin_profile(b); /* its samples' */
+	add_sample(b, a, shell);
+	builder_begin_profile(b);
+	for (int i = 0; i < 3000; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "p%d", i % 1500);
+		add_sample(b, a, text_attribute(b, STR("process.executable.name"), str_cstr(name)));
+	}
+	exporter_start(&e, "max_series: 10000");
+	test_consume(&e.component, batch_of(builder_finish(b, &err)));
+	fetch(e.port, "/metrics", &e.text);
+	assert_line(&e, "lazybackend_received_profiles_total{container_id=\"of-resource\"} 1\n");
+	assert_line(&e, "lazybackend_received_profiles_total{container_id=\"of-sample\"} 2\n");
+	assert_line(&e, "lazybackend_received_samples_total{container_id=\"of-resource\","
+			"process_executable_name=\"sh\"} 1\n");
+	assert_line(&e, "lazybackend_received_samples_total{container_id=\"of-sample\","
+			"process_executable_name=\"sh\"} 2\n");
+	assert_line(&e, "lazybackend_received_samples_total{container_id=\"of-sample\","
+			"process_executable_name=\"p0\"} 2\n");
+	assert_line(&e, "lazybackend_received_samples_total{container_id=\"of-sample\","
+			"process_executable_name=\"p1499\"} 2\n");
+	exporter_stop(&e);
+}
+
 /* More container ids than max_series: the sum is right, the series are bounded. */
 static void test_cardinality(void **state)
 {
@@ -195,6 +258,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_what_the_sample_says_wins),
 		cmocka_unit_test(test_cardinality),
 		cmocka_unit_test(test_taken_port),
 	};

@@ -8,14 +8,17 @@
 
 enum {
 	PREFIX_KEPT_BYTES = 64 << 10,
+	PICKED_KEPT = 1 << 14,
 	PREFIX_MOST_BYTES = 256 << 20, /* attributes of a resource, a scope and a profile */
 };
 
 struct json_renderer {
 	enum json_lines lines;
 	struct config_strings sample_types;
-	json_resource_wanted_fn *wanted; /* NULL: all */
+	json_sample_wanted_fn *wanted; /* NULL: all */
 	void *wanted_ctx;
+	uint32_t *picked; /* with `wanted`: the samples of the profile at hand that are */
+	uint32_t picked_count, picked_cap;
 	struct json_parts parts;
 	struct profile_lines profile_lines;
 	struct buf prefix; /* what the samples of the profile at hand have in common */
@@ -35,7 +38,7 @@ struct json_renderer *json_renderer_new(enum json_lines lines,
 	return j;
 }
 
-void json_renderer_filter(struct json_renderer *j, json_resource_wanted_fn *wanted, void *ctx)
+void json_renderer_filter(struct json_renderer *j, json_sample_wanted_fn *wanted, void *ctx)
 {
 	j->wanted = wanted;
 	j->wanted_ctx = ctx;
@@ -48,6 +51,7 @@ void json_renderer_free(struct json_renderer *j)
 	json_parts_release(&j->parts);
 	profile_lines_release(&j->profile_lines);
 	buf_release(&j->prefix);
+	free(j->picked);
 	free(j);
 }
 
@@ -108,20 +112,48 @@ static bool append_sample(struct json_renderer *j, struct render_out *out,
 	return render_out_check(out, err);
 }
 
+/* False when nothing of the profile is wanted. */
+static bool pick_samples(struct json_renderer *j, const struct resource_profiles *r,
+			 struct range samples)
+{
+	const struct profiles *p = j->parts.names.profiles;
+
+	j->picked_count = 0;
+	if (!samples.count)
+		return j->wanted(j->wanted_ctx, p, r, NULL);
+	if (samples.count > j->picked_cap || j->picked_cap > PICKED_KEPT) {
+		free(j->picked);
+		j->picked_cap = samples.count < 256 ? 256 : samples.count;
+		j->picked = malloc(j->picked_cap * sizeof(*j->picked));
+		assert(j->picked);
+	}
+	for (uint32_t i = samples.first; i < samples.first + samples.count; i++)
+		if (j->wanted(j->wanted_ctx, p, r, &p->samples[i]))
+			j->picked[j->picked_count++] = i;
+	return j->picked_count > 0;
+}
+
 static bool append_profile(struct json_renderer *j, struct render_out *out,
 			   const struct resource_profiles *r, const struct scope_profiles *s,
 			   uint32_t index, struct err *err)
 {
 	const struct profile *profile = &j->parts.names.profiles->profiles[index];
+	struct sample_list list = { .first = profile->samples.first,
+				    .count = profile->samples.count };
 
+	if (j->wanted) {
+		if (!pick_samples(j, r, profile->samples))
+			return true;
+		list = (struct sample_list){ .picked = j->picked, .count = j->picked_count };
+	}
 	buf_reset(&j->prefix);
 	if (!json_profile_head(&j->parts, &j->prefix, r, s, index, err))
 		return false;
 	if (j->lines == JSON_LINE_A_PROFILE)
 		return profile_line_append(&j->profile_lines, out, buf_view(&j->prefix), index,
-					   err);
-	for (uint32_t i = 0; i < profile->samples.count; i++) {
-		if (!append_sample(j, out, profile, profile->samples.first + i, err))
+					   &list, err);
+	for (uint32_t i = 0; i < list.count; i++) {
+		if (!append_sample(j, out, profile, sample_list_at(&list, i), err))
 			return false;
 	}
 	return true;
@@ -153,11 +185,7 @@ bool json_render(struct json_renderer *j, const struct profiles *p, struct rende
 	buf_reset(&j->prefix);
 	buf_trim(&j->prefix, PREFIX_KEPT_BYTES);
 	for (uint32_t i = 0; i < p->resource_count; i++) {
-		const struct resource_profiles *r = &p->resources[i];
-
-		if (j->wanted && !j->wanted(j->wanted_ctx, r))
-			continue;
-		if (!append_resource(j, out, r, err))
+		if (!append_resource(j, out, &p->resources[i], err))
 			return false;
 	}
 	return true;

@@ -57,9 +57,11 @@ struct json_renderer *json_renderer_new(
 	enum json_lines lines,
 	const struct config_strings *sample_types); /* copied, not deeply; empty = all */
 void json_renderer_free(struct json_renderer *j);   /* NULL is fine */
-/* Asked for each resource from now on; false leaves it out. */
-typedef bool json_resource_wanted_fn(void *ctx, const struct resource_profiles *r);
-void json_renderer_filter(struct json_renderer *j, json_resource_wanted_fn *wanted, void *ctx);
+/* Asked for each sample from now on; false leaves it out, and a profile of which nothing is left
+ * too. A profile without samples is asked for with NULL. */
+typedef bool json_sample_wanted_fn(void *ctx, const struct profiles *p,
+				   const struct resource_profiles *r, const struct sample *s);
+void json_renderer_filter(struct json_renderer *j, json_sample_wanted_fn *wanted, void *ctx);
 /* Appends the lines of a message; the caller calls render_out_finish(). Refused profiles are left
  * out. Fails as `out` does only. */
 bool json_render(struct json_renderer *j, const struct profiles *p, struct render_out *out,
