@@ -1,23 +1,16 @@
 /*
- * input.h - reads the files that decode and check are given: any container of OTLP profiles bodies.
- *
- * A file may be compressed (gzip, zstd) and holds bodies (an export request or ProfilesData each)
- * one after another: plain protobuf (wire/joined.h tells where one ends), OTLP/JSON (objects, as
- * one a line), length-prefixed as the Collector's file exporter writes them (4 bytes big-endian,
- * then the body), or gRPC frames (1 byte flag, 4 bytes length).
+ * input.h - reads the files that decode and check are given: any container of OTLP profiles bodies
+ * (wire/bodies.h), which may be compressed (gzip, zstd).
  */
 #pragma once
 #include "base/blob.h"
 #include "base/err.h"
+#include "wire/bodies.h"
 
 enum { INPUT_FILE_LIMIT_MIB = 1024 };
 
-enum input_form { INPUT_PROTOBUF, INPUT_JSON, INPUT_LENGTH_PREFIXED, INPUT_GRPC_FRAMES };
-
 struct input {
-	struct blob *bytes; /* decompressed */
-	enum input_form form;
-	size_t offset;     /* of the next body */
+	struct bodies bodies; /* of the decompressed bytes */
 	struct err damage; /* input_open_broken(): what is wrong with the container, or ERR_NONE */
 };
 

@@ -17,24 +17,24 @@ static const struct {
 	const char *what;
 	struct str bytes;
 	enum compression packed;
-	enum input_form form;
+	enum bodies_form form;
 	const char *bodies[4];
 } cases[] = {
-	{ "one body", STR("\x0a\x02hi"), COMPRESSION_NONE, INPUT_PROTOBUF, { "\x0a\x02hi" } },
+	{ "one body", STR("\x0a\x02hi"), COMPRESSION_NONE, BODIES_PROTOBUF, { "\x0a\x02hi" } },
 	{ "an empty file is an empty message",
 	  { "", 0 },
 	  COMPRESSION_NONE,
-	  INPUT_PROTOBUF,
+	  BODIES_PROTOBUF,
 	  { "" } },
-	{ "gzip", STR("\x0a\x02hi"), COMPRESSION_GZIP, INPUT_PROTOBUF, { "\x0a\x02hi" } },
-	{ "zstd", STR("\x0a\x02hi"), COMPRESSION_ZSTD, INPUT_PROTOBUF, { "\x0a\x02hi" } },
+	{ "gzip", STR("\x0a\x02hi"), COMPRESSION_GZIP, BODIES_PROTOBUF, { "\x0a\x02hi" } },
+	{ "zstd", STR("\x0a\x02hi"), COMPRESSION_ZSTD, BODIES_PROTOBUF, { "\x0a\x02hi" } },
 	{ "length-prefixed",
 	  STR("\0\0\0\x03"
 	      "abc"
 	      "\0\0\0\x01"
 	      "d"),
 	  COMPRESSION_NONE,
-	  INPUT_LENGTH_PREFIXED,
+	  BODIES_LENGTH_PREFIXED,
 	  { "abc", "d" } },
 	{ "gRPC frames",
 	  STR("\0\0\0\0\x03"
@@ -42,18 +42,18 @@ static const struct {
 	      "\0\0\0\0\x02"
 	      "de"),
 	  COMPRESSION_NONE,
-	  INPUT_GRPC_FRAMES,
+	  BODIES_GRPC_FRAMES,
 	  { "abc", "de" } },
-	{ "JSON", STR(" {\"a\":1}"), COMPRESSION_NONE, INPUT_JSON, { "{\"a\":1}" } },
+	{ "JSON", STR(" {\"a\":1}"), COMPRESSION_NONE, BODIES_JSON, { "{\"a\":1}" } },
 	{ "JSON lines",
 	  STR("{\"a\":\"}\\\"\"}\n{\"b\":[{}]}\n"),
 	  COMPRESSION_GZIP,
-	  INPUT_JSON,
+	  BODIES_JSON,
 	  { "{\"a\":\"}\\\"\"}", "{\"b\":[{}]}" } },
 	{ "cut JSON is given as it is",
 	  STR("{\"a\":[1"),
 	  COMPRESSION_NONE,
-	  INPUT_JSON,
+	  BODIES_JSON,
 	  { "{\"a\":[1" } },
 };
 
@@ -102,8 +102,8 @@ static void cuts_files_into_bodies(void **state)
 		write_file(path, cases[i].bytes, cases[i].packed);
 		if (!input_open(&in, path, &err))
 			fail_msg("%s: %s", cases[i].what, err.msg);
-		if (in.form != cases[i].form)
-			fail_msg("%s: form %d instead of %d", cases[i].what, in.form,
+		if (in.bodies.form != cases[i].form)
+			fail_msg("%s: form %d instead of %d", cases[i].what, in.bodies.form,
 				 cases[i].form);
 		expect_bodies(i, &in);
 		input_close(&in);

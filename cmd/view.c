@@ -9,15 +9,11 @@
 #include "base/clock.h"
 #include "command.h"
 #include "flags.h"
-#include "input.h"
-#include "model/subset.h"
 #include "net/loops.h"
 #include "query/profiles_source.h"
+#include "query/store_source.h"
+#include "selection.h"
 #include "web/web.h"
-#include "wire/otlp.h"
-#include "wire/otlp_json.h"
-
-enum { BODIES_MOST = 10000 };
 
 static const char *listen_address = "127.0.0.1:4040";
 static bool print_url_only;
@@ -31,7 +27,7 @@ static const struct flag flags[] = {
 };
 
 static const char *const examples[] = {
-	"flametap view body.pb",
+	"flametap view cpu.pprof",
 	"flametap view --listen 127.0.0.1:0 *.pb",
 	NULL,
 };
@@ -39,77 +35,20 @@ static const char *const examples[] = {
 static const struct command command = {
 	.name = "view",
 	.words = "FILE...|-",
-	.summary = "Look at OTLP profiles files in the browser: flame graph, time, raw samples.",
+	.summary = "Look at files of profiles in the browser: flame graph, time, raw samples.",
 	.examples = examples,
 	.flags = flags,
 	.words_max = 1u << 16,
 };
 
-struct bodies {
-	struct profiles *list[BODIES_MOST];
-	uint32_t count;
-};
-
-static bool add_body(struct bodies *b, struct blob *body, struct err *err)
-{
-	struct otlp_decode_options options = { 0 };
-	struct otlp_decode_report report = { 0 };
-	struct profiles *p = NULL, *partial = NULL;
-	bool ok;
-
-	if (b->count == BODIES_MOST)
-		return err_set(err, ERR_LIMIT, "more than %d bodies", BODIES_MOST);
-	ok = otlp_looks_like_json(blob_view(body))
-		     ? otlp_json_decode(body, &options, &p, &report, err)
-		     : otlp_decode(body, &options, &p, &report, &partial, err);
-	profiles_free(partial);
-	if (ok)
-		b->list[b->count++] = p;
-	return ok;
-}
-
-static bool add_file(struct bodies *b, const char *file, struct err *err)
-{
-	struct input in;
-	struct blob *body;
-	size_t offset;
-	bool ok = true;
-
-	if (!input_open(&in, file, err))
-		return false;
-	while (ok && input_next(&in, &body, &offset, err)) {
-		ok = add_body(b, body, err);
-		blob_unref(body);
-	}
-	input_close(&in);
-	return (ok && err->kind == ERR_NONE) || err_prefix(err, "%s", file);
-}
-
-static bool read_all(const struct words *words, struct profiles **out, struct err *err)
-{
-	struct bodies *b = calloc(1, sizeof(*b));
-	bool ok = true;
-
-	for (unsigned i = 0; ok && i < words->count; i++) {
-		err->kind = ERR_NONE;
-		ok = add_file(b, words->items[i], err);
-	}
-	if (ok && b->count == 0)
-		ok = err_set(err, ERR_INVALID, "no profiles in the files");
-	if (ok) {
-		*out = profiles_merge((const struct profiles *const *)b->list, b->count, err);
-		ok = *out != NULL;
-	}
-	for (uint32_t i = 0; i < b->count; i++)
-		profiles_free(b->list[i]);
-	free(b);
-	return ok;
-}
-
+/* A message is asked as it is; a store is opened once, and each question has a state of it. */
 static bool open_source(void *ctx, struct query_source **out, struct err *err)
 {
-	(void)err;
-	*out = profiles_source_new(ctx);
+	const struct samples *s = ctx;
+
+	if (s->store)
+		return store_source_new(s->store, out, err);
+	*out = profiles_source_new(s->profiles);
 	return true;
 }
 
@@ -138,12 +77,12 @@ static void block_signals(void)
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-static int serve(struct profiles *p, const char *what)
+static int serve(struct samples *s, const char *what)
 {
 	struct net_loops_options loops_options = { .count = 1 };
 	struct web_options options = {
 		.address = listen_address,
-		.sources = { open_source, p, "files", what },
+		.sources = { open_source, s, s->store ? "sqlite" : "files", what },
 		.read_only = true,
 	};
 	struct net_loops *loops;
@@ -171,16 +110,17 @@ static int serve(struct profiles *p, const char *what)
 
 static int run(const struct words *words)
 {
-	struct profiles *p = NULL;
 	struct err err = { 0 };
+	struct samples s;
 	int status;
 
-	if (!read_all(words, &p, &err)) {
+	if (!samples_open(&s, NULL, words->items, words->count, &err)) {
 		fprintf(stderr, "flametap view: %s\n", err.msg);
+		samples_close(&s);
 		return EXIT_FAILED;
 	}
-	status = serve(p, words->items[0]);
-	profiles_free(p);
+	status = serve(&s, words->items[0]);
+	samples_close(&s);
 	return status;
 }
 

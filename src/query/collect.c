@@ -411,7 +411,7 @@ static bool collect_merged(struct collecting *c, struct err *err)
 	struct stack_sums sums;
 	bool ok;
 
-	if (!stack_sums_make(c->q, &sums, err))
+	if (!stack_sums_make(c->q, (struct str){ 0 }, &sums, err))
 		return false;
 	ok = keep_sums(c, &sums, err) && put_dictionary(c, err);
 	if (ok)

@@ -126,6 +126,9 @@ typedef bool engine_event_fn(void *ctx, const struct engine_event *event, struct
 /* Every event of the selection in the window. With group_key not empty each has its group. */
 bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
 		   struct err *err) MUST_CHECK;
+/* From here on events have their group of this key; what the walks before noted of others is gone.
+ */
+bool engine_group(struct query *q, struct str group_key, struct err *err) MUST_CHECK;
 /* As engine_events(), over another window. */
 bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
 			  engine_event_fn *fn, void *ctx, struct err *err) MUST_CHECK;
@@ -153,14 +156,19 @@ uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
 struct stack_sum {
 	uint64_t stack;
 	int64_t value;
+	uint32_t group; /* of stack_sums.groups; 0 without groups */
 };
 struct stack_sums {
-	struct stack_sum *ptr; /* by stack, ascending */
+	struct stack_sum *ptr; /* by stack, then group, ascending */
 	uint32_t count, cap;
+	struct str *groups; /* the query's memory; NULL: not grouped */
+	uint32_t group_count, group_cap;
 	int64_t total;    /* of everything */
 	int64_t unsummed; /* of stacks that there was no room for */
 };
-bool stack_sums_make(struct query *q, struct stack_sums *out, struct err *err) MUST_CHECK;
+/* group_by: a label, whose values are told apart; empty: none. */
+bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *out,
+		     struct err *err) MUST_CHECK;
 void stack_sums_release(struct query *q, struct stack_sums *s);
 
 /* ---- stacks as runs of frames, root first ---- */
@@ -200,8 +208,11 @@ bool frame_set_add(struct frame_set *s, struct query *q, const struct stack_sums
 /* The frames of one location, innermost inlined first, as numbers of s->frames. */
 bool frame_set_location(struct frame_set *s, const struct query_location *l, uint32_t *out,
 			uint32_t cap, uint32_t *count, struct err *err) MUST_CHECK;
+/* The frame of a group's value, no code. */
+bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out,
+		     struct err *err) MUST_CHECK;
 /* Sums, resolves and filters: the first half of most answers. */
-bool frame_set_of(struct frame_set *s, struct query *left, struct query *right,
+bool frame_set_of(struct frame_set *s, struct query *left, struct query *right, struct str group_by,
 		  struct err *err) MUST_CHECK;
 /* As frame_set_add(), but runs[k] is the one of ids[k] (ascending). Without filters, or with them:
  * then runs that they leave out have first == RUN_LEFT_OUT. */

@@ -296,19 +296,24 @@ static void forget_groups(struct query *q)
 	q->profile_count = 0;
 }
 
+bool engine_group(struct query *q, struct str group_key, struct err *err)
+{
+	if (str_equal(group_key, q->group_key))
+		return true;
+	forget_groups(q);
+	return select_series(q, group_key, err);
+}
+
 bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
 			  engine_event_fn *fn, void *ctx, struct err *err)
 {
 	struct query_source *s = q->request.source;
 	struct walk w = { .q = q, .range = range, .fn = fn, .ctx = ctx };
-	struct query_scan scan = scan_of(q, range);
+	struct query_scan scan;
 
-	if (!str_equal(group_key, q->group_key)) {
-		forget_groups(q);
-		if (!select_series(q, group_key, err))
-			return false;
-		scan = scan_of(q, range);
-	}
+	if (!engine_group(q, group_key, err))
+		return false;
+	scan = scan_of(q, range);
 	q->events = 0;
 	for (uint32_t i = 0; i < q->series_count; i++)
 		q->series[i].seen = false;

@@ -44,10 +44,15 @@ static void reverse(uint32_t *frames, uint32_t count)
 	}
 }
 
+/* A group stays outermost. */
 static void invert(struct frame_set *s)
 {
-	for (uint32_t i = 0; i < s->run_count; i++)
-		reverse(s->pool + s->runs[i].first, s->runs[i].count);
+	for (uint32_t i = 0; i < s->run_count; i++) {
+		const struct frame_run *r = &s->runs[i];
+		uint32_t kept = r->count && s->frames[s->pool[r->first]].group;
+
+		reverse(s->pool + r->first + kept, r->count - kept);
+	}
 }
 
 static bool find_frames(struct frame_set *s, struct str pattern, struct err *err)
@@ -58,6 +63,8 @@ static bool find_frames(struct frame_set *s, struct str pattern, struct err *err
 
 	buf_init(&name, 0);
 	for (uint32_t i = 0; i < s->frame_count && ok; i++) {
+		if (s->frames[i].group)
+			continue;
 		buf_reset(&name);
 		query_frame_append_name(&name, &s->frames[i], s->q->request.by);
 		ok = query_alive(s->q, err) &&
@@ -98,7 +105,7 @@ static bool graph(struct query *left, struct query *right, const struct query_tr
 	bool ok;
 
 	o = o ? o : &defaults;
-	if (!frame_set_of(&s, left, right, err))
+	if (!frame_set_of(&s, left, right, o->group_by, err))
 		return false;
 	if (o->inverted)
 		invert(&s); /* first: a path leads from the root of the tree that is shown */
@@ -192,7 +199,7 @@ bool query_sandwich(struct query *q, uint64_t frame_key, const struct query_tree
 	bool ok;
 
 	o = o ? o : &defaults;
-	if (!frame_set_of(&s, q, NULL, err))
+	if (!frame_set_of(&s, q, NULL, (struct str){ 0 }, err))
 		return false;
 	ok = split(&h, &s, frame_key, err) &&
 	     tree_build(&s, h.callers, h.count, h.pool, o, &both.callers, err) &&
@@ -286,7 +293,7 @@ bool query_top_diff(struct query *left, struct query *right, struct query_top *o
 	struct frame_set s;
 	bool ok;
 
-	if (!frame_set_of(&s, left, right, err))
+	if (!frame_set_of(&s, left, right, (struct str){ 0 }, err))
 		return false;
 	ok = tabulate(&s, &top, err) && frame_set_give(&s, &top.frames, err);
 	frame_set_release(&s);

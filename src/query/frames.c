@@ -34,6 +34,10 @@ static void append_unnamed(struct buf *b, const struct query_frame *f, enum quer
 
 void query_frame_append_name(struct buf *b, const struct query_frame *f, enum query_by by)
 {
+	if (f->group) {
+		buf_str(b, f->function.len ? f->function : STR("(none)"));
+		return;
+	}
 	if (by == QUERY_BY_FILE && f->file.len) {
 		buf_str(b, f->file);
 		return;
@@ -209,6 +213,26 @@ static bool frame_of(struct frame_set *s, const struct query_location *l,
 		return false;
 	return !added || add_frame(s, &id, key, line ? line->file : (struct str){ 0 },
 				   line ? line->line : 0, err);
+}
+
+bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out, struct err *err)
+{
+	const struct identity id = { .type = STR("group"), .function = value };
+	bool added;
+
+	/* No frame of code has all of: this type's hash, no binary, an address of ones. */
+	if (!number_enter(s->q, &s->frame_keys, ~identity_key(&id), s->frame_count, out, &added,
+			  err))
+		return false;
+	if (!added)
+		return true;
+	if (!add_frame(s, &id, ~identity_key(&id), (struct str){ 0 }, 0, err))
+		return false;
+	s->frames[*out].type = (struct str){ 0 };
+	s->frames[*out].group = true;
+	s->marks[*out] = 0;
+	s->own_marks[*out] = 0;
+	return true;
 }
 
 bool frame_set_location(struct frame_set *s, const struct query_location *l, uint32_t *out,

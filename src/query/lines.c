@@ -158,7 +158,7 @@ bool query_lines(struct query *q, struct str function, struct str file, struct q
 	bool ok;
 
 	q->request.by = QUERY_BY_LINE;
-	ok = frame_set_of(&s, q, NULL, err);
+	ok = frame_set_of(&s, q, NULL, (struct str){ 0 }, err);
 	q->request.by = by;
 	if (!ok)
 		return false;

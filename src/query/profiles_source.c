@@ -15,6 +15,8 @@ struct memory_series {
 struct profiles_source {
 	struct query_source base;
 	const struct profiles *p;
+	struct profiles_source_options options;
+	struct any_value extra;       /* of options.key */
 	struct memory_series *series; /* id - 1 */
 	uint32_t series_count;
 	uint32_t *series_of_profile; /* id; 0 = refused */
@@ -171,7 +173,7 @@ static void measure_extent(struct profiles_source *m)
 
 static void attributes_of_list(struct key_values list, struct query_attributes *out)
 {
-	struct query_attribute *a = must(calloc(list.count + 1, sizeof(*a)));
+	struct query_attribute *a = must(calloc(list.count + 1u, sizeof(*a))); /* one to spare */
 
 	for (uint32_t i = 0; i < list.count; i++)
 		a[i] = (struct query_attribute){ .key = list.ptr[i].key,
@@ -205,6 +207,10 @@ static bool walk_series(struct query_source *s, struct query_range range, query_
 
 		attributes_of_list(resource->attributes, &q.resource);
 		attributes_of_list(scope->attributes, &q.scope);
+		if (m->options.key.len)
+			((struct query_attribute *)q.resource.ptr)[q.resource.count++] =
+				(struct query_attribute){ .key = m->options.key,
+							  .value = &m->extra };
 		ok = fn(ctx, &q, err);
 		free((void *)q.resource.ptr);
 		free((void *)q.scope.ptr);
@@ -513,6 +519,8 @@ static void free_source(struct query_source *s)
 	free(m->sets);
 	free(m->set_of_sample);
 	free(m->scratch);
+	if (m->options.freed)
+		m->options.freed(m->options.ctx);
 	free(m);
 }
 
@@ -533,10 +541,18 @@ static const struct query_source_ops ops = {
 
 struct query_source *profiles_source_new(const struct profiles *p)
 {
+	return profiles_source_new_with(p, &(struct profiles_source_options){ 0 });
+}
+
+struct query_source *profiles_source_new_with(const struct profiles *p,
+					      const struct profiles_source_options *options)
+{
 	struct profiles_source *m = must(calloc(1, sizeof(*m)));
 
 	m->base.ops = &ops;
 	m->p = p;
+	m->options = *options;
+	m->extra = (struct any_value){ .kind = ANY_STRING, .string = options->value };
 	m->resource_of_scope = must(calloc(p->scope_count + 1, sizeof(uint32_t)));
 	for (uint32_t r = 0; r < p->resource_count; r++)
 		for (uint32_t k = 0; k < p->resources[r].scopes.count; k++)

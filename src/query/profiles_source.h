@@ -10,3 +10,12 @@
 #include "query/source.h"
 
 struct query_source *profiles_source_new(const struct profiles *p);
+
+struct profiles_source_options {
+	struct str key,
+		value; /* an attribute that every resource has besides its own; the caller's */
+	void (*freed)(void *ctx); /* the source is gone; may be NULL */
+	void *ctx;
+};
+struct query_source *profiles_source_new_with(const struct profiles *p,
+					      const struct profiles_source_options *options);

@@ -130,6 +130,8 @@ struct query_frame {
 	int64_t line;     /* by=line, else where the first one seen was */
 	uint64_t address; /* by=address, else 0 */
 	bool inlined;
+	bool group; /* no code: a value of the tree's group_by (its function; "" where there is
+		       none) */
 	bool found; /* by the answer's search */
 };
 struct buf;
@@ -153,6 +155,9 @@ struct query_tree_options {
 	const uint64_t *path; /* keys of frames from the root: only what is below them */
 	uint32_t path_count;
 	struct str search; /* regex within the names; empty: none */
+	/* A label: its values are the root's children, outermost frames that no filter sees. Empty:
+	 * none. Not for sandwiches. */
+	struct str group_by;
 };
 
 /* A node in pre-order: a parent stands before its children, heavier children first. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "query/formats/import.h"
 #include "query/profiles_source.h"
 #include "query/query.h"
@@ -158,6 +159,71 @@ static void label_values_split_the_whole(void **state)
 	MUST(query_label_values(q, STR("service_name"), 2, &values, &err));
 	assert_true(values.count == 2 && values.cut);
 	query_end(q);
+}
+
+/* The total of the node that is the child of the root with this name; -1: none. */
+static int64_t child_total(const struct query_tree *t, struct str name)
+{
+	for (uint32_t i = 0; i < t->node_count; i++) {
+		struct buf text = { 0 };
+		bool found;
+
+		if (t->nodes[i].depth != 1 || t->nodes[i].frame == QUERY_FRAME_OTHER)
+			continue;
+		query_frame_append_name(&text, &t->frames.ptr[t->nodes[i].frame],
+					QUERY_BY_FUNCTION);
+		found = str_equal(buf_view(&text), name);
+		buf_release(&text);
+		if (found)
+			return t->nodes[i].total[0];
+	}
+	return -1;
+}
+
+static void groups_are_the_first_frames(void **state)
+{
+	static const struct {
+		const char *label;
+		bool inverted;
+	} cases[] = { { "thread.name", false }, { "process_executable_name", true } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct query_timeline_options by = { .group_by = str_cstr(cases[i].label),
+						     .groups_most = 1000 };
+		struct query_tree_options o = { .group_by = str_cstr(cases[i].label),
+						.inverted = cases[i].inverted,
+						.nodes_most = QUERY_NODES_MOST };
+		struct query *q = ask("");
+		struct query_timeline t;
+		struct query_tree tree;
+		uint32_t children = 0;
+		uint64_t key = 0;
+
+		MUST(query_timeline(q, &by, &t, &err));
+		MUST(query_flamegraph(q, &o, &tree, &err));
+		assert_int_equal(tree.total[0], EVENTS * PERIOD);
+		for (uint32_t n = 0; n < tree.node_count; n++) {
+			if (tree.nodes[n].depth == 0)
+				continue;
+			assert_int_equal(tree.frames.ptr[tree.nodes[n].frame].group,
+					 tree.nodes[n].depth == 1);
+			if (tree.nodes[n].depth == 1 && !children++)
+				key = tree.frames.ptr[tree.nodes[n].frame].key;
+		}
+		assert_int_equal(children, t.group_count);
+		assert_true(children > 3);
+		for (uint32_t g = 0; g < t.group_count; g++)
+			assert_int_equal(child_total(&tree, t.groups[g].label.len
+								    ? t.groups[g].label
+								    : STR("(none)")),
+					 t.groups[g].total);
+		o.path = &key; /* the heaviest one, opened */
+		o.path_count = 1;
+		MUST(query_flamegraph(q, &o, &tree, &err));
+		assert_int_equal(tree.total[0], t.groups[0].total);
+		query_end(q);
+	}
 }
 
 static void pages_hold_every_sample_once(void **state)
@@ -331,6 +397,7 @@ int main(void)
 		cmocka_unit_test(a_timeline_adds_up),
 		cmocka_unit_test(a_heat_map_adds_up),
 		cmocka_unit_test(label_values_split_the_whole),
+		cmocka_unit_test(groups_are_the_first_frames),
 		cmocka_unit_test(pages_hold_every_sample_once),
 		cmocka_unit_test(both_halves_of_a_sandwich_weigh_the_same),
 		cmocka_unit_test(a_collected_selection_is_the_selection),

@@ -19,7 +19,7 @@ struct loading {
 	uint64_t *location_ids;
 	uint32_t location_count, location_cap;
 	uint32_t *places, place_count, place_cap;
-	uint32_t *place_first, place_first_cap;   /* of each wanted stack; one more at the end */
+	uint32_t *place_first, place_first_cap;   /* of each distinct stack; one more at the end */
 	uint32_t *frames, frame_count, frame_cap; /* of locations, innermost first */
 	uint32_t *frame_first, frame_first_cap;   /* by location place: first, count */
 };
@@ -67,12 +67,18 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 	return true;
 }
 
+/* The same stack as the one before, in another group. */
+static bool repeats(const struct loading *l, uint32_t k)
+{
+	return k > 0 && l->sums->ptr[l->wanted[k]].stack == l->sums->ptr[l->wanted[k - 1]].stack;
+}
+
 static bool load_stacks(struct loading *l, struct err *err)
 {
 	struct query_source *s = l->from->request.source;
 	struct query *q = l->set->q;
 	uint64_t *ids = NULL;
-	uint32_t cap = 0;
+	uint32_t cap = 0, count = 0;
 	bool ok;
 
 	if (!query_grow(q, &ids, &cap, l->wanted_count + 1u, sizeof(*ids), err) ||
@@ -82,9 +88,10 @@ static bool load_stacks(struct loading *l, struct err *err)
 		return false;
 	}
 	for (uint32_t i = 0; i < l->wanted_count; i++)
-		ids[i] = l->sums->ptr[l->wanted[i]].stack;
+		if (!repeats(l, i))
+			ids[count++] = l->sums->ptr[l->wanted[i]].stack;
 	l->place_first[0] = 0;
-	ok = s->ops->stacks(s, ids, l->wanted_count, take_stack, l, err);
+	ok = s->ops->stacks(s, ids, count, take_stack, l, err);
 	query_drop(q, &ids, &cap, sizeof(*ids));
 	return ok;
 }
@@ -213,22 +220,27 @@ static uint32_t without_repeats(const struct frame_set *s, uint32_t *frames, uin
 	return kept;
 }
 
-static bool put_run(struct loading *l, uint32_t k, struct err *err)
+/* k: which of the wanted; place: which of the distinct stacks that is. */
+static bool put_run(struct loading *l, uint32_t k, uint32_t place, struct err *err)
 {
 	struct frame_set *s = l->set;
-	int64_t value = l->sums->ptr[l->wanted[k]].value;
+	const struct stack_sum *sum = &l->sums->ptr[l->wanted[k]];
+	int64_t value = sum->value;
 	uint64_t room = 0;
-	uint32_t count = 0, *out;
+	uint32_t count = 0, group = 0, *out;
 
-	for (uint32_t i = l->place_first[k]; i < l->place_first[k + 1]; i++)
+	for (uint32_t i = l->place_first[place]; i < l->place_first[place + 1]; i++)
 		room += l->frame_first[l->places[i] * 2 + 1];
-	if (!query_grow(s->q, &s->pool, &s->pool_cap, s->pool_count + room + 1, sizeof(uint32_t),
+	if ((l->sums->groups && !frame_set_group(s, l->sums->groups[sum->group], &group, err)) ||
+	    !query_grow(s->q, &s->pool, &s->pool_cap, s->pool_count + room + 2, sizeof(uint32_t),
 			err) ||
 	    !query_grow(s->q, &s->last_at, &s->last_cap, s->frame_count, sizeof(uint32_t), err) ||
 	    !query_grow(s->q, &s->runs, &s->run_cap, s->run_count + 1u, sizeof(*s->runs), err))
 		return false;
 	out = s->pool + s->pool_count;
-	for (uint32_t i = l->place_first[k + 1]; i > l->place_first[k]; i--) {
+	if (l->sums->groups)
+		*out++ = group; /* before all, out of the filters' sight */
+	for (uint32_t i = l->place_first[place + 1]; i > l->place_first[place]; i--) {
 		const uint32_t *of = &l->frame_first[l->places[i - 1] * 2];
 
 		for (uint32_t n = of[1]; n > 0; n--)
@@ -239,7 +251,7 @@ static bool put_run(struct loading *l, uint32_t k, struct err *err)
 			s->runs[s->run_count++] = (struct frame_run){ .first = RUN_LEFT_OUT };
 		return true;
 	}
-	count = without_repeats(s, out, count);
+	count = without_repeats(s, out, count) + (l->sums->groups ? 1 : 0);
 	s->runs[s->run_count] = (struct frame_run){ .first = s->pool_count, .count = count };
 	s->runs[s->run_count++].value[l->side] = value;
 	s->pool_count += count;
@@ -250,9 +262,12 @@ static bool put_run(struct loading *l, uint32_t k, struct err *err)
 static bool load(struct loading *l, struct err *err)
 {
 	bool ok = load_stacks(l, err) && load_locations(l, err);
+	uint32_t place = 0;
 
-	for (uint32_t k = 0; ok && k < l->wanted_count; k++)
-		ok = query_alive(l->set->q, err) && put_run(l, k, err);
+	for (uint32_t k = 0; ok && k < l->wanted_count; k++) {
+		place += k > 0 && !repeats(l, k);
+		ok = query_alive(l->set->q, err) && put_run(l, k, place, err);
+	}
 	return ok;
 }
 
@@ -374,7 +389,7 @@ bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 		  query_grow(q, &sums.ptr, &sums.cap, count + 1u, sizeof(*sums.ptr), err);
 
 	for (uint32_t i = 0; ok && i < count; i++) {
-		sums.ptr[sums.count++] = (struct stack_sum){ ids[i], 0 };
+		sums.ptr[sums.count++] = (struct stack_sum){ .stack = ids[i] };
 		l.wanted[l.wanted_count++] = i;
 	}
 	if (filters == FILTERS_OFF)
@@ -387,12 +402,13 @@ bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 	return ok;
 }
 
-static bool add_side(struct frame_set *s, struct query *q, unsigned side, struct err *err)
+static bool add_side(struct frame_set *s, struct query *q, struct str group_by, unsigned side,
+		     struct err *err)
 {
 	struct stack_sums sums;
 	bool ok;
 
-	if (!stack_sums_make(q, &sums, err))
+	if (!stack_sums_make(q, group_by, &sums, err))
 		return false;
 	ok = frame_set_add(s, q, &sums, side, err);
 	stack_sums_release(q, &sums);
@@ -413,7 +429,8 @@ static bool same_type(const struct query *a, const struct query *b, struct err *
 		       STR_ARG(x->id), STR_ARG(y->id));
 }
 
-bool frame_set_of(struct frame_set *s, struct query *left, struct query *right, struct err *err)
+bool frame_set_of(struct frame_set *s, struct query *left, struct query *right, struct str group_by,
+		  struct err *err)
 {
 	left->partial = false;
 	if (right) {
@@ -423,8 +440,8 @@ bool frame_set_of(struct frame_set *s, struct query *left, struct query *right, 
 	}
 	if (!frame_set_init(s, left, err))
 		return false;
-	if (add_side(s, left, QUERY_LEFT, err) &&
-	    (!right || add_side(s, right, QUERY_RIGHT, err))) {
+	if (add_side(s, left, group_by, QUERY_LEFT, err) &&
+	    (!right || add_side(s, right, group_by, QUERY_RIGHT, err))) {
 		if (right && right->partial && !left->partial)
 			query_note_partial(left, "%s", right->reason);
 		return true;

@@ -110,7 +110,8 @@ uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
 struct summing {
 	struct query *q;
 	struct stack_sums *out;
-	struct number_table stacks;
+	struct number_table stacks, groups;
+	bool grouped;
 	double *average; /* gauges: value, not yet rounded */
 	uint32_t average_cap;
 	double unsummed;
@@ -118,21 +119,47 @@ struct summing {
 	uint64_t left_out; /* stacks' events that there was no room for */
 };
 
-static bool place_of(struct summing *s, uint64_t stack, uint32_t *at, struct err *err)
+/* The number of a group's value, entered when it is new. */
+static bool group_of(struct summing *s, struct str value, uint32_t *out, struct err *err)
+{
+	struct stack_sums *sums = s->out;
+	bool added;
+
+	if (!number_enter(s->q, &s->groups, hash64(value), sums->group_count, out, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(s->q, &sums->groups, &sums->group_cap, sums->group_count + 1u,
+			sizeof(*sums->groups), err))
+		return false;
+	sums->groups[sums->group_count++] =
+		value; /* label_match.c put it into the query's memory */
+	return true;
+}
+
+static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32_t *at,
+		     struct err *err)
 {
 	struct query *q = s->q;
 	struct stack_sums *out = s->out;
+	uint64_t key = stack;
+	uint32_t group = 0;
 	bool added;
 
-	*at = number_find(&s->stacks, stack);
+	if (s->grouped) {
+		if (!group_of(s, value, &group, err))
+			return false;
+		key = mixed(stack, group, 3);
+	}
+	*at = number_find(&s->stacks, key);
 	if (*at != UINT32_MAX)
 		return true;
 	if (!query_grow(q, &out->ptr, &out->cap, out->count + 1u, sizeof(*out->ptr), err) ||
 	    (s->weights && !query_grow(q, &s->average, &s->average_cap, out->count + 1u,
 				       sizeof(*s->average), err)) ||
-	    !number_enter(q, &s->stacks, stack, out->count, at, &added, err))
+	    !number_enter(q, &s->stacks, key, out->count, at, &added, err))
 		return false;
-	out->ptr[out->count] = (struct stack_sum){ stack, 0 };
+	out->ptr[out->count] = (struct stack_sum){ .stack = stack, .group = group };
 	if (s->weights)
 		s->average[out->count] = 0;
 	out->count++;
@@ -149,7 +176,8 @@ static bool add_event(void *ctx, const struct engine_event *e, struct err *err)
 	(void)err;
 	if (!divisor)
 		return true;
-	if (!place_of(s, e->row->stack, &at, &full)) { /* no room: it counts, but has no name */
+	if (!place_of(s, e->row->stack, e->group, &at,
+		      &full)) { /* no room: it counts, but has no name */
 		s->left_out++;
 		s->out->unsummed = engine_add(s->out->unsummed, s->weights ? 0 : e->value);
 		s->unsummed += (double)e->value / divisor;
@@ -164,9 +192,11 @@ static bool add_event(void *ctx, const struct engine_event *e, struct err *err)
 
 static int stack_order(const void *a, const void *b)
 {
-	uint64_t x = ((const struct stack_sum *)a)->stack, y = ((const struct stack_sum *)b)->stack;
+	const struct stack_sum *x = a, *y = b;
 
-	return x < y ? -1 : x > y;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	return x->group < y->group ? -1 : x->group > y->group;
 }
 
 static void round_averages(struct summing *s)
@@ -176,10 +206,12 @@ static void round_averages(struct summing *s)
 	s->out->unsummed = llround(s->unsummed);
 }
 
-bool stack_sums_make(struct query *q, struct stack_sums *out, struct err *err)
+bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *out, struct err *err)
 {
-	struct summing s = { .q = q, .out = out };
-	bool gauge = q->type < q->type_count && q->types[q->type].gauge, ok = true;
+	struct summing s = { .q = q, .out = out, .grouped = group_by.len > 0 };
+	/* First: gauges' weights know profiles by numbers that another group key takes away. */
+	bool ok = !s.grouped || engine_group(q, group_by, err);
+	bool gauge = ok && q->type < q->type_count && q->types[q->type].gauge;
 
 	*out = (struct stack_sums){ 0 };
 	if (gauge) {
@@ -196,6 +228,7 @@ bool stack_sums_make(struct query *q, struct stack_sums *out, struct err *err)
 	gauge_weights_free(q, s.weights);
 	query_drop(q, &s.average, &s.average_cap, sizeof(*s.average));
 	number_release(q, &s.stacks);
+	number_release(q, &s.groups);
 	if (!ok) {
 		stack_sums_release(q, out);
 		return false;
@@ -211,5 +244,6 @@ bool stack_sums_make(struct query *q, struct stack_sums *out, struct err *err)
 void stack_sums_release(struct query *q, struct stack_sums *s)
 {
 	query_drop(q, &s->ptr, &s->cap, sizeof(*s->ptr));
-	s->count = 0;
+	query_drop(q, &s->groups, &s->group_cap, sizeof(*s->groups));
+	s->count = s->group_count = 0;
 }

@@ -36,6 +36,7 @@ static void put_types(struct buf *b, const struct query_facts *f, struct query_r
 bool web_answer_status(struct web_ask *a, struct err *err)
 {
 	struct query_request all = { .source = a->source,
+				     .selector = params_get(&a->params, "query"),
 				     .deadline_ns = a->deadline_ns,
 				     .cancelled = a->cancelled };
 	struct query_range extent = { 0, 0 };

@@ -18,14 +18,19 @@ static struct str side_param(const struct web_ask *a, const char *name, int side
 	return params_get(&a->params, params_has(&a->params, key) ? key : name);
 }
 
+static struct query_source *source_of(const struct web_ask *a, int side)
+{
+	return side && a->source2 ? a->source2 : a->source;
+}
+
 /* Without times: the last 15 minutes that have data. */
-static bool recent(struct web_ask *a, struct query_range *out, struct err *err)
+static bool recent(struct query_source *source, struct query_range *out, struct err *err)
 {
 	const uint64_t span = RECENT_NS_MINUTES * 60ull * 1000000000ull;
 	struct query_range extent;
 	struct err why;
 
-	if (!a->source->ops->extent(a->source, &extent, &why)) {
+	if (!source->ops->extent(source, &extent, &why)) {
 		if (why.kind != ERR_NOT_FOUND) {
 			*err = why;
 			return false;
@@ -43,7 +48,7 @@ static bool range_of(struct web_ask *a, int side, struct query_range *out, struc
 	struct str from = side_param(a, "from", side), to = side_param(a, "to", side);
 
 	if (from.len == 0 && to.len == 0)
-		return recent(a, out, err);
+		return recent(source_of(a, side), out, err);
 	return time_range_parse(from, to, a->now_ns, out, err);
 }
 
@@ -143,7 +148,7 @@ struct query *web_begin(struct web_ask *a, int side, struct err *err)
 {
 	struct str by = params_get(&a->params, "by");
 	struct query_request q = {
-		.source = a->source,
+		.source = source_of(a, side),
 		.selector = side_param(a, "query", side),
 		.profile_type = side_param(a, "type", side),
 		.gauge_last = params_has(&a->params, "last"),

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/log.h"
 #include "query/store_source.h"
 #include "web/extension.h"
@@ -17,9 +19,9 @@
 
 struct web_state {
 	const char *endpoint, *store_path, *allowed_hosts, *token, *basic_file, *bearer_file;
-	const char *tls_cert_file, *tls_key_file;
+	const char *tls_cert_file, *tls_key_file, *uploads;
 	uint32_t threads;
-	uint64_t timeout_ns;
+	uint64_t timeout_ns, uploads_retention_ns, uploads_most_bytes;
 
 	pthread_mutex_t lock;
 	struct store *store; /* guarded: NULL until it was there */
@@ -46,6 +48,12 @@ static const struct config_field web_fields[] = {
 	FIELD("tls_key_file", CONFIG_STRING, tls_key_file, NULL, "private key, PEM"),
 	FIELD("query_threads", CONFIG_UINT32, threads, "2", "questions answered at a time"),
 	FIELD("query_timeout", CONFIG_DURATION, timeout_ns, "30s", "most time for a question"),
+	FIELD("uploads", CONFIG_STRING, uploads, NULL,
+	      "folder of files dropped onto the page; default: the store's name and .uploads"),
+	FIELD("uploads_retention", CONFIG_DURATION, uploads_retention_ns, "720h",
+	      "how long those are kept"),
+	FIELD("uploads_max_size", CONFIG_SIZE, uploads_most_bytes, "256MiB",
+	      "of all of them together; the oldest go first"),
 	{ 0 },
 };
 
@@ -71,6 +79,7 @@ static bool open_source(void *ctx, struct query_source **out, struct err *err)
 static bool web_extension_start(void *state, const struct component_host *host, struct err *err)
 {
 	struct web_state *w = state;
+	AUTO(buf_release) struct buf folder = { 0 };
 	struct web_options options = {
 		.address = w->endpoint,
 		.allowed_hosts = w->allowed_hosts,
@@ -85,6 +94,12 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 		.timeout_ns = w->timeout_ns,
 	};
 
+	buf_str(&folder, str_cstr(w->uploads ? w->uploads : w->store_path));
+	buf_str(&folder, w->uploads ? (struct str){ 0 } : STR(".uploads"));
+	buf_char(&folder, '\0');
+	options.upload_folder = folder.ptr; /* copied */
+	options.upload_retention_ns = w->uploads_retention_ns;
+	options.upload_most_bytes = w->uploads_most_bytes;
 	pthread_mutex_init(&w->lock, NULL);
 	w->server = web_start(host->loops, &options, err);
 	if (!w->server) {

@@ -7,6 +7,7 @@
 #include "net/server.h"
 #include "query/query.h"
 #include "web/params.h"
+#include "web/uploads.h"
 #include "web/web.h"
 
 struct proto_message;
@@ -16,7 +17,8 @@ struct web_ask {
 	const struct web_options *options;
 	struct params params;
 	struct arena arena;
-	struct query_source *source;
+	struct query_source *source, *source2; /* source2: of a diff's right side; NULL: the same */
+	struct blob *sent;                     /* the body that came with it, or NULL */
 	uint64_t now_ns, deadline_ns;
 	const atomic_bool *cancelled; /* the client has gone */
 	struct buf body;              /* the answer */
@@ -34,8 +36,10 @@ typedef bool web_answer_fn(struct web_ask *a, struct err *err);
 web_answer_fn web_answer_status, web_answer_flamegraph, web_answer_diff, web_answer_sandwich,
 	web_answer_search, web_answer_top, web_answer_timeline, web_answer_heatmap,
 	web_answer_chart, web_answer_source, web_answer_raw, web_answer_labels,
-	web_answer_label_values, web_answer_export;
+	web_answer_label_values, web_answer_export, web_answer_upload, web_answer_uploads;
 
+/* The store, or the uploads that the selectors name (upload.id). */
+bool web_open_sources(struct web_ask *a, struct err *err) MUST_CHECK;
 /* The selection of the URL; side 1 takes the names that end in "2". */
 struct query *web_begin(struct web_ask *a, int side, struct err *err) MUST_CHECK;
 

@@ -9,6 +9,8 @@
 static void question_free(struct web_question *q)
 {
 	query_source_free(q->ask.source);
+	query_source_free(q->ask.source2);
+	blob_unref(q->ask.sent);
 	buf_release(&q->ask.body);
 	arena_release(&q->ask.arena);
 	free(q);
@@ -60,7 +62,7 @@ const struct web_form web_plain_form = { reply_plain, refuse_plain };
 static void run(struct web_job *job, bool refused)
 {
 	struct web_question *q = (struct web_question *)job;
-	const struct web_sources *sources = &q->options->sources;
+	bool asks = q->answer != web_answer_upload && q->answer != web_answer_uploads;
 	struct err err = { 0 };
 	bool ok;
 
@@ -71,7 +73,7 @@ static void run(struct web_job *job, bool refused)
 	else if (clock_monotonic_ns() >= q->ask.deadline_ns)
 		ok = err_set(&err, ERR_TIMEOUT, "the question waited too long for its turn");
 	else
-		ok = sources->open(sources->ctx, &q->ask.source, &err) && q->answer(&q->ask, &err);
+		ok = (!asks || web_open_sources(&q->ask, &err)) && q->answer(&q->ask, &err);
 	if (ok)
 		web_question_reply(q);
 	else

@@ -40,6 +40,7 @@ static const struct {
 	{ "/api/v1/labels", web_answer_labels },
 	{ "/api/v1/label-values", web_answer_label_values },
 	{ "/api/v1/export", web_answer_export },
+	{ "/api/v1/uploads", web_answer_uploads },
 	{ "/pyroscope/render", pyro_answer_render },
 	{ "/pyroscope/render-diff", pyro_answer_render_diff },
 	{ "/pyroscope/label-values", pyro_answer_rest_label_values },
@@ -80,6 +81,21 @@ static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 	q = web_question_new(&s->options, r, answer, &web_plain_form);
 	if (q)
 		web_jobs_add(s->jobs, &q->job);
+}
+
+static void handle_upload(struct net_request *r, struct blob *body, void *ctx)
+{
+	struct web_server *s = ctx;
+	struct web_question *q = NULL;
+
+	if (guarded(s, r))
+		q = web_question_new(&s->options, r, web_answer_upload, &web_plain_form);
+	if (q) {
+		q->ask.sent = body;
+		web_jobs_add(s->jobs, &q->job);
+	} else {
+		blob_unref(body);
+	}
 }
 
 static void handle_pprof(struct net_request *r, struct blob *body, void *ctx)
@@ -287,12 +303,19 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 
 	s->options = with_defaults(options);
 	s->app = net_app_new(&app);
+	s->options.uploads = uploads_new(&(struct uploads_options){
+		.folder = options->upload_folder,
+		.retention_ns = options->upload_retention_ns,
+		.most_bytes = options->upload_most_bytes,
+	});
 	s->jobs = web_jobs_new(s->options.threads, s->options.queue_most);
 	s->live = web_live_new(&s->options.sources);
 	s->waits = web_waits_new(s->jobs);
 	net_app_route(s->app, "GET", "/debug/pprof/profile", NULL,
 		      (struct net_handler){ handle_pprof, s });
 	net_app_route(s->app, "GET", "/api/v1/live", NULL, (struct net_handler){ handle_live, s });
+	net_app_route(s->app, "POST", "/api/v1/upload", NULL,
+		      (struct net_handler){ handle_upload, s });
 	net_app_route(s->app, "GET", "/api/v1/", NULL, (struct net_handler){ handle_api, s });
 	add_pyroscope(s);
 	s->door = web_door_new(s->app, &s->options, &s->guard);
@@ -329,6 +352,7 @@ void web_stop(struct web_server *s, uint64_t deadline_ns)
 	web_live_free(s->live);
 	web_waits_free(s->waits);
 	web_door_free(s->door);
+	uploads_free(s->options.uploads);
 	web_guard_release(&s->guard);
 	tls_context_free(s->tls);
 	free(s);

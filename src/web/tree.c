@@ -12,7 +12,7 @@
 #include "web/tree.h"
 
 enum { ROOT_FRAME = 0, OTHER_FRAME = 1, FIRST_FRAME = 2, TYPES_MOST = 256 };
-enum { FLAG_INLINED = 1 << 8, FLAG_OTHER = 1 << 9 };
+enum { FLAG_INLINED = 1 << 8, FLAG_OTHER = 1 << 9, FLAG_GROUP = 1 << 10 };
 
 /* The strings of an answer, each once. */
 struct strings {
@@ -115,7 +115,8 @@ static void frames_fill(struct frame_arrays *f, struct strings *s, struct types 
 		f->file[at] = intern(s, in->file);
 		f->binary[at] = intern(s, in->binary);
 		f->line[at] = in->line > 0 && in->line <= UINT32_MAX ? (uint32_t)in->line : 0;
-		f->flags[at] = type_index(t, in->type) | (in->inlined ? FLAG_INLINED : 0);
+		f->flags[at] = type_index(t, in->type) | (in->inlined ? FLAG_INLINED : 0) |
+			       (in->group ? FLAG_GROUP : 0);
 		f->key[at] = in->key;
 	}
 }

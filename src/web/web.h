@@ -19,6 +19,7 @@
 #include "net/loops.h"
 
 struct query_source;
+struct uploads;
 
 /* Where samples are asked for. Any thread, several at once. */
 struct web_sources {
@@ -36,6 +37,11 @@ struct web_options {
 	const char *tls_cert_file, *tls_key_file; /* PEM; NULL = no TLS */
 	bool read_only;                           /* nothing can be sent to it: files in memory */
 	struct web_sources sources;
+	/* Files that are dropped onto the page (uploads.h). NULL: kept in memory. Zeros: the
+	 * defaults there. */
+	const char *upload_folder;
+	uint64_t upload_retention_ns, upload_most_bytes;
+	struct uploads *uploads; /* the server's own */
 	struct metrics *metrics; /* may be NULL */
 	uint32_t threads;        /* 0 = 2 */
 	uint32_t queue_most;     /* 0 = 64 */

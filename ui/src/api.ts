@@ -9,13 +9,13 @@ export class ApiError extends Error {
 	}
 }
 
-async function ask(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<Response> {
+async function ask(path: string, params: URLSearchParams, options: RequestInit): Promise<Response> {
 	const query = params.toString();
 	let response: Response;
 	try {
-		response = await fetch(`/api/v1/${path}${query ? `?${query}` : ""}`, { signal });
+		response = await fetch(`/api/v1/${path}${query ? `?${query}` : ""}`, options);
 	} catch (cause) {
-		if (signal?.aborted) throw cause;
+		if (options.signal?.aborted) throw cause;
 		throw new ApiError(0, "flametap does not answer", "Is it still running? The picture is the last one it gave.");
 	}
 	if (response.ok) return response;
@@ -32,11 +32,24 @@ async function ask(path: string, params: URLSearchParams, signal?: AbortSignal):
 }
 
 export async function askJSON<T>(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<T> {
-	return (await ask(path, params, signal)).json();
+	return (await ask(path, params, { signal })).json();
+}
+
+export interface Upload {
+	id: string;
+	name: string;
+	bytes: number;
+	time: string;
+	/** The selector that shows it. */
+	query: string;
+}
+
+export async function sendFile(file: File): Promise<Upload> {
+	return (await ask("upload", new URLSearchParams({ name: file.name }), { method: "POST", body: file })).json();
 }
 
 export async function askTree(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<Tree> {
-	return decodeTree(await (await ask(path, params, signal)).arrayBuffer());
+	return decodeTree(await (await ask(path, params, { signal })).arrayBuffer());
 }
 
 export interface ProfileType {

@@ -16,6 +16,7 @@ import { exactly } from "./parts/chips";
 import { Menu } from "./parts/menu";
 import { Command, Empty, ErrorBox, Show } from "./parts/states";
 import { Timeline } from "./parts/timeline";
+import { UploadLayer, UploadNote, uploadOf, useUpload } from "./parts/upload";
 import { afterNs, selectionParams, useStore, type State, type Store } from "./state";
 import { useTheme } from "./theme";
 import { Chart } from "./views/chart";
@@ -52,8 +53,13 @@ export function App() {
 	const [help, setHelp] = useState(false);
 	const [selected, setSelected] = useState<FrameId | null>(null);
 	const [tick, setTick] = useState(0);
-	const status = useAnswer(`status ${tick}`, (signal) => askJSON<Status>("status", new URLSearchParams(), signal));
-	const state = status.value ? resolve(store.state, status.value) : store.state;
+	const uploading = useUpload(store);
+	const upload = uploadOf(store.state.query);
+	const statusParams = new URLSearchParams(upload ? { query: `{upload.id="${upload}"}` } : {});
+	const status = useAnswer(`status ${statusParams} ${tick}`, async (signal) => ({ upload, is: await askJSON<Status>("status", statusParams, signal) }));
+	/* What another source said is no answer. */
+	const known = status.value?.upload === upload ? status.value.is : null;
+	const state = known ? resolve(store.state, known) : store.state;
 	const filled: Store = { ...store, state };
 
 	useEffect(() => {
@@ -66,24 +72,37 @@ export function App() {
 		sandwich: (frame) => store.set({ view: "sandwich", name: frame.name, key: frame.key }),
 		source: (name) => store.set({ view: "source", name }),
 		raw: (name) => store.set({ view: "raw", transforms: [...store.state.transforms, `focus:${exactly(name)}`], zoom: "" }),
+		only: (value, not) => {
+			const matcher = `${state.group}${not ? "!=" : "="}"${value === "(none)" ? "" : value.replace(/["\\]/g, "\\$&")}"`;
+			const inner = state.query.replace(/^\s*\{|\}\s*$/g, "").trim();
+			store.set({ query: `{${inner ? `${inner}, ` : ""}${matcher}}`, zoom: "", group: not ? state.group : "" });
+		},
 		findInTop: (name) => store.set({ layout: state.layout === "graph" ? "both" : state.layout, search: exactly(name) }),
 	};
 	useKeys(filled, { help: () => setHelp(true), theme: switchTheme, selected });
 
-	if (status.error && !status.value)
+	if (status.error && !known)
 		return (
 			<main class="alone">
 				<ErrorBox error={status.error} />
+				{upload && (
+					<p class="state">
+						<a href="/">Back to the store</a>
+					</p>
+				)}
+				<UploadLayer uploading={uploading} />
 			</main>
 		);
-	if (!status.value) return <main class="alone dim">Reading…</main>;
+	if (!known) return <main class="alone dim">Reading…</main>;
 	return (
 		<>
-			<Bar store={filled} status={status.value} theme={theme} onTheme={switchTheme} onHelp={() => setHelp(true)} />
-			{status.value.types.length === 0 ? (
-				<Nothing status={status.value} />
+			<Bar store={filled} status={known} theme={theme} onTheme={switchTheme} onHelp={() => setHelp(true)} uploading={uploading} />
+			<UploadLayer uploading={uploading} />
+			<UploadNote store={store} />
+			{known.types.length === 0 ? (
+				<Nothing status={known} />
 			) : (
-				<Body store={filled} status={status.value} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} />
+				<Body store={filled} status={known} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} />
 			)}
 			{help && <Help onClose={() => setHelp(false)} />}
 		</>
@@ -101,7 +120,7 @@ function Nothing(props: { status: Status }) {
 					<>
 						<p>{agent.reason ? `The agent does not run here: ${agent.reason}.` : "Send OTLP profiles to port 4317 (gRPC) or 4318 (HTTP), or profile this machine:"}</p>
 						<Command text="sudo flametap up" />
-						<p>Or look at recorded ones:</p>
+						<p>Or look at recorded ones, or drop a file of profiles onto this page:</p>
 						<Command text="flametap up --demo" />
 					</>
 				)}
@@ -153,7 +172,7 @@ function Body(props: BodyProps) {
 	const withGraph = state.layout !== "table" || !GRAPHS.includes(state.view);
 	return (
 		<>
-			<section class="timeline-row" aria-label="Timeline">
+			<section class="timeline-row" aria-label="Timeline" hidden={Number(state.to) < 1e12}>
 				<Show answer={timeline}>
 					{(data) => <Timeline data={data} theme={theme} selected={null} onSelect={selectTime} label={typeLabel(type)} />}
 				</Show>
@@ -168,7 +187,7 @@ function Body(props: BodyProps) {
 					</div>
 				)}
 			</main>
-			{tree.value && <Foot header={tree.value.header} source={`${status.store.kind} ${status.store.path}`} />}
+			{tree.value && <Foot header={tree.value.header} source={uploadOf(state.query) ? "a file that was dropped here" : `${status.store.kind} ${status.store.path}`} />}
 		</>
 	);
 }
@@ -372,6 +391,12 @@ function SourcePane(props: PaneProps) {
 	return <Show answer={answer}>{(data) => <SourceView data={data} name={name} />}</Show>;
 }
 
+function groupsOf(tree: Tree): number {
+	let n = 0;
+	for (let i = tree.levels[1]; i < tree.levels[2]; i++) n += tree.isGroup(i) ? 1 : 0;
+	return n;
+}
+
 /** What tests read: numbers and states, no pixels. */
 function usePublishedState(state: State, tree: Tree | null, top: TopData | null, status: Status, loading: boolean): void {
 	useMemo(() => {
@@ -379,7 +404,7 @@ function usePublishedState(state: State, tree: Tree | null, top: TopData | null,
 			view: state.view, type: state.type, query: state.query, from: state.from, to: state.to, zoom: state.zoom, transforms: state.transforms,
 			search: state.search, live: state.live, theme: document.documentElement.dataset.theme, loading,
 			total: tree?.header.total[0] ?? null, total2: tree?.header.total[1] ?? null, unit: tree?.header.unit ?? null,
-			nodes: tree?.count ?? 0, depth: tree?.depth ?? 0, samples: tree?.header.samples ?? null, rows: top?.rows.length ?? 0, types: status.types.length,
+			nodes: tree?.count ?? 0, groups: tree ? groupsOf(tree) : 0, depth: tree?.depth ?? 0, samples: tree?.header.samples ?? null, rows: top?.rows.length ?? 0, types: status.types.length,
 		};
 	}, [state, tree, top, status, loading]);
 }

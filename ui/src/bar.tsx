@@ -8,6 +8,7 @@ import type { Theme } from "./flame/colour";
 import { Filter } from "./parts/filter";
 import { Popup } from "./parts/menu";
 import { copyText } from "./parts/states";
+import { OpenFile, type Uploading } from "./parts/upload";
 import { afterNs, selectionParams, stateURL, type State, type Store, type ViewName } from "./state";
 
 const RANGES: [string, string][] = [
@@ -155,7 +156,7 @@ function DiffBar(props: { store: Store; status: Status }) {
 	);
 }
 
-export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void }) {
+export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void; uploading: Uploading }) {
 	const { store, status } = props;
 	const { state, set } = store;
 	const type = status.types.find((t) => t.id === state.type);
@@ -206,6 +207,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 					</>
 				)}
 				{state.view === "diff" && <span class="grow" />}
+				<OpenFile store={store} uploading={props.uploading} />
 				<Popup label={<Icon name="export" />} title="Export" class="icon">
 					{() => (
 						<div class="column">

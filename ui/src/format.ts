@@ -64,6 +64,10 @@ export function count(v: number): string {
 	return Number.isInteger(v) ? v.toLocaleString("en-US") : v.toLocaleString("en-US", { maximumFractionDigits: 1 });
 }
 
+export function bytes(n: number): string {
+	return value(n, "bytes");
+}
+
 export function percent(part: number, whole: number): string {
 	if (!(whole > 0)) return "0 %";
 	const p = (100 * part) / whole;
@@ -93,6 +97,7 @@ export function dateTime(ns: number): string {
 
 /** "last 15 min" for relative times, both ends otherwise. */
 export function range(from: string, to: string): string {
+	if (/^\d+$/.test(to) && Number(to) < 1e12) return "no times";
 	const relative = /^now-(\d+)(s|m|h|d)$/.exec(from);
 	if (relative && (to === "now" || to === "")) {
 		const unit = { s: "s", m: "min", h: "h", d: "days" }[relative[2] as "s"];

@@ -221,6 +221,51 @@ for (const [size, options] of [["1440", {}], ["1440-dark", { dark: true }], ["39
 		await close();
 	});
 
+test("the values of a label are the first frames; one of them becomes the filter", async () => {
+	const { page, lines, close } = await open("/?group=thread.name");
+	await drawn(page, ".graph canvas", 5);
+	const whole = (await state(page)).total;
+	assert.ok((await state(page)).groups > 3);
+	await shot(page, "group-1440");
+	const box = await page.locator(".graph").boundingBox();
+	await page.mouse.click(box.x + 60, box.y + 18 + 9, { button: "right" });
+	await page.getByRole("menuitem", { name: "Only this value" }).click();
+	await page.waitForFunction(() => window.__state.query.startsWith('{thread.name="'));
+	await settled(page);
+	await page.waitForFunction((t) => window.__state.total > 0 && window.__state.total < t, whole);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("a file that is dropped is looked at; the way back is there", async () => {
+	const { page, lines, close } = await open();
+	const whole = (await state(page)).total;
+	const drop = (name, text) =>
+		page.evaluate(([n, t]) => {
+			const data = new DataTransfer();
+			data.items.add(new File([t], n));
+			for (const type of ["dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+		}, [name, text]);
+	await drop("calls.folded", "main;work;sum 30\nmain;work;read 12\nmain;rest 8\n");
+	await page.waitForFunction(() => window.__state.query.startsWith("{upload.id="));
+	await settled(page);
+	await page.getByText("calls.folded").first().waitFor();
+	assert.equal((await state(page)).total, 50);
+	await shot(page, "upload-1440");
+	assert.deepEqual(await axe(page), []);
+	assert.deepEqual(lines, []);
+	await page.getByRole("button", { name: "back to the store" }).click();
+	await page.waitForFunction((t) => window.__state.total === t, whole);
+	await drop("picture.png", "\x89PNG\r\n\x1a\n");
+	await page.getByText("This file can't be shown.").waitFor();
+	await shot(page, "upload-refused-1440");
+	assert.equal((await state(page)).total, whole);
+	await page.getByRole("button", { name: "Open a file" }).click();
+	await page.locator(".popup-body").getByText("calls.folded").waitFor();
+	assert.deepEqual(await axe(page), []);
+	await close();
+});
+
 test("the filter completes names and values, and narrows", async () => {
 	const { page, close } = await open();
 	const whole = (await state(page)).total;

@@ -1,7 +1,7 @@
 // colour.ts - what a frame's colour says. Hue by frame type, by binary or by function, lightness by name so that
 // neighbours differ; a diff goes from blue (less) over grey to orange (more), which colour-blind eyes tell apart.
 
-import { fnv, type Tree } from "./tree";
+import { FLAG_GROUP, fnv, type Tree } from "./tree";
 
 export type ColourMode = "type" | "binary" | "function";
 export type Theme = "light" | "dark";
@@ -54,9 +54,16 @@ export function frameColours(tree: Tree, mode: ColourMode, theme: Theme): Uint32
 	const { flags, name, binary } = tree.frames;
 	const hashes = tree.frameHash();
 	const colours = new Uint32Array(name.length);
+	// where nobody said what frames are, types would be one grey
+	if (mode === "type" && tree.header.frame_types.every((t) => t === "")) mode = "function";
 	for (let i = 0; i < colours.length; i++) {
 		if (flags[i] & (1 << 9)) {
 			colours[i] = pixel(theme === "light" ? 0.87 : 0.45, 0.005, 90);
+			continue;
+		}
+		if (flags[i] & FLAG_GROUP) {
+			// a heading, no code: the neutral that no frame type has
+			colours[i] = pixel(theme === "light" ? 0.83 : 0.6, 0.03, 260);
 			continue;
 		}
 		const type = tree.header.frame_types[flags[i] & 255] ?? "";

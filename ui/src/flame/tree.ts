@@ -5,6 +5,7 @@
 const MAGIC = 0x31545446; // "FTT1"
 export const FLAG_INLINED = 1 << 8;
 export const FLAG_OTHER = 1 << 9;
+export const FLAG_GROUP = 1 << 10;
 
 export interface Coverage {
 	[reason: string]: number | null;
@@ -124,6 +125,11 @@ export class Tree {
 
 	isOther(node: number): boolean {
 		return node !== 0 && (this.frames.flags[this.frame[node]] & FLAG_OTHER) !== 0;
+	}
+
+	/** No code: a value of the label that the selection is grouped by. */
+	isGroup(node: number): boolean {
+		return (this.frames.flags[this.frame[node]] & FLAG_GROUP) !== 0;
 	}
 
 	isInlined(node: number): boolean {

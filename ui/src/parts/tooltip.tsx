@@ -32,7 +32,7 @@ export function Tooltip(props: { tree: Tree; node: number; x: number; y: number 
 			<div class="name">{tree.name(node)}</div>
 			{node !== 0 && (
 				<div class="where">
-					{[tree.type(node), tree.isInlined(node) ? "inlined" : "", file ? `${file}${line ? `:${line}` : ""}` : "", tree.binary(node)].filter(Boolean).join(" · ")}
+					{[tree.isGroup(node) ? "value of the label that is grouped by" : tree.type(node), tree.isInlined(node) ? "inlined" : "", file ? `${file}${line ? `:${line}` : ""}` : "", tree.binary(node)].filter(Boolean).join(" · ")}
 				</div>
 			)}
 			{tree.total2 ? (

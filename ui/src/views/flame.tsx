@@ -18,10 +18,12 @@ export interface FrameId {
 	type: string;
 	key: string;
 	stack: string[] | null;
+	/** No code: a value of the label that the selection is grouped by. */
+	group?: boolean;
 }
 
 export function frameId(tree: Tree, node: number): FrameId {
-	return { name: tree.name(node), binary: tree.binary(node), type: tree.type(node), key: tree.key(node), stack: tree.pathNames(node) };
+	return { name: tree.name(node), binary: tree.binary(node), type: tree.type(node), key: tree.key(node), stack: tree.pathNames(node), group: tree.isGroup(node) };
 }
 
 export interface FrameActions {
@@ -30,11 +32,21 @@ export interface FrameActions {
 	source(name: string): void;
 	raw(name: string): void;
 	findInTop(name: string): void;
+	/** Only samples of this value of the label that is grouped by, or all but those. */
+	only(value: string, not: boolean): void;
 }
 
 /** The menu of one frame, also of a row of the table (then without a stack). */
 export function frameMenu(frame: FrameId, actions: FrameActions): MenuItem[] {
 	const { name, binary, type, stack } = frame;
+	if (frame.group)
+		return [
+			{ label: "Only this value", action: () => actions.only(name, false) },
+			{ label: "All but this value", action: () => actions.only(name, true) },
+			{ label: "", separator: true },
+			{ label: "Copy value", action: () => void copyText(name) },
+			{ label: "Copy link", hint: "y", action: () => void copyText(location.href) },
+		];
 	const items: MenuItem[] = [
 		{ label: "Focus: only stacks with it", action: () => actions.transform(`focus:${exactly(name)}`) },
 		{ label: "Ignore stacks with it", action: () => actions.transform(`ignore:${exactly(name)}`) },
@@ -191,7 +203,7 @@ export function FlameView(props: {
 				label={props.label}
 				onZoom={zoomTo}
 				onHover={(node, x, y) => {
-					if (node > 0) props.onSelect(frameId(tree, node));
+					if (node > 0 && !tree.isGroup(node)) props.onSelect(frameId(tree, node));
 					setHover({ node: x < 0 ? -1 : node, x, y });
 				}}
 				onMenu={(node, x, y) => node > 0 && setMenu({ node, x, y })}

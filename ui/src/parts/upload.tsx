@@ -1,0 +1,196 @@
+// upload.tsx - files that are dropped onto the page, or chosen: looked at in the store's place. They are kept apart, and
+// named by the label upload.id.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ApiError, askJSON, sendFile, type Upload } from "../api";
+import { bytes, dateTime } from "../format";
+import type { State, Store } from "../state";
+import { Icon } from "./icons";
+import { Popup } from "./menu";
+
+/** The selection's matcher of an upload, or "": then the store is asked. */
+export function uploadOf(query: string): string {
+	return /upload[._]id\s*=\s*"([0-9a-f]{16})"/.exec(query)?.[1] ?? "";
+}
+
+/** Another source has other types, times and labels. */
+export const LOOK_ANEW: Partial<State> = { type: "", from: "", to: "", query: "", group: "", transforms: [], zoom: "", name: "", key: "", right: null, asof: "", live: false, trace: "", span: "" };
+
+function shown(state: State): Partial<State> {
+	return { ...LOOK_ANEW, view: ["icicle", "flame", "inverted", "time", "heat", "raw"].includes(state.view) ? state.view : "icicle" };
+}
+
+export interface Uploading {
+	over: boolean;
+	busy: string;
+	error: ApiError | null;
+	send(files: FileList | null): void;
+	dismiss(): void;
+}
+
+/** Takes what is dropped anywhere onto the page. */
+export function useUpload(store: Store): Uploading {
+	const [over, setOver] = useState(false);
+	const [busy, setBusy] = useState("");
+	const [error, setError] = useState<ApiError | null>(null);
+	const latest = useRef(store);
+	latest.current = store;
+	const send = (files: FileList | null) => {
+		const file = files?.[0];
+		if (!file) return;
+		setError(null);
+		setBusy(file.name);
+		sendFile(file)
+			.then(
+				(upload) => latest.current.set({ ...shown(latest.current.state), query: upload.query }),
+				(cause) => setError(cause instanceof ApiError ? cause : new ApiError(-1, String(cause.message ?? cause), "")),
+			)
+			.finally(() => setBusy(""));
+	};
+	useEffect(() => {
+		const holdsFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+		const drag = (event: DragEvent) => {
+			if (!holdsFiles(event)) return;
+			event.preventDefault();
+			setOver(true);
+		};
+		const leave = (event: DragEvent) => {
+			if (event.relatedTarget === null) setOver(false);
+		};
+		const drop = (event: DragEvent) => {
+			if (!holdsFiles(event)) return;
+			event.preventDefault();
+			setOver(false);
+			send(event.dataTransfer!.files);
+		};
+		addEventListener("dragover", drag);
+		addEventListener("dragleave", leave);
+		addEventListener("drop", drop);
+		return () => {
+			removeEventListener("dragover", drag);
+			removeEventListener("dragleave", leave);
+			removeEventListener("drop", drop);
+		};
+	}, []);
+	return { over, busy, error, send, dismiss: () => setError(null) };
+}
+
+/** What is going on with a file, over the page. */
+export function UploadLayer(props: { uploading: Uploading }) {
+	const { over, busy, error, dismiss } = props.uploading;
+	if (over)
+		return (
+			<div class="drop" role="status">
+				<p>Drop a profile to look at it</p>
+				<p class="hint">pprof, OTLP, folded stacks, speedscope, .cpuprofile, perf script; gzip or zstd</p>
+			</div>
+		);
+	if (busy)
+		return (
+			<aside class="note" aria-label="Upload" aria-live="polite">
+				Reading {busy}…
+			</aside>
+		);
+	if (error)
+		return (
+			<aside class="note row" aria-label="Upload">
+				<span role="alert">
+					<b>This file can't be shown.</b> {error.message}
+				</span>
+				<span class="grow" />
+				<button type="button" class="quiet" onClick={dismiss}>
+					dismiss
+				</button>
+			</aside>
+		);
+	return null;
+}
+
+function List(props: { store: Store; close(): void }) {
+	const [list, setList] = useState<Upload[]>([]);
+	useEffect(() => {
+		const abort = new AbortController();
+		askJSON<Upload[]>("uploads", new URLSearchParams(), abort.signal).then(setList, () => {});
+		return () => abort.abort();
+	}, []);
+	const now = uploadOf(props.store.state.query);
+	return (
+		<>
+			{list.map((u) => (
+				<button
+					key={u.id}
+					type="button"
+					class="quiet option"
+					aria-current={u.id === now}
+					onClick={() => {
+						props.store.set({ ...shown(props.store.state), query: u.query });
+						props.close();
+					}}
+				>
+					<span>{u.name}</span>
+					<span class="hint">
+						{bytes(u.bytes)} · {dateTime(Number(u.time))}
+					</span>
+				</button>
+			))}
+		</>
+	);
+}
+
+export function OpenFile(props: { store: Store; uploading: Uploading }) {
+	const input = useRef<HTMLInputElement>(null);
+	return (
+		<>
+			<input
+				ref={input}
+				type="file"
+				class="visually-hidden"
+				tabIndex={-1}
+				aria-label="Profile to look at"
+				onChange={(event) => {
+					props.uploading.send(event.currentTarget.files);
+					event.currentTarget.value = "";
+				}}
+			/>
+			<Popup label={<Icon name="open" />} title="Open a file" class="icon">
+				{(close) => (
+					<div class="column">
+						<button
+							type="button"
+							class="quiet option"
+							onClick={() => {
+								close();
+								input.current!.click();
+							}}
+						>
+							<span>Choose a file…</span>
+							<span class="hint">or drop it onto the page</span>
+						</button>
+						<List store={props.store} close={close} />
+					</div>
+				)}
+			</Popup>
+		</>
+	);
+}
+
+/** Says that a file is looked at, not the store, and leads back. */
+export function UploadNote(props: { store: Store }) {
+	const id = uploadOf(props.store.state.query);
+	const [name, setName] = useState("");
+	useEffect(() => {
+		if (!id) return;
+		const abort = new AbortController();
+		askJSON<Upload[]>("uploads", new URLSearchParams(), abort.signal).then((all) => setName(all.find((u) => u.id === id)?.name ?? ""), () => {});
+		return () => abort.abort();
+	}, [id]);
+	if (!id) return null;
+	return (
+		<aside class="note" aria-label="A file is shown">
+			The file <b>{name || id}</b>, as it was dropped here; it is in no other answer.{" "}
+			<button type="button" class="quiet link" onClick={() => props.store.set(LOOK_ANEW)}>
+				back to the store
+			</button>
+		</aside>
+	);
+}
