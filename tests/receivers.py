@@ -22,6 +22,10 @@ class Refuse(Exception):
         self.code, self.text, self.delay = code, text, delay
 
 
+class Hangup(Exception):
+    """The HTTP receiver has read the request, and closes the connection without an answer."""
+
+
 _CODES = {c.value[0]: c for c in grpc.StatusCode}
 
 
@@ -88,7 +92,7 @@ def decompress(data, encoding):
 
 
 class HttpReceiver:
-    """Takes OTLP/HTTP posts. `answer(body, number)` returns response bytes or raises Refuse (its code is an HTTP status)."""
+    """Takes OTLP/HTTP posts. `answer(body, number)` returns response bytes or raises Refuse (its code is an HTTP status) or Hangup."""
 
     def __init__(self, answer=None, ssl_context=None):
         self.bodies, self.headers, self.paths = [], [], []
@@ -123,6 +127,9 @@ class HttpReceiver:
                         outer.bodies.append(body)
                 except Refuse as r:
                     response, status, delay = clients.status_bytes(13, r.text), r.code, r.delay
+                except Hangup:
+                    self.close_connection = True
+                    return
                 self.send_response(status)
                 self.send_header("Content-Type", self.headers.get("Content-Type", "application/x-protobuf"))
                 self.send_header("Content-Length", str(len(response)))

@@ -237,6 +237,30 @@ def test_http_statuses_decide_about_retry(forward, status, delay, tries):
             assert r.calls == 1
 
 
+def test_only_our_own_retries(start, tmp_path):
+    """A peer that reads a request and closes a connection used before: repeated once, by us, and counted; libcurl would repeat it unseen."""
+    def answer(_, number):
+        if number in (1, 4):
+            raise receivers.Hangup
+        return b""
+
+    with receivers.HttpReceiver(answer) as r:
+        file = tmp_path / "c.yaml"
+        file.write_text(yaml.safe_dump({
+            "receivers": {"otlp": {"protocols": {"grpc": {"endpoint": "127.0.0.1:0"}}}},
+            "exporters": {"otlp_http": {"endpoint": r.url, "timeout": "60s"} | FAST_RETRY},
+            "service": {"telemetry": {"metrics": {"readers": [{"pull": {"exporter": {"prometheus": {"host": "127.0.0.1", "port": 0}}}}]}},
+                        "pipelines": {"profiles": {"receivers": ["otlp"], "exporters": ["otlp_http"]}}}}))
+        server = start("collector", "--config", file, own_metrics=True)
+        for n in range(4):
+            send(server, handmade.marked(f"mark-once-{n}"))
+            program.wait_for(lambda n=n: len(r.bodies) == n + 1, what=f"body {n}")
+        program.wait_for(lambda: program.metric_sum(server.metrics(), "otelcol_exporter_sent_profile_samples") == 4, what="the last answer")
+        assert program.metric_sum(server.metrics(), "flametap_exporter_retries_total") == 2
+        assert r.calls == 6
+        assert [handmade.marks_in(b.decode("latin-1")) for b in r.bodies] == [[f"mark-once-{n}"] for n in range(4)]
+
+
 def test_grpc_headers_and_user_agent(forward):
     with receivers.GrpcReceiver() as r:
         server = forward("otlp_grpc", grpc_settings(r, headers={"authorization": "Bearer s3cret"}))

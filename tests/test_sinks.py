@@ -254,8 +254,9 @@ def test_prometheus_counters(backend, body):
     for key, value in prometheus(server).items():
         if key.startswith("lazybackend_"):
             labels = [re.sub(r'\\[\\"n]', lambda m: unescape[m[0]], v) for v in re.findall(r'="((?:[^"\\]|\\.)*)"', key)]
-            got[key.split("_")[2]][tuple(labels) if len(labels) > 1 else labels[0]] = value
-    for name, want in zip(("profiles", "samples", "locations"), expected_counters(body)):
+            got[key.partition("{")[0]][tuple(labels) if len(labels) > 1 else labels[0]] = value
+    names = "lazybackend_received_profiles_total", "lazybackend_received_samples_total", "lazybackend_received_locations_total"
+    for name, want in zip(names, expected_counters(body)):
         assert got[name] == {k: 2 * n for k, n in want.items()}, name
 
 

@@ -87,8 +87,8 @@ struct http_client_options {
 	uint64_t connect_timeout_ns; /* 0 = 5 s */
 	size_t max_response_bytes;   /* 0 = 64 KiB */
 	uint32_t max_connections;    /* 0 = 100 */
-	/* A connection for each call. On one that is used again libcurl repeats, by itself, a
-	 * request whose answer never came: not for requests that must not be done twice. */
+	/* A connection for each call. A call with a body is done once in any case; one without,
+	 * on a connection that was used before and died, is repeated by libcurl itself. */
 	bool fresh_connections;
 };
 /* ERR_UNSUPPORTED: libcurl is not installed. ERR_INVALID: a header or a TLS version. Redirects are

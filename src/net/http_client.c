@@ -28,6 +28,7 @@ struct http_call {
 	struct client_call *user;
 	char *method, *url, *content_type;
 	struct blob *body; /* as sent: compressed or not */
+	size_t body_sent;
 	bool compressed;
 	struct err refused; /* said on the client's thread, as everything */
 	uint64_t timeout_ns;
@@ -142,6 +143,8 @@ static void call_complete(struct http_call *call, CURLcode code)
 		result.ok = status >= 200 && status <= 299;
 		result.retry_after_ns = call_retry_after_ns(call);
 		snprintf(text, sizeof(text), "HTTP status %ld", status);
+	} else if (code == CURLE_SEND_FAIL_REWIND) { /* body_rewind() */
+		snprintf(text, sizeof(text), "the connection ended before the answer");
 	} else {
 		snprintf(text, sizeof(text), "%s",
 			 call->reason[0] ? call->reason : curl->curl_easy_strerror(code));
@@ -276,15 +279,50 @@ static bool call_set_url(struct http_call *call, struct err *err)
 	return true;
 }
 
+static size_t body_read(char *to, size_t size, size_t count, void *arg)
+{
+	struct http_call *call = arg;
+	size_t left = call->body->len - call->body_sent, len = size * count;
+
+	if (len > left)
+		len = left;
+	memcpy(to, call->body->ptr + call->body_sent, len);
+	call->body_sent += len;
+	return len;
+}
+
+/*
+ * When a connection that was used before dies without an answer, libcurl repeats the request on a
+ * new one by itself, and rewinds the body for it. The peer may have acted on the first: only our
+ * caller may repeat it, who counts that. Refusing to rewind ends the request instead.
+ */
+static int body_rewind(void *arg, curl_off_t offset, int origin)
+{
+	(void)arg;
+	(void)offset;
+	(void)origin;
+	return CURL_SEEKFUNC_FAIL;
+}
+
 static void call_set_body(struct http_call *call)
 {
 	const struct curl_lib *curl = call->client->curl;
+	bool once = call->client->fresh_connections;
 
-	if (call->body) {
-		curl->curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS,
-				       call->body->len ? call->body->ptr : "");
+	if (call->body && call->body->len) {
+		curl->curl_easy_setopt(call->easy, CURLOPT_POST, 1L);
+		curl->curl_easy_setopt(call->easy, CURLOPT_READFUNCTION, body_read);
+		curl->curl_easy_setopt(call->easy, CURLOPT_READDATA, call);
+		curl->curl_easy_setopt(call->easy, CURLOPT_SEEKFUNCTION, body_rewind);
 		curl->curl_easy_setopt(call->easy, CURLOPT_POSTFIELDSIZE_LARGE,
 				       (curl_off_t)call->body->len);
+	} else if (call->body) {
+		curl->curl_easy_setopt(call->easy, CURLOPT_POSTFIELDS, "");
+		once = true; /* there is nothing to rewind */
+	}
+	if (once) {
+		curl->curl_easy_setopt(call->easy, CURLOPT_FRESH_CONNECT, 1L);
+		curl->curl_easy_setopt(call->easy, CURLOPT_FORBID_REUSE, 1L);
 	}
 	curl->curl_easy_setopt(call->easy, CURLOPT_CUSTOMREQUEST, call->method);
 }
@@ -325,10 +363,6 @@ static bool call_prepare(struct http_call *call, struct err *err)
 		curl->curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, ns_to_ms(call->timeout_ns));
 	if (c->proxy_url)
 		curl->curl_easy_setopt(easy, CURLOPT_PROXY, c->proxy_url);
-	if (c->fresh_connections) {
-		curl->curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
-		curl->curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
-	}
 	return true;
 }
 

@@ -282,6 +282,62 @@ static void test_connection_cut(void **state)
 	bench_stop(&b);
 }
 
+/* The first and the third request are answered; the peer dies with the second, which it has read,
+ * on the connection of the first. */
+struct dying {
+	atomic_size_t bytes;
+	atomic_int fd; /* of the first request */
+	atomic_bool used_again;
+};
+
+static bool answer_odd(struct http_peer_request *r, void *ctx)
+{
+	struct dying *d = ctx;
+
+	d->bytes += r->len;
+	if (r->ordinal == 0)
+		d->fd = r->fd;
+	if (r->ordinal == 1) {
+		d->used_again = d->fd == r->fd;
+		return false;
+	}
+	return http_peer_reply(r, 200, "", "ok", 2);
+}
+
+/* Nobody but the caller repeats a request that the peer may have seen. */
+static void test_no_request_is_repeated(void **state)
+{
+	static const size_t sizes[] = { 1, 5000, 3 << 20 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		char *text = malloc(sizes[i] + 1);
+		struct dying d = { 0 };
+		struct bench b = { .peer.ctx = &d };
+		struct waiter w;
+
+		assert_non_null(text);
+		memset(text, 'x', sizes[i]);
+		text[sizes[i]] = 0;
+		bench_start(&b, answer_odd, &(struct http_client_options){ 0 });
+		bench_post(&b, &w, text);
+		assert_true(w.result.ok);
+		bench_post(&b, &w, text);
+		assert_false(w.result.ok);
+		assert_true(w.result.sent);
+		assert_int_equal(w.result.http_status, 0);
+		assert_string_equal(w.message, "the connection ended before the answer");
+		assert_int_equal(b.peer.requests, 2);
+		assert_true(d.used_again);
+		bench_post(&b, &w, text);
+		assert_true(w.result.ok);
+		assert_int_equal(b.peer.requests, 3);
+		assert_int_equal(d.bytes, 3 * sizes[i]);
+		bench_stop(&b);
+		free(text);
+	}
+}
+
 static bool answer_never(struct http_peer_request *r, void *ctx)
 {
 	char byte;
@@ -404,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_retry_after_date),
 		cmocka_unit_test(test_response_is_bounded),
 		cmocka_unit_test(test_connection_cut),
+		cmocka_unit_test(test_no_request_is_repeated),
 		cmocka_unit_test(test_timeout),
 		cmocka_unit_test(test_never_sent),
 		cmocka_unit_test(test_bad_options),
