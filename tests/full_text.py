@@ -109,6 +109,7 @@ class Lines:
         self.lines = text.split("\n")
         assert self.lines.pop() == ""
         self.at = 0
+        self.unknown = []  # of attributes: (key, place, raw fields)
 
     def peek(self):
         return self.lines[self.at] if self.at < len(self.lines) else None
@@ -132,10 +133,21 @@ def read_extras(lines, indent, extra):
         extra[name] = nested(c.json())
 
 
+def take_attribute(lines, indent):
+    out = attribute(lines.take()[indent:])[0]
+    while lines.at_word(indent + 2, "unknown"):
+        c = Cells(lines.take()[indent + 2 + len("unknown  "):])
+        lines.unknown.append((out[0], c.word(), base64.b64decode(c.word())))
+    extra = {}
+    read_extras(lines, indent + 2, extra)  # of the attribute table's entry
+    lines.unknown += [(out[0], "extra " + name, value) for name, value in extra.items()]
+    return out
+
+
 def read_attributes(lines, indent):
     out = []
     while lines.indent() == indent:
-        out.append(attribute(lines.take()[indent:])[0])
+        out.append(take_attribute(lines, indent))
     return out
 
 
@@ -159,6 +171,7 @@ def parse_request(lines):
     head = lines.take()
     assert re.match(r"request  wire \S+  resources \d+", head), head
     request = {"wire": re.match(r"request  wire (\S+)", head).group(1), "resources": [], "extra": {}, "mappings": {}}
+    request["unknown"] = lines.unknown = []
     counts, request["extra"] = read_rows(lines, 2, {"unknown_fields", "bad_indices", "refused_profiles"})
     request |= {k: int(c.word()) for k, c in counts.items()}
     while lines.at_word(0, "resource"):
@@ -290,7 +303,12 @@ def parse_sample(lines):
         lines.take()
         s["attributes"] = read_attributes(lines, 10)
     assert lines.at_word(8, "frames"), lines.peek()
-    for number in range(int(lines.take().split()[1])):
+    count = int(lines.take().split()[1])
+    stack_extra = {}
+    read_extras(lines, 16, stack_extra)
+    if stack_extra:
+        s["stack_extra"] = stack_extra
+    for number in range(count):
         assert int(lines.peek()[:14]) == number
         s["stack"].append(parse_frame(lines))
     return s
@@ -328,7 +346,7 @@ def parse_frame(lines):
         read_extras(lines, 16, f["extra"])
         first = False
     while lines.indent() == 16 and not re.match(r"extra  \w+  \S", lines.peek()[16:]):
-        f["attributes"].append(attribute(lines.take()[16:])[0])
+        f["attributes"].append(take_attribute(lines, 16))
     read_extras(lines, 16, f["extra"])
     if frame_type is not None:
         f["attributes"].append(("profile.frame.type", frame_type, ""))

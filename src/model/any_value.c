@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/go_json.h"
-#include "model/profiles.h"
+#include "model/value_unknown.h"
 
 static bool key_value_equal(const struct key_value *a, const struct key_value *b)
 {
@@ -39,7 +39,7 @@ static bool arrays_equal(const struct any_value *a, const struct any_value *b)
 
 bool any_value_equal(const struct any_value *a, const struct any_value *b)
 {
-	if (a->kind != b->kind)
+	if (a->kind != b->kind || !value_unknown_equal(a->unknown, b->unknown))
 		return false;
 	switch (a->kind) {
 	case ANY_EMPTY:

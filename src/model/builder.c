@@ -129,6 +129,23 @@ static struct str keep_string(struct builder *b, struct str s)
 	return copy;
 }
 
+static const struct value_unknown *keep_unknown(struct builder *b, const struct value_unknown *u)
+{
+	struct value_unknown *copy;
+
+	if (!u)
+		return NULL;
+	copy = arena_alloc(&b->p->arena, sizeof(*copy));
+	if (!copy) {
+		builder_fail(b, false);
+		return NULL;
+	}
+	*copy = (struct value_unknown){ .value = keep_string(b, u->value),
+					.list = keep_string(b, u->list),
+					.pair = keep_string(b, u->pair) };
+	return copy;
+}
+
 struct any_value builder_any(struct builder *b, const struct any_value *v)
 {
 	struct any_value copy = *v;
@@ -160,6 +177,7 @@ struct any_value builder_any(struct builder *b, const struct any_value *v)
 	case ANY_DOUBLE:
 		break;
 	}
+	copy.unknown = keep_unknown(b, v->unknown);
 	return copy;
 }
 

@@ -17,10 +17,25 @@ static struct strindex copy_strindex(const struct copier *c, struct strindex i)
 	return c->string_numbers ? (struct strindex){ c->string_numbers[i.v] } : i;
 }
 
+static const struct value_unknown *copy_unknown(struct copier *c, const struct value_unknown *u)
+{
+	struct value_unknown *copy;
+
+	if (!u)
+		return NULL;
+	copy = arena_alloc(c->arena, sizeof(*copy));
+	c->failed |= !copy;
+	if (copy)
+		*copy = (struct value_unknown){ .value = copy_string(c, u->value),
+						.list = copy_string(c, u->list),
+						.pair = copy_string(c, u->pair) };
+	return copy;
+}
+
 static struct any_value copy_array(struct copier *c, const struct any_value *v)
 {
 	struct any_value *values = arena_alloc_array(c->arena, v->array.count, sizeof(*values));
-	struct any_value copy = { .kind = ANY_ARRAY };
+	struct any_value copy = { .kind = ANY_ARRAY, .unknown = copy_unknown(c, v->unknown) };
 
 	if (!values) {
 		c->failed = true;
@@ -59,6 +74,7 @@ struct any_value copy_any(struct copier *c, const struct any_value *v)
 	case ANY_DOUBLE:
 		break;
 	}
+	copy.unknown = copy_unknown(c, v->unknown);
 	return copy;
 }
 

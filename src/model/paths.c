@@ -66,6 +66,9 @@ const char *extra_key_name(enum extra_key k)
 		[EXTRA_NESTED_UNKNOWN_FIELDS] = "nested_unknown_fields",
 		[EXTRA_ATTRIBUTE_UNITS] = "attribute_units",
 		[EXTRA_LOCATION_INDEX] = "location_index",
+		[EXTRA_SAMPLE_TYPE_UNKNOWN] = "sample_type_unknown_fields",
+		[EXTRA_PERIOD_TYPE_UNKNOWN] = "period_type_unknown_fields",
+		[EXTRA_UNIT_UNKNOWN] = "attribute_units_unknown_fields",
 	};
 
 	assert((size_t)k < sizeof(names) / sizeof(names[0]));

@@ -67,6 +67,16 @@ enum __attribute__((packed)) any_kind {
 
 struct key_value;
 
+/*
+ * Unknown fields of the messages around one value, raw with their tags, in the order they came.
+ * They belong to the value and go where it goes; value_unknown.h copies, compares and finds them.
+ */
+struct value_unknown {
+	struct str value; /* of the AnyValue */
+	struct str list;  /* of its ArrayValue or KeyValueList */
+	struct str pair;  /* of the KeyValue that the value stands in */
+};
+
 struct any_value {
 	enum any_kind kind;
 	bool zero_reference;      /* ANY_STRING: the sender wrote string_value_strindex 0 */
@@ -86,6 +96,7 @@ struct any_value {
 			uint32_t count;
 		} kvlist;
 	};
+	const struct value_unknown *unknown; /* NULL: none */
 };
 
 /* Whether a writer that can put references puts this ANY_STRING as one. */
@@ -249,13 +260,26 @@ enum extra_key {
 	EXTRA_ODD_TRACE_ID,          /* bytes: a trace_id that is not 16 bytes */
 	EXTRA_ODD_SPAN_ID,           /* bytes: a span_id that is not 8 bytes */
 	EXTRA_ODD_PROFILE_ID,        /* bytes: a profile_id that is neither empty nor 16 bytes */
-	EXTRA_NESTED_UNKNOWN_FIELDS, /* bytes: raw fields from inside the message's attribute values
-					and value types; not written back */
+	EXTRA_NESTED_UNKNOWN_FIELDS, /* bytes: raw fields that have no place in the model: of a
+					Label (1.3), a key_strindex beside another key; not written
+					back */
 	EXTRA_ATTRIBUTE_UNITS, /* array of kvlist {key, unit}: attribute_units that no attribute has
 				  (<= 1.7) */
 	EXTRA_LOCATION_INDEX,  /* array of int: Sample.location_index, of the sender's table, where
 				  a run beside it names other locations (1.3) */
+	EXTRA_SAMPLE_TYPE_UNKNOWN, /* bytes: unknown fields of the profile's sample_type */
+	EXTRA_PERIOD_TYPE_UNKNOWN, /* bytes: the same of its period_type */
+	EXTRA_UNIT_UNKNOWN, /* array of kvlist {key, fields}: unknown fields of attribute_units
+			       (<= 1.7) */
 };
+
+/* Raw fields, tags and all: runs of them are joined when the message is sealed. */
+static inline bool extra_is_raw(enum extra_key k)
+{
+	return k == EXTRA_UNKNOWN_FIELDS || k == EXTRA_NESTED_UNKNOWN_FIELDS ||
+	       k == EXTRA_ENTITY_REFS || k == EXTRA_SAMPLE_TYPE_UNKNOWN ||
+	       k == EXTRA_PERIOD_TYPE_UNKNOWN;
+}
 
 struct extra {
 	enum message_kind message;

@@ -481,12 +481,6 @@ static bool same_message(const struct extra *a, const struct extra *b)
 	return a->message == b->message && a->index == b->index;
 }
 
-static bool is_raw(const struct extra *e)
-{
-	return e->key == EXTRA_UNKNOWN_FIELDS || e->key == EXTRA_NESTED_UNKNOWN_FIELDS ||
-	       e->key == EXTRA_ENTITY_REFS;
-}
-
 /* Joins the raw fields of one key that extras[from] begins; the others of that message are emptied.
  */
 static bool join_run(struct profiles *p, uint32_t from, uint32_t end)
@@ -532,12 +526,12 @@ static bool join_raw_fields(struct profiles *p)
 		     end < p->extra_count && same_message(&p->extras[i], &p->extras[end]); end++)
 			;
 		for (uint32_t k = i; k < end; k++)
-			if (is_raw(&p->extras[k]) && p->extras[k].value.kind == ANY_BYTES &&
-			    !join_run(p, k, end))
+			if (extra_is_raw(p->extras[k].key) &&
+			    p->extras[k].value.kind == ANY_BYTES && !join_run(p, k, end))
 				return false;
 	}
 	for (uint32_t i = 0; i < p->extra_count; i++)
-		if (!is_raw(&p->extras[i]) || p->extras[i].value.kind == ANY_BYTES)
+		if (!extra_is_raw(p->extras[i].key) || p->extras[i].value.kind == ANY_BYTES)
 			p->extras[kept++] = p->extras[i];
 	p->extra_count = kept;
 	return true;

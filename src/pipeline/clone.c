@@ -32,8 +32,16 @@ static void fix_pairs(struct cloner *c, const struct key_value **pairs, uint32_t
 /* Nesting is bounded by the decoder's limit. */
 static void fix_value(struct cloner *c, struct any_value *v)
 {
+	struct value_unknown *unknown;
 	struct any_value *items;
 
+	if (v->unknown) {
+		unknown = copy_array(c, v->unknown, 1, sizeof(*unknown));
+		fix_string(c, &unknown->value);
+		fix_string(c, &unknown->list);
+		fix_string(c, &unknown->pair);
+		v->unknown = unknown;
+	}
 	switch (v->kind) {
 	case ANY_STRING:
 	case ANY_BYTES:

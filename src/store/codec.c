@@ -1,12 +1,15 @@
 #include "store/codec.h"
 
 #include "model/builder.h"
+#include "model/value_unknown.h"
 
 enum {
 	NOTE_EXTRA = 1,
 	NOTE_BAD_INDEX = 2,
 	NOTE_BAD_PLACE = 3,
+	NOTE_VALUE_UNKNOWN = 4,
 	BY_REFERENCE = 0x80,
+	WITH_UNKNOWN = 0x40,
 	DEPTH_MOST = 64
 };
 
@@ -16,7 +19,8 @@ _Static_assert(MESSAGE_REQUEST == 0 && MESSAGE_SAMPLE == 6 && MESSAGE_LINE == 10
 		       MESSAGE_STACK == 14,
 	       "kept in files");
 _Static_assert(EXTRA_UNKNOWN_FIELDS == 0 && EXTRA_LABELS == 12 && EXTRA_BUILD_ID == 20 &&
-		       EXTRA_ATTRIBUTE_UNITS == 27 && EXTRA_LOCATION_INDEX == 28,
+		       EXTRA_ATTRIBUTE_UNITS == 27 && EXTRA_LOCATION_INDEX == 28 &&
+		       EXTRA_UNIT_UNKNOWN == 31,
 	       "kept in files");
 
 enum place_flags { /* in files, too */
@@ -43,11 +47,22 @@ static void put_pairs(struct buf *b, const struct any_value *v)
 	}
 }
 
+static void put_unknown(struct buf *b, const struct value_unknown *u)
+{
+	codec_put_str(b, u->value);
+	codec_put_str(b, u->list);
+	codec_put_str(b, u->pair);
+}
+
 void codec_put_any(struct buf *b, const struct any_value *v)
 {
-	bool referenced = v->kind == ANY_STRING && v->strindex.v;
+	bool referenced = v->kind == ANY_STRING && any_value_is_reference(v);
+	bool unknown = !value_unknown_is_none(v->unknown);
 
-	buf_char(b, (char)((unsigned)v->kind | (referenced ? BY_REFERENCE : 0)));
+	buf_char(b, (char)((unsigned)v->kind | (referenced ? BY_REFERENCE : 0) |
+			   (unknown ? WITH_UNKNOWN : 0)));
+	if (unknown)
+		put_unknown(b, v->unknown);
 	switch (v->kind) {
 	case ANY_EMPTY:
 		break;
@@ -133,6 +148,20 @@ static uint32_t get_count(struct codec *c)
 	return 0;
 }
 
+static const struct value_unknown *get_unknown(struct codec *c, struct arena *arena)
+{
+	struct value_unknown *u = arena_zalloc(arena, sizeof(*u));
+
+	if (!u) {
+		codec_fail(c);
+		return NULL;
+	}
+	u->value = codec_get_str(c);
+	u->list = codec_get_str(c);
+	u->pair = codec_get_str(c);
+	return u;
+}
+
 static struct any_value get_array(struct codec *c, struct arena *arena, unsigned depth)
 {
 	uint32_t count = get_count(c);
@@ -173,18 +202,21 @@ static struct any_value get_pairs(struct codec *c, struct arena *arena, unsigned
 static struct any_value get_any(struct codec *c, struct arena *arena, unsigned depth)
 {
 	uint8_t head = codec_get_byte(c);
-	struct any_value v = { .kind = (enum any_kind)(head & ~BY_REFERENCE) };
+	struct any_value v = { .kind = (enum any_kind)(head & ~(BY_REFERENCE | WITH_UNKNOWN)) };
+	const struct value_unknown *unknown = NULL;
 
 	if (depth >= DEPTH_MOST * 2) {
 		codec_fail(c);
 		return (struct any_value){ 0 };
 	}
+	if (head & WITH_UNKNOWN)
+		unknown = get_unknown(c, arena);
 	switch (v.kind) {
 	case ANY_EMPTY:
 		break;
 	case ANY_STRING:
-		v.strindex.v = (head & BY_REFERENCE) != 0;
 		v.string = codec_get_str(c);
+		codec_string_reference(&v, (head & BY_REFERENCE) != 0);
 		break;
 	case ANY_BYTES:
 		v.string = codec_get_str(c);
@@ -204,13 +236,16 @@ static struct any_value get_any(struct codec *c, struct arena *arena, unsigned d
 		c->at += sizeof(v.real);
 		break;
 	case ANY_ARRAY:
-		return get_array(c, arena, depth + 1);
+		v = get_array(c, arena, depth + 1);
+		break;
 	case ANY_KVLIST:
-		return get_pairs(c, arena, depth + 1);
+		v = get_pairs(c, arena, depth + 1);
+		break;
 	default:
 		codec_fail(c);
 		return (struct any_value){ 0 };
 	}
+	v.unknown = unknown;
 	return v;
 }
 
@@ -343,6 +378,31 @@ void notes_put(struct buf *b, const struct profiles *p, enum message_kind messag
 	}
 }
 
+void notes_put_unknown(struct buf *b, const struct any_value *v)
+{
+	if (v->kind == ANY_ARRAY || v->kind == ANY_KVLIST || value_unknown_is_none(v->unknown))
+		return;
+	buf_char(b, NOTE_VALUE_UNKNOWN);
+	buf_char(b, MESSAGE_ATTRIBUTE);
+	codec_put(b, 0);
+	put_unknown(b, v->unknown);
+}
+
+/* It is the first of a row's notes. */
+bool notes_get_unknown(struct str bytes, struct arena *arena, struct any_value *v)
+{
+	struct codec c = codec_of(bytes);
+
+	while (codec_more(&c)) {
+		if (codec_get_byte(&c) != NOTE_VALUE_UNKNOWN)
+			return true;
+		codec_get_byte(&c);
+		codec_get(&c);
+		v->unknown = get_unknown(&c, arena);
+	}
+	return !c.failed;
+}
+
 static void get_extra(struct codec *c, enum message_kind message, enum message_kind want,
 		      uint32_t index, struct arena *arena, struct builder *b)
 {
@@ -443,6 +503,8 @@ bool notes_get(struct str bytes, enum message_kind message, struct builder *b, u
 			get_extra(&c, of, message, index, &arena, b);
 		else if (what == NOTE_BAD_INDEX || what == NOTE_BAD_PLACE)
 			get_bad_index(&c, of, message, index, what == NOTE_BAD_PLACE, b);
+		else if (what == NOTE_VALUE_UNKNOWN)
+			get_unknown(&c, &arena); /* notes_get_unknown()'s */
 		else
 			c.failed = true;
 	}

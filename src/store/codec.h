@@ -3,7 +3,8 @@
  *
  *   varint   LEB128, 7 bits a byte, low ones first; signed numbers zigzag
  *   str      varint length, bytes
- *   any      kind (enum any_kind; | 0x80: the sender wrote a string by reference), then
+ *   any      kind (enum any_kind; | 0x80: the sender wrote a string by reference; | 0x40: unknown
+ *            fields come first: str value, str list, str pair, see struct value_unknown), then
  *            string, bytes: str    bool: 1 byte    int: zigzag    double: 8 bytes little-endian
  *            array: varint count, any...
  *            kvlist: varint count, (key flag 0/1 by reference, str key, any)...
@@ -11,6 +12,8 @@
  *            1, message, varint ordinal, key, any: an extra
  *            2, message, varint ordinal, bad: a bad index
  *            3, message, varint ordinal, bad, place: a bad index of an old version
+ *            4, message, varint ordinal, str value, str list, str pair: unknown fields of the value
+ *            of an attribute's row
  *            The ordinal is the line's in its location, else 0.
  *   bad      varint element, str field, str table, zigzag value, varint table_count
  *   place    flags (enum place_flags in codec.c), then what they name: root, field, varint element;
@@ -77,11 +80,22 @@ static inline bool codec_more(const struct codec *c)
 }
 uint8_t codec_get_byte(struct codec *c);
 struct str codec_get_str(struct codec *c);
+/* string_value_strindex 0 is a reference, too. */
+static inline void codec_string_reference(struct any_value *v, bool by_reference)
+{
+	v->strindex.v = by_reference && v->string.len;
+	v->zero_reference = by_reference && !v->string.len;
+}
 /* Strings that were written by reference come with strindex.v 1, keys alike: any_relink() gives
  * them the builder's index. */
 struct any_value codec_get_any(struct codec *c, struct arena *arena);
 struct builder;
 void any_relink(struct builder *b, struct any_value *v);
+
+/* What a row of an attribute keeps as notes, since its value stands in a column: the unknown fields
+ * of a value that is no list (a list's are in its bytes). */
+void notes_put_unknown(struct buf *b, const struct any_value *v);
+bool notes_get_unknown(struct str bytes, struct arena *arena, struct any_value *v);
 
 /* Notes of one message of `p`, appended. */
 void notes_put(struct buf *b, const struct profiles *p, enum message_kind message, uint32_t index,

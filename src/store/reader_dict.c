@@ -48,8 +48,8 @@ bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena
 	case ANY_EMPTY:
 		break;
 	case ANY_STRING:
-		v.strindex.v = (kind & 128) != 0;
 		v.string = keep_in(arena, db_bytes(s, value_column));
+		codec_string_reference(&v, (kind & 128) != 0);
 		break;
 	case ANY_BYTES:
 		v.string = keep_in(arena, db_bytes(s, value_column));

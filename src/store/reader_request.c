@@ -89,6 +89,12 @@ static void put_notes(struct rebuild *r, struct str notes, enum message_kind mes
 		fail_when(r, !notes_get(notes, message, r->b, index), "notes of message", index);
 }
 
+static void get_unknown(struct rebuild *r, struct str notes, struct any_value *v)
+{
+	if (notes.len)
+		fail_when(r, !notes_get_unknown(notes, &r->scratch, v), "notes of attribute", 0);
+}
+
 /* An entry with notes is one of its own. */
 static void keep_apart(struct rebuild *r, struct str notes)
 {
@@ -114,6 +120,7 @@ static struct attribute_index attribute_of(struct rebuild *r, uint64_t id)
 	notes = copy(r, db_bytes(s, 4));
 	r->failed |= !reader_any(s, 1, 2, &r->scratch, &a.value, r->err);
 	sqlite3_reset(s);
+	get_unknown(r, notes, &a.value);
 	a.key = string_of(r, key);
 	a.unit = string_of(r, unit);
 	any_relink(r->b, &a.value);
@@ -329,14 +336,17 @@ static struct key_value key_value_of(struct rebuild *r, uint64_t id)
 	struct key_value kv = { 0 };
 	sqlite3_stmt *s = id ? row_of(r, GET_ATTRIBUTE, id) : NULL;
 	bool by_reference;
+	struct str notes;
 	uint64_t key;
 
 	if (!s)
 		return kv;
 	key = db_u64(s, 0);
+	notes = copy(r, db_bytes(s, 4));
 	by_reference = sqlite3_column_int(s, 1) & 256;
 	r->failed |= !reader_any(s, 1, 2, &r->scratch, &kv.value, r->err);
 	sqlite3_reset(s);
+	get_unknown(r, notes, &kv.value);
 	kv.key = text_of(r, key);
 	if (by_reference)
 		kv.key_strindex = string_of(r, key);

@@ -123,6 +123,7 @@ static uint32_t add_attribute(struct store_writer *w, const struct attribute_row
 	bind_any(w, s, 4, r->value);
 	db_bind_id(s, 5, r->unit_id);
 	buf_reset(&w->notes);
+	notes_put_unknown(&w->notes, r->value);
 	if (w->n.noted[MESSAGE_ATTRIBUTE] && r->index)
 		notes_put(&w->notes, w->p, MESSAGE_ATTRIBUTE, r->index, 0);
 	db_bind_blob(s, 6, buf_view(&w->notes));
@@ -132,7 +133,7 @@ static uint32_t add_attribute(struct store_writer *w, const struct attribute_row
 
 static uint32_t kind_of(const struct any_value *v)
 {
-	bool referenced = v->kind == ANY_STRING && v->strindex.v;
+	bool referenced = v->kind == ANY_STRING && any_value_is_reference(v);
 
 	return (uint32_t)v->kind | (referenced ? BY_REFERENCE : 0);
 }

@@ -137,10 +137,49 @@ void decoder_unknown(struct decoder *d, struct pb_reader *r, uint32_t tag, const
 	keep_unknown(d, r, tag, at, owner, EXTRA_UNKNOWN_FIELDS);
 }
 
+void decoder_unknown_as(struct decoder *d, struct pb_reader *r, uint32_t tag, const uint8_t *at,
+			struct owner owner, enum extra_key key)
+{
+	keep_unknown(d, r, tag, at, owner, key);
+}
+
 void decoder_unknown_nested(struct decoder *d, struct pb_reader *r, uint32_t tag, const uint8_t *at,
 			    struct owner owner)
 {
 	keep_unknown(d, r, tag, at, owner, EXTRA_NESTED_UNKNOWN_FIELDS);
+}
+
+void decoder_unknown_add(struct decoder *d, struct pb_reader *r, uint32_t tag, const uint8_t *at,
+			 struct raw_fields *to)
+{
+	size_t len;
+	char *bigger;
+
+	pb_skip(r, tag);
+	if (r->fault)
+		return;
+	d->p->unknown_field_count++;
+	len = (size_t)(r->p - at);
+	if (!to->bytes.len)
+		to->bytes.ptr = (const char *)at;
+	if (!to->cap && to->bytes.ptr + to->bytes.len == (const char *)at) {
+		to->bytes.len += len;
+		return;
+	}
+	if (to->cap - to->bytes.len < len || !to->cap) {
+		bigger = arena_grow(&d->p->arena, to->cap ? (void *)to->bytes.ptr : NULL, to->cap,
+				    2 * (to->bytes.len + len));
+		if (!bigger) {
+			pb_fail(r, PB_LIMIT, at);
+			return;
+		}
+		if (!to->cap)
+			memcpy(bigger, to->bytes.ptr, to->bytes.len);
+		to->cap = 2 * (to->bytes.len + len);
+		to->bytes.ptr = bigger;
+	}
+	memcpy((char *)to->bytes.ptr + to->bytes.len, at, len);
+	to->bytes.len += len;
 }
 
 void comment_add(struct decoder *d, struct pb_reader *r, struct comment_list *list, struct str text)

@@ -72,9 +72,24 @@ static inline void decoder_join(struct decoder *d, struct pb_reader *outer,
 /* Steps over the field whose tag began at `at` and was just read, and keeps its bytes. */
 void decoder_unknown(struct decoder *d, struct pb_reader *r, uint32_t tag, const uint8_t *at,
 		     struct owner owner);
-/* The same for a field of a message inside the owner (an attribute's value, a value type). */
+/* The same for a field that has no place of its own in the model. */
 void decoder_unknown_nested(struct decoder *d, struct pb_reader *r, uint32_t tag, const uint8_t *at,
 			    struct owner owner);
+/* The same under another key: extra_is_raw(). */
+void decoder_unknown_as(struct decoder *d, struct pb_reader *r, uint32_t tag, const uint8_t *at,
+			struct owner owner, enum extra_key key);
+
+/* Raw fields that grow by runs: borrowed from the body while they are one. */
+struct raw_fields {
+	struct str bytes;
+	size_t cap; /* of a copy in the arena; 0: borrowed */
+};
+void decoder_unknown_add(struct decoder *d, struct pb_reader *r, uint32_t tag, const uint8_t *at,
+			 struct raw_fields *to);
+/* Which of struct value_unknown's a field belongs to. */
+enum value_part { PART_VALUE, PART_LIST, PART_PAIR };
+void decoder_unknown_of_value(struct decoder *d, struct pb_reader *r, uint32_t tag,
+			      const uint8_t *at, struct any_value *v, enum value_part part);
 void decoder_extra(struct decoder *d, struct pb_reader *r, struct owner owner, enum extra_key key,
 		   const struct any_value *v);
 void decoder_extra_int(struct decoder *d, struct pb_reader *r, struct owner owner,

@@ -135,6 +135,7 @@ static struct field_map profile_fields(enum wire_version v)
 struct local_type {
 	uint32_t type, unit;
 	int32_t temporality;
+	struct raw_fields unknown;
 };
 
 /* A Profile while it is read: what becomes struct profile, and what waits for the tables. */
@@ -154,7 +155,7 @@ struct draft {
 };
 
 static struct local_type local_type_decode(struct legacy *l, struct pb_reader *r,
-					   struct owner owner, struct local_type t)
+					   struct local_type t)
 {
 	struct pb_reader nested = pb_message(r);
 
@@ -173,7 +174,7 @@ static struct local_type local_type_decode(struct legacy *l, struct pb_reader *r
 			t.temporality = (int32_t)pb_varint(&nested);
 			break;
 		default:
-			decoder_unknown_nested(l->d, &nested, tag, at, owner);
+			decoder_unknown_add(l->d, &nested, tag, at, &t.unknown);
 		}
 	}
 	decoder_join(l->d, r, &nested, "ValueType");
@@ -182,7 +183,7 @@ static struct local_type local_type_decode(struct legacy *l, struct pb_reader *r
 
 static void draft_type_add(struct legacy *l, struct pb_reader *r, struct draft *draft)
 {
-	struct local_type t = local_type_decode(l, r, draft->owner, (struct local_type){ 0 });
+	struct local_type t = local_type_decode(l, r, (struct local_type){ 0 });
 
 	if (r->fault)
 		return;
@@ -272,7 +273,7 @@ static bool head_field(struct legacy *l, struct pb_reader *r, uint32_t named_tag
 		draft->has_default_sample_type = true;
 		return true;
 	case PB_TAG(PROFILE_PERIOD_TYPE, PB_LEN):
-		draft->period_type = local_type_decode(l, r, draft->owner, draft->period_type);
+		draft->period_type = local_type_decode(l, r, draft->period_type);
 		return true;
 	case PB_TAG(PROFILE_SAMPLE_TYPE, PB_LEN):
 		draft_type_add(l, r, draft);
@@ -450,6 +451,14 @@ static struct value_type type_translate(struct legacy *l, struct pb_reader *r,
 	};
 }
 
+static void extra_raw(struct legacy *l, struct pb_reader *r, struct owner owner, enum extra_key key,
+		      const struct raw_fields *raw)
+{
+	if (raw->bytes.len)
+		decoder_extra(l->d, r, owner, key,
+			      &(struct any_value){ .kind = ANY_BYTES, .string = raw->bytes });
+}
+
 static void extra_string(struct legacy *l, struct pb_reader *r, struct owner owner,
 			 enum extra_key key, const char *field, uint32_t local)
 {
@@ -488,6 +497,7 @@ static void draft_extras(struct legacy *l, struct pb_reader *r, struct draft *dr
 	if (draft->period_type.temporality)
 		decoder_extra_int(l->d, r, owner, EXTRA_PERIOD_TEMPORALITY,
 				  draft->period_type.temporality);
+	extra_raw(l, r, owner, EXTRA_PERIOD_TYPE_UNKNOWN, &draft->period_type.unknown);
 	extra_string(l, r, owner, EXTRA_DROP_FRAMES, "drop_frames", draft->drop_frames);
 	extra_string(l, r, owner, EXTRA_KEEP_FRAMES, "keep_frames", draft->keep_frames);
 	if (l->d->version <= WIRE_V1_5)
@@ -529,7 +539,7 @@ static void copy_notes(struct legacy *l, struct pb_reader *r, const struct draft
 		struct owner owner = { e.message, e.index + step[e.message == MESSAGE_SAMPLE] };
 
 		if ((e.message != MESSAGE_PROFILE && e.message != MESSAGE_SAMPLE) ||
-		    e.key == EXTRA_UNKNOWN_FIELDS || e.key == EXTRA_NESTED_UNKNOWN_FIELDS)
+		    extra_is_raw(e.key))
 			continue;
 		decoder_extra(l->d, r, owner, e.key, &e.value);
 	}
@@ -601,6 +611,7 @@ static void draft_emit(struct legacy *l, struct pb_reader *r, struct draft *draf
 			if (type->temporality)
 				decoder_extra_int(l->d, r, owner, EXTRA_SAMPLE_TEMPORALITY,
 						  type->temporality);
+			extra_raw(l, r, owner, EXTRA_SAMPLE_TYPE_UNKNOWN, &type->unknown);
 		}
 		if (types > 1)
 			decoder_extra_int(l->d, r, owner, EXTRA_SAMPLE_TYPE_ORDINAL, t);
@@ -787,6 +798,7 @@ static void legacy_release(struct legacy *l)
 	free(l->locations.v);
 	free(l->scratch.v);
 	free(l->units.v);
+	free(l->unit_fields.v);
 	free(l->build_ids.v);
 	free(l->types.v);
 	free(l->keys.v);

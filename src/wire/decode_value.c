@@ -22,12 +22,57 @@ static void string_reference(struct decoder *d, struct pb_reader *r, struct owne
 static void value_reference(struct decoder *d, struct pb_reader *r, struct owner owner,
 			    struct any_value *v)
 {
-	*v = (struct any_value){ .kind = ANY_STRING, .strindex = { (uint32_t)pb_varint(r) } };
+	*v = (struct any_value){ .kind = ANY_STRING,
+				 .strindex = { (uint32_t)pb_varint(r) },
+				 .unknown = v->unknown };
 	v->zero_reference = v->strindex.v == 0;
 	if (d->dictionary_complete)
 		string_reference(d, r, owner, "string_value_strindex", &v->strindex, &v->string);
 	else
 		d->unresolved_references = true;
+}
+
+/* What struct any_value points to while it is decoded: how much of each part is a copy. */
+struct unknown_parts {
+	struct value_unknown seen;
+	size_t caps[PART_PAIR + 1];
+};
+
+static struct str *part_of(struct unknown_parts *parts, enum value_part part)
+{
+	return part == PART_VALUE  ? &parts->seen.value
+	       : part == PART_LIST ? &parts->seen.list
+				   : &parts->seen.pair;
+}
+
+void decoder_unknown_of_value(struct decoder *d, struct pb_reader *r, uint32_t tag,
+			      const uint8_t *at, struct any_value *v, enum value_part part)
+{
+	struct unknown_parts *parts = (struct unknown_parts *)v->unknown;
+	struct raw_fields fields;
+
+	if (!parts)
+		parts = arena_zalloc(&d->p->arena, sizeof(*parts));
+	if (!parts) {
+		pb_fail(r, PB_LIMIT, at);
+		return;
+	}
+	v->unknown = &parts->seen;
+	fields = (struct raw_fields){ *part_of(parts, part), parts->caps[part] };
+	decoder_unknown_add(d, r, tag, at, &fields);
+	*part_of(parts, part) = fields.bytes;
+	parts->caps[part] = fields.cap;
+}
+
+/* The value becomes a list of another kind: what the former one had goes with it. */
+static void list_begins_anew(struct any_value *v, enum any_kind kind)
+{
+	struct unknown_parts *parts = (struct unknown_parts *)v->unknown;
+
+	if (v->kind == kind || !parts)
+		return;
+	parts->seen.list = (struct str){ 0 };
+	parts->caps[PART_LIST] = 0;
 }
 
 /* How many LEN fields of number 1 (ArrayValue.values, KeyValueList.values) there are: sizes the
@@ -66,13 +111,14 @@ static void array_decode(struct decoder *d, struct pb_reader *r, struct owner ow
 
 	if (!values)
 		return;
+	list_begins_anew(v, ANY_ARRAY);
 	while (pb_more(r)) {
 		const uint8_t *at = r->p;
 		uint32_t tag = pb_tag(r);
 		struct pb_reader nested;
 
 		if (tag != PB_TAG(1, PB_LEN)) {
-			decoder_unknown_nested(d, r, tag, at, owner);
+			decoder_unknown_of_value(d, r, tag, at, v, PART_LIST);
 			continue;
 		}
 		nested = pb_message(r);
@@ -80,7 +126,7 @@ static void array_decode(struct decoder *d, struct pb_reader *r, struct owner ow
 		any_value_decode(d, &nested, owner, depth, &values[n++]);
 		decoder_join(d, r, &nested, "ArrayValue");
 	}
-	*v = (struct any_value){ .kind = ANY_ARRAY, .array = { values, n } };
+	*v = (struct any_value){ .kind = ANY_ARRAY, .array = { values, n }, .unknown = v->unknown };
 }
 
 static void kvlist_decode(struct decoder *d, struct pb_reader *r, struct owner owner,
@@ -92,20 +138,23 @@ static void kvlist_decode(struct decoder *d, struct pb_reader *r, struct owner o
 
 	if (!pairs)
 		return;
+	list_begins_anew(v, ANY_KVLIST);
 	while (pb_more(r)) {
 		const uint8_t *at = r->p;
 		uint32_t tag = pb_tag(r);
 		struct pb_reader nested;
 
 		if (tag != PB_TAG(1, PB_LEN)) {
-			decoder_unknown_nested(d, r, tag, at, owner);
+			decoder_unknown_of_value(d, r, tag, at, v, PART_LIST);
 			continue;
 		}
 		nested = pb_message(r);
 		key_value_decode(d, &nested, owner, depth, &pairs[n++]);
 		decoder_join(d, r, &nested, "KeyValueList");
 	}
-	*v = (struct any_value){ .kind = ANY_KVLIST, .kvlist = { pairs, n } };
+	*v = (struct any_value){ .kind = ANY_KVLIST,
+				 .kvlist = { pairs, n },
+				 .unknown = v->unknown };
 }
 
 /* A oneof: of several the last one counts, but parts of the same list are one list. */
@@ -124,17 +173,24 @@ void any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner
 
 		switch (tag) {
 		case PB_TAG(1, PB_LEN):
-			*v = (struct any_value){ .kind = ANY_STRING, .string = pb_bytes(r) };
+			*v = (struct any_value){ .kind = ANY_STRING,
+						 .string = pb_bytes(r),
+						 .unknown = v->unknown };
 			break;
 		case PB_TAG(2, PB_VARINT):
-			*v = (struct any_value){ .kind = ANY_BOOL, .boolean = pb_varint(r) != 0 };
+			*v = (struct any_value){ .kind = ANY_BOOL,
+						 .boolean = pb_varint(r) != 0,
+						 .unknown = v->unknown };
 			break;
 		case PB_TAG(3, PB_VARINT):
 			*v = (struct any_value){ .kind = ANY_INT,
-						 .integer = (int64_t)pb_varint(r) };
+						 .integer = (int64_t)pb_varint(r),
+						 .unknown = v->unknown };
 			break;
 		case PB_TAG(4, PB_I64):
-			*v = (struct any_value){ .kind = ANY_DOUBLE, .real = pb_double(r) };
+			*v = (struct any_value){ .kind = ANY_DOUBLE,
+						 .real = pb_double(r),
+						 .unknown = v->unknown };
 			break;
 		case PB_TAG(5, PB_LEN):
 			nested = pb_message(r);
@@ -147,7 +203,9 @@ void any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner
 			decoder_join(d, r, &nested, "KeyValueList");
 			break;
 		case PB_TAG(7, PB_LEN):
-			*v = (struct any_value){ .kind = ANY_BYTES, .string = pb_bytes(r) };
+			*v = (struct any_value){ .kind = ANY_BYTES,
+						 .string = pb_bytes(r),
+						 .unknown = v->unknown };
 			break;
 		case PB_TAG(8, PB_VARINT):
 			if (d->version >= WIRE_V1_10) {
@@ -156,7 +214,7 @@ void any_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner
 			}
 			/* fall through */
 		default:
-			decoder_unknown_nested(d, r, tag, at, owner);
+			decoder_unknown_of_value(d, r, tag, at, v, PART_VALUE);
 		}
 	}
 }
@@ -210,7 +268,7 @@ void key_value_decode(struct decoder *d, struct pb_reader *r, struct owner owner
 			}
 			/* fall through */
 		default:
-			decoder_unknown_nested(d, r, tag, at, owner);
+			decoder_unknown_of_value(d, r, tag, at, &out->value, PART_PAIR);
 		}
 	}
 	if (out->key_strindex.v == 0)
@@ -234,9 +292,15 @@ static void resolve_tree(struct decoder *d, struct pb_reader *r, struct owner ow
 		for (uint32_t i = 0; i < v->kvlist.count; i++) {
 			struct key_value *kv = (struct key_value *)&v->kvlist.pairs[i];
 
+			struct str reference = { 0 };
+
 			if (kv->key_strindex.v)
 				string_reference(d, r, owner, "key_strindex", &kv->key_strindex,
-						 &kv->key);
+						 &reference);
+			if (kv->key.len == 0)
+				kv->key = reference;
+			else /* the text counts, as in settle_key() */
+				kv->key_strindex.v = 0;
 			resolve_tree(d, r, owner, &kv->value);
 		}
 	}
@@ -313,7 +377,10 @@ void value_type_decode(struct decoder *d, struct pb_reader *r, struct owner owne
 			}
 			/* fall through */
 		default:
-			decoder_unknown_nested(d, r, tag, at, owner);
+			decoder_unknown_as(d, r, tag, at, owner,
+					   temporality == EXTRA_SAMPLE_TEMPORALITY
+						   ? EXTRA_SAMPLE_TYPE_UNKNOWN
+						   : EXTRA_PERIOD_TYPE_UNKNOWN);
 		}
 	}
 	if (t)

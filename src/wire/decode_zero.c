@@ -116,6 +116,7 @@ void zero_entries_ensure(struct decoder *d)
 {
 	struct profiles *p = d->p;
 	struct dictionary *dict = &p->dict;
+	const struct value_unknown *unknown;
 	uint32_t to, string_to = 0;
 
 	if (TABLE_ENSURE_ZERO(d, strings, string_count, string_is_zero, &string_to))
@@ -129,9 +130,12 @@ void zero_entries_ensure(struct decoder *d)
 		for (uint32_t i = 0; i < dict->line_count; i++)
 			follow(&dict->lines[i].function.v, 1, to);
 	}
+	unknown = dict->attribute_count ? dict->attributes[0].value.unknown : NULL;
 	if (TABLE_ENSURE_ZERO(d, attributes, attribute_count, attribute_is_zero, &to)) {
 		note_move(p, MESSAGE_ATTRIBUTE, to);
 		follow((uint32_t *)p->attribute_refs, p->attribute_ref_count, to);
+	} else {
+		dict->attributes[0].value.unknown = unknown;
 	}
 	if (TABLE_ENSURE_ZERO(d, locations, location_count, location_is_zero, &to)) {
 		note_move(p, MESSAGE_LOCATION, to);

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 
 struct str encode_clean(struct encoder *e, struct str s)
 {
@@ -13,18 +14,46 @@ struct str encode_clean(struct encoder *e, struct str s)
 
 /* ---- values ---- */
 
+static const struct value_unknown *unknown_to_write(const struct encoder *e,
+						    const struct any_value *v)
+{
+	return e->same_version ? v->unknown : NULL;
+}
+
+void encode_pair_unknown(struct encoder *e, const struct any_value *v)
+{
+	const struct value_unknown *unknown = unknown_to_write(e, v);
+
+	if (unknown)
+		pw_raw(&e->w, unknown->pair);
+}
+
+static void encode_list_unknown(struct encoder *e, const struct any_value *v)
+{
+	const struct value_unknown *unknown = unknown_to_write(e, v);
+
+	if (unknown)
+		pw_raw(&e->w, unknown->list);
+}
+
+void encode_any(struct encoder *e, uint32_t number, const struct any_value *v)
+{
+	size_t mark = pw_mark(&e->w);
+
+	encode_any_fields(e, v);
+	if (v->kind != ANY_EMPTY || pw_mark(&e->w) != mark)
+		pw_message(&e->w, number, mark);
+}
+
 static void encode_key_value(struct encoder *e, uint32_t number, const struct key_value *kv)
 {
-	size_t mark = pw_mark(&e->w), value_mark;
+	size_t mark = pw_mark(&e->w);
 	bool by_reference = e->version >= WIRE_V1_10 && kv->key_strindex.v;
 
+	encode_pair_unknown(e, &kv->value);
 	if (by_reference)
 		pw_uint(&e->w, 3, kv->key_strindex.v);
-	if (kv->value.kind != ANY_EMPTY) {
-		value_mark = pw_mark(&e->w);
-		encode_any_fields(e, &kv->value);
-		pw_message(&e->w, 2, value_mark);
-	}
+	encode_any(e, 2, &kv->value);
 	if (!by_reference)
 		encode_text(e, 1, kv->key);
 	pw_message(&e->w, number, mark);
@@ -40,6 +69,7 @@ static void encode_array(struct encoder *e, const struct any_value *v)
 {
 	size_t mark = pw_mark(&e->w);
 
+	encode_list_unknown(e, v);
 	for (uint32_t i = v->array.count; i-- > 0;) {
 		size_t element = pw_mark(&e->w);
 
@@ -52,9 +82,12 @@ static void encode_array(struct encoder *e, const struct any_value *v)
 /* A member of a oneof is put even when it is the default. */
 void encode_any_fields(struct encoder *e, const struct any_value *v)
 {
+	const struct value_unknown *unknown = unknown_to_write(e, v);
 	uint64_t bits;
 	size_t mark;
 
+	if (unknown)
+		pw_raw(&e->w, unknown->value);
 	switch (v->kind) {
 	case ANY_EMPTY:
 		break;
@@ -79,6 +112,7 @@ void encode_any_fields(struct encoder *e, const struct any_value *v)
 		break;
 	case ANY_KVLIST:
 		mark = pw_mark(&e->w);
+		encode_list_unknown(e, v);
 		encode_key_values(e, 1, (struct key_values){ v->kvlist.pairs, v->kvlist.count });
 		pw_message(&e->w, 6, mark);
 		break;
@@ -90,14 +124,35 @@ void encode_any_fields(struct encoder *e, const struct any_value *v)
 
 /* ---- strings that only extras know ---- */
 
+static struct str string_at(const struct encoder *e, uint32_t index)
+{
+	uint32_t first = e->p->dict.string_count;
+
+	return index < first ? e->p->dict.strings[index] : e->added_strings[index - first];
+}
+
+static bool string_same(const void *ctx, uint32_t index, const void *key)
+{
+	return str_equal(string_at(ctx, index), *(const struct str *)key);
+}
+
+static uint32_t string_find_or_add(struct encoder *e, struct str s, uint32_t next)
+{
+	return intern_find_or_add(&e->string_ids, hash64(s), string_same, e, &s, next);
+}
+
 uint32_t encode_add_string(struct encoder *e, struct str s)
 {
-	for (uint32_t i = 0; i < e->p->dict.string_count; i++)
-		if (str_equal(e->p->dict.strings[i], s))
-			return i;
-	for (uint32_t i = 0; i < e->added_string_count; i++)
-		if (str_equal(e->added_strings[i], s))
-			return e->p->dict.string_count + i;
+	uint32_t next = e->p->dict.string_count + e->added_string_count, found;
+
+	if (!e->string_ids.slots) {
+		intern_init(&e->string_ids);
+		for (uint32_t i = 0; i < e->p->dict.string_count; i++)
+			string_find_or_add(e, e->p->dict.strings[i], i);
+	}
+	found = string_find_or_add(e, s, next);
+	if (found != UINT32_MAX)
+		return found;
 	if (e->added_string_count == e->added_string_cap) {
 		uint32_t cap = e->added_string_cap ? 2 * e->added_string_cap : 16;
 
@@ -107,25 +162,38 @@ uint32_t encode_add_string(struct encoder *e, struct str s)
 		e->added_string_cap = cap;
 	}
 	e->added_strings[e->added_string_count++] = s;
-	return e->p->dict.string_count + e->added_string_count - 1;
+	return next;
 }
 
-/*
- * The dictionary is put before the profiles that need these strings, so they are collected first.
- * Comments are few (one or two a profile, if any), so that a linear search serves.
- */
-static void collect_comment_strings(struct encoder *e)
+/* Which extras of an array have strings that the version wants by index. */
+static bool wants_strings(const struct encoder *e, enum extra_key key)
 {
-	if (e->version >= WIRE_V1_9)
-		return;
-	for (uint32_t i = 0; i < e->p->extra_count; i++) {
-		const struct extra *x = &e->p->extras[i];
+	if (key == EXTRA_COMMENTS)
+		return e->version <= WIRE_V1_8;
+	if (key == EXTRA_UNIT_UNKNOWN)
+		return e->version == WIRE_V1_7 && e->same_version;
+	return key == EXTRA_ATTRIBUTE_UNITS && e->version == WIRE_V1_7;
+}
 
-		if (x->key != EXTRA_COMMENTS)
-			continue;
-		for (uint32_t c = 0; c < x->value.array.count; c++)
-			encode_add_string(e, x->value.array.values[c].string);
-	}
+static void collect_strings(struct encoder *e, const struct any_value *v)
+{
+	if (v->kind == ANY_STRING)
+		encode_add_string(e, v->string);
+	else if (v->kind == ANY_ARRAY)
+		for (uint32_t i = 0; i < v->array.count; i++)
+			collect_strings(e, &v->array.values[i]);
+	else if (v->kind == ANY_KVLIST)
+		for (uint32_t i = 0; i < v->kvlist.count; i++)
+			collect_strings(e, &v->kvlist.pairs[i].value);
+}
+
+/* The dictionary is put before the profiles that need these strings, so they are collected first.
+ */
+static void collect_extra_strings(struct encoder *e)
+{
+	for (uint32_t i = 0; i < e->p->extra_count; i++)
+		if (wants_strings(e, e->p->extras[i].key))
+			collect_strings(e, &e->p->extras[i].value);
 }
 
 /* ---- resources and scopes: never changed ---- */
@@ -245,7 +313,7 @@ bool otlp_encode(const struct profiles *p, enum wire_version version, struct buf
 	arena_init(&e.scratch, 4096, 0);
 	for (uint32_t i = 0; i < p->extra_count; i++)
 		e.has_extras[p->extras[i].message] = true;
-	collect_comment_strings(&e);
+	collect_extra_strings(&e);
 	if (version == WIRE_V1_7)
 		encode_v1_7_prepare(&e);
 	pw_begin(&e.w, out, guess_bytes(p));
@@ -255,6 +323,7 @@ bool otlp_encode(const struct profiles *p, enum wire_version version, struct buf
 	else if (!pw_finish(&e.w))
 		e.failed = !err_set(err, ERR_LIMIT, "the encoded message passes %zu bytes",
 				    out->limit_bytes);
+	intern_release(&e.string_ids);
 	arena_release(&e.scratch);
 	return !e.failed;
 }

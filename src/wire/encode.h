@@ -5,6 +5,7 @@
  */
 #pragma once
 #include "base/text.h"
+#include "model/intern.h"
 #include "wire/otlp.h"
 #include "wire/pb_writer.h"
 
@@ -22,11 +23,16 @@ struct encoder {
 	 * table. */
 	struct str *added_strings;
 	uint32_t added_string_count, added_string_cap;
+	struct intern_table string_ids; /* of the table's and these; slots NULL: not made yet */
 
 	/* v1.7: where each stack's locations begin in the open profile's location_indices. */
 	struct stack_place *stack_places; /* by stack index */
 	struct stack_index *stack_order;  /* as first met in the open profile */
 	uint32_t profile_stamp;
+
+	/* v1.7: which of EXTRA_UNIT_UNKNOWN's elements (+ 1) is a string's, and which are put. */
+	uint32_t *unit_fields_of;
+	bool *unit_fields_put;
 };
 
 struct stack_place {
@@ -70,6 +76,16 @@ static inline void encode_unknown(struct encoder *e, enum message_kind message, 
 	if (!e->same_version)
 		return;
 	x = encode_extra(e, message, index, EXTRA_UNKNOWN_FIELDS);
+	if (x)
+		pw_raw(&e->w, x->value.string);
+}
+
+/* The unknown fields of a value type, as encode_unknown(). */
+static inline void encode_raw_extra(struct encoder *e, enum message_kind message, uint32_t index,
+				    enum extra_key key)
+{
+	const struct extra *x = e->same_version ? encode_extra(e, message, index, key) : NULL;
+
 	if (x)
 		pw_raw(&e->w, x->value.string);
 }
@@ -118,6 +134,10 @@ bool encode_leaves_out_scope(const struct profiles *p, const struct scope_profil
 bool encode_leaves_out_resource(const struct profiles *p, const struct resource_profiles *r);
 
 /* encode.c */
+/* A field that is an AnyValue; nothing when it is empty. */
+void encode_any(struct encoder *e, uint32_t number, const struct any_value *v);
+/* The unknown fields of the KeyValue around a value. */
+void encode_pair_unknown(struct encoder *e, const struct any_value *v);
 void encode_any_fields(struct encoder *e,
 		       const struct any_value *v); /* the fields of an AnyValue */
 void encode_key_values(struct encoder *e, uint32_t number,

@@ -91,15 +91,11 @@ static void encode_attributes(struct encoder *e)
 {
 	for (uint32_t i = e->p->dict.attribute_count; i-- > 0;) {
 		const struct attribute *a = &e->p->dict.attributes[i];
-		size_t mark = pw_mark(&e->w), value_mark;
+		size_t mark = pw_mark(&e->w);
 
 		encode_unknown(e, MESSAGE_ATTRIBUTE, i);
 		pw_uint(&e->w, 3, a->unit.v);
-		if (a->value.kind != ANY_EMPTY) {
-			value_mark = pw_mark(&e->w);
-			encode_any_fields(e, &a->value);
-			pw_message(&e->w, 2, value_mark);
-		}
+		encode_any(e, 2, &a->value);
 		pw_uint(&e->w, 1, a->key.v);
 		pw_message(&e->w, 6, mark);
 	}

@@ -6,6 +6,9 @@ void encode_value_type(struct encoder *e, uint32_t number, struct value_type t, 
 {
 	size_t mark = pw_mark(&e->w);
 
+	encode_raw_extra(e, MESSAGE_PROFILE, profile,
+			 temporality == EXTRA_SAMPLE_TEMPORALITY ? EXTRA_SAMPLE_TYPE_UNKNOWN
+								 : EXTRA_PERIOD_TYPE_UNKNOWN);
 	if (e->version <= WIRE_V1_8)
 		encode_int_extra(e, 3, MESSAGE_PROFILE, profile, temporality);
 	pw_uint(&e->w, 2, t.unit.v);

@@ -8,12 +8,46 @@
  * value for each in every sample).
  */
 
+/* The member `key` of an element of EXTRA_ATTRIBUTE_UNITS or EXTRA_UNIT_UNKNOWN. */
+static struct str member(const struct any_value *element, const char *key)
+{
+	struct key_values pairs = { element->kvlist.pairs, element->kvlist.count };
+	const struct any_value *v =
+		element->kind == ANY_KVLIST ? key_values_find(pairs, str_cstr(key)) : NULL;
+
+	return v && (v->kind == ANY_STRING || v->kind == ANY_BYTES) ? v->string : (struct str){ 0 };
+}
+
+/* The dictionary's array of one key, or an empty one. */
+static struct any_value dictionary_array(const struct encoder *e, enum extra_key key)
+{
+	const struct extra *x = encode_extra(e, MESSAGE_DICTIONARY, 0, key);
+
+	return x && x->value.kind == ANY_ARRAY ? x->value : (struct any_value){ .kind = ANY_ARRAY };
+}
+
+static void unit_fields_prepare(struct encoder *e)
+{
+	struct any_value list = dictionary_array(e, EXTRA_UNIT_UNKNOWN);
+
+	if (!list.array.count || !e->same_version)
+		return;
+	e->unit_fields_of =
+		arena_zalloc(&e->scratch, (e->p->dict.string_count + e->added_string_count) *
+						  sizeof(*e->unit_fields_of));
+	e->unit_fields_put = arena_zalloc(&e->scratch, list.array.count);
+	for (uint32_t i = list.array.count; i-- > 0;)
+		e->unit_fields_of[encode_add_string(e, member(&list.array.values[i], "key"))] =
+			i + 1;
+}
+
 void encode_v1_7_prepare(struct encoder *e)
 {
 	uint32_t stacks = e->p->dict.stack_count;
 
 	e->stack_places = arena_zalloc(&e->scratch, stacks * sizeof(*e->stack_places));
 	e->stack_order = arena_alloc_array(&e->scratch, stacks, sizeof(*e->stack_order));
+	unit_fields_prepare(e);
 }
 
 /* ---- dictionary ---- */
@@ -59,16 +93,53 @@ static void encode_attributes(struct encoder *e)
 {
 	for (uint32_t i = e->p->dict.attribute_count; i-- > 0;) {
 		const struct attribute *a = &e->p->dict.attributes[i];
-		size_t mark = pw_mark(&e->w), value_mark;
+		size_t mark = pw_mark(&e->w);
 
 		encode_unknown(e, MESSAGE_ATTRIBUTE, i);
-		if (a->value.kind != ANY_EMPTY) {
-			value_mark = pw_mark(&e->w);
-			encode_any_fields(e, &a->value);
-			pw_message(&e->w, 2, value_mark);
-		}
+		encode_pair_unknown(e, &a->value);
+		encode_any(e, 2, &a->value);
 		encode_text(e, 1, profiles_string(e->p, a->key));
 		pw_message(&e->w, 6, mark);
+	}
+}
+
+static void encode_attribute_unit(struct encoder *e, uint32_t key, uint32_t unit)
+{
+	size_t mark = pw_mark(&e->w);
+	uint32_t fields = e->unit_fields_of ? e->unit_fields_of[key] : 0;
+
+	if (fields && !e->unit_fields_put[fields - 1]) {
+		struct any_value list = dictionary_array(e, EXTRA_UNIT_UNKNOWN);
+
+		pw_raw(&e->w, member(&list.array.values[fields - 1], "fields"));
+		e->unit_fields_put[fields - 1] = true;
+	}
+	pw_uint(&e->w, 2, unit);
+	pw_uint(&e->w, 1, key);
+	pw_message(&e->w, 7, mark);
+}
+
+/* Units of keys that no attribute has, and unknown fields of any that found no other place. */
+static void encode_spare_units(struct encoder *e)
+{
+	struct any_value units = dictionary_array(e, EXTRA_ATTRIBUTE_UNITS);
+	struct any_value fields = dictionary_array(e, EXTRA_UNIT_UNKNOWN);
+
+	for (uint32_t i = units.array.count; i-- > 0;) {
+		const struct any_value *v = &units.array.values[i];
+
+		encode_attribute_unit(e, encode_add_string(e, member(v, "key")),
+				      encode_add_string(e, member(v, "unit")));
+	}
+	for (uint32_t i = e->unit_fields_put ? fields.array.count : 0; i-- > 0;) {
+		const struct any_value *v = &fields.array.values[i];
+		size_t mark = pw_mark(&e->w);
+
+		if (e->unit_fields_put[i])
+			continue;
+		pw_raw(&e->w, member(v, "fields"));
+		pw_uint(&e->w, 1, encode_add_string(e, member(v, "key")));
+		pw_message(&e->w, 7, mark);
 	}
 }
 
@@ -80,14 +151,11 @@ static void encode_attribute_units(struct encoder *e)
 	for (uint32_t i = e->p->dict.attribute_count; i-- > 0;) {
 		const struct attribute *a = &e->p->dict.attributes[i];
 		uint8_t bit = (uint8_t)(1u << (a->key.v & 7));
-		size_t mark = pw_mark(&e->w);
 
 		if (!a->unit.v || done[a->key.v / 8] & bit)
 			continue;
 		done[a->key.v / 8] |= bit;
-		pw_uint(&e->w, 2, a->unit.v);
-		pw_uint(&e->w, 1, a->key.v);
-		pw_message(&e->w, 7, mark);
+		encode_attribute_unit(e, a->key.v, a->unit.v);
 	}
 }
 
@@ -95,6 +163,7 @@ void encode_v1_7_dictionary(struct encoder *e)
 {
 	encode_unknown(e, MESSAGE_DICTIONARY, 0);
 	encode_attribute_units(e);
+	encode_spare_units(e);
 	encode_attributes(e);
 	encode_strings(e, 5);
 	encode_links(e, 4);

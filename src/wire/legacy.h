@@ -36,6 +36,16 @@ struct pending_list { /* heap */
 	uint32_t count, cap;
 };
 
+/* What an attribute_unit had beside its two fields. */
+struct unit_fields {
+	uint32_t unit; /* which of legacy.units */
+	struct str raw;
+};
+struct unit_fields_list { /* heap */
+	struct unit_fields *v;
+	uint32_t count, cap;
+};
+
 struct str_list { /* heap */
 	struct str *v;
 	uint32_t count, cap;
@@ -69,8 +79,9 @@ struct legacy {
 		tables; /* of the profile at hand, or of the whole message (v1.6, v1.7) */
 	struct index_list
 		locations; /* Profile.location_indices, the model's indices once translated */
-	struct index_list scratch;     /* one sample's stack (v1.3 location_index) */
-	struct pending_list units;     /* attribute_units: entry key, value unit */
+	struct index_list scratch; /* one sample's stack (v1.3 location_index) */
+	struct pending_list units; /* attribute_units: entry key, value unit */
+	struct unit_fields_list unit_fields;
 	struct pending_list build_ids; /* v1.3: entry mapping, value string, kind build_id_kind */
 	struct pending_list types;     /* v1.3: entry location, value string */
 	struct str_list keys; /* of the attribute table's entries, until they are interned */

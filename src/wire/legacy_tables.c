@@ -18,7 +18,7 @@ void legacy_tables_begin(struct legacy *l)
 		.attributes.first = dict->attribute_count,
 		.lines_first = dict->line_count,
 	};
-	l->units.count = l->build_ids.count = l->types.count = 0;
+	l->units.count = l->unit_fields.count = l->build_ids.count = l->types.count = 0;
 }
 
 /* Doubles a heap list; bounded by the body, each entry of which took bytes there. */
@@ -506,7 +506,8 @@ static void attribute_entry(struct legacy *l, struct pb_reader *r)
 			 &kv);
 	if (r->fault)
 		return;
-	zero = kv.key.len == 0 && kv.value.kind == ANY_EMPTY && p->extra_count == extras;
+	zero = kv.key.len == 0 && kv.value.kind == ANY_EMPTY && !kv.value.unknown &&
+	       p->extra_count == extras;
 	if (l->keys.count == l->keys.cap)
 		l->keys.v = list_grow(l->keys.v, &l->keys.cap, sizeof(*l->keys.v));
 	if (l->tables.attributes.count || !zero)
@@ -517,6 +518,8 @@ static void attribute_entry(struct legacy *l, struct pb_reader *r)
 
 static void attribute_unit_entry(struct legacy *l, struct pb_reader *r)
 {
+	struct raw_fields unknown = { 0 };
+	struct unit_fields_list *list = &l->unit_fields;
 	struct pending item = { 0 };
 
 	while (pb_more(r)) {
@@ -528,11 +531,16 @@ static void attribute_unit_entry(struct legacy *l, struct pb_reader *r)
 		else if (tag == PB_TAG(2, PB_VARINT))
 			item.value = local_of(l, pb_varint(r));
 		else
-			decoder_unknown_nested(l->d, r, tag, at,
-					       (struct owner){ MESSAGE_DICTIONARY, 0 });
+			decoder_unknown_add(l->d, r, tag, at, &unknown);
 	}
-	if (!r->fault)
-		pending_add(&l->units, item);
+	if (r->fault)
+		return;
+	pending_add(&l->units, item);
+	if (!unknown.bytes.len)
+		return;
+	if (list->count == list->cap)
+		list->v = list_grow(list->v, &list->cap, sizeof(*list->v));
+	list->v[list->count++] = (struct unit_fields){ l->units.count - 1, unknown.bytes };
 }
 
 void legacy_table_entry(struct legacy *l, struct pb_reader *r, enum legacy_table table)
@@ -734,6 +742,38 @@ static void keep_unused_units(struct legacy *l, struct pb_reader *r, struct owne
 		      &(struct any_value){ .kind = ANY_ARRAY, .array = { values, n } });
 }
 
+/* {key, fields} of those that had unknown fields. */
+static void keep_unit_fields(struct legacy *l, struct pb_reader *r, struct owner owner)
+{
+	struct dictionary *dict = &l->d->p->dict;
+	struct arena *arena = &l->d->p->arena;
+	const struct unit_fields_list *list = &l->unit_fields;
+	struct any_value *values = arena_alloc_array(arena, list->count, sizeof(*values));
+	struct key_value *pairs = arena_alloc_array(arena, 2 * (size_t)list->count, sizeof(*pairs));
+
+	if (!values || !pairs) {
+		pb_fail(r, PB_LIMIT, r->p);
+		return;
+	}
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct unit_fields *u = &list->v[i];
+		struct str key = dict->strings[l->units.v[u->unit].entry];
+
+		pairs[2 * i] = (struct key_value){
+			.key = STR("key"),
+			.value = { .kind = ANY_STRING, .string = key },
+		};
+		pairs[2 * i + 1] = (struct key_value){
+			.key = STR("fields"),
+			.value = { .kind = ANY_BYTES, .string = u->raw },
+		};
+		values[i] =
+			(struct any_value){ .kind = ANY_KVLIST, .kvlist = { &pairs[2 * i], 2 } };
+	}
+	decoder_extra(l->d, r, owner, EXTRA_UNIT_UNKNOWN,
+		      &(struct any_value){ .kind = ANY_ARRAY, .array = { values, list->count } });
+}
+
 /* Units go to every attribute of their key; those whose key no attribute has are kept apart. */
 static void translate_units(struct legacy *l, struct pb_reader *r, struct owner owner)
 {
@@ -763,6 +803,8 @@ static void translate_units(struct legacy *l, struct pb_reader *r, struct owner 
 		u->value = span_translate_plain(l, r, &l->tables.strings, u->value, &unit);
 		u->kind = 0; /* becomes 1 when used */
 	}
+	if (l->unit_fields.count)
+		keep_unit_fields(l, r, owner); /* before they are sorted */
 	qsort(l->units.v, l->units.count, sizeof(*l->units.v), pending_compare);
 	for (uint32_t i = l->tables.attributes.first; i < dict->attribute_count; i++) {
 		struct attribute *a = &dict->attributes[i];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "model/value_unknown.h"
 #include "wire/pb_reader.h"
 
 const char *otlp_loss_name(enum otlp_loss l)
@@ -59,6 +60,9 @@ static bool has_field(const struct extra *x, enum wire_version version)
 		return false;
 	case EXTRA_UNKNOWN_FIELDS:
 	case EXTRA_NESTED_UNKNOWN_FIELDS: /* not of any version */
+	case EXTRA_SAMPLE_TYPE_UNKNOWN:
+	case EXTRA_PERIOD_TYPE_UNKNOWN:
+	case EXTRA_UNIT_UNKNOWN:
 	case EXTRA_ENTITY_REFS:
 	case EXTRA_ATTRIBUTE_UNITS:     /* counted as units */
 	case EXTRA_SAMPLE_TYPE_ORDINAL: /* no field of a message */
@@ -73,6 +77,43 @@ static bool has_field(const struct extra *x, enum wire_version version)
 	return true;
 }
 
+static void count_fields(void *arg, struct str place, struct str fields)
+{
+	struct otlp_losses *out = arg;
+
+	(void)place;
+	out->count[LOSS_UNKNOWN_FIELDS] += fields_of(fields);
+}
+
+static void count_pairs(struct key_values kv, struct otlp_losses *out)
+{
+	for (uint32_t i = 0; i < kv.count; i++)
+		value_unknown_each(&kv.ptr[i].value, count_fields, out);
+}
+
+/* Unknown fields inside attributes. */
+static void count_unknown_of_values(const struct profiles *p, struct otlp_losses *out)
+{
+	for (uint32_t i = 0; i < p->resource_count; i++)
+		count_pairs(p->resources[i].attributes, out);
+	for (uint32_t i = 0; i < p->scope_count; i++)
+		count_pairs(p->scopes[i].attributes, out);
+	for (uint32_t i = 0; i < p->dict.attribute_count; i++)
+		value_unknown_each(&p->dict.attributes[i].value, count_fields, out);
+}
+
+static void count_unit_fields(const struct any_value *list, struct otlp_losses *out)
+{
+	for (uint32_t i = 0; i < list->array.count; i++) {
+		struct key_values pairs = { list->array.values[i].kvlist.pairs,
+					    list->array.values[i].kvlist.count };
+		const struct any_value *fields = key_values_find(pairs, STR("fields"));
+
+		if (fields)
+			out->count[LOSS_UNKNOWN_FIELDS] += fields_of(fields->string);
+	}
+}
+
 static void count_extras(const struct profiles *p, enum wire_version version, bool json,
 			 struct otlp_losses *out)
 {
@@ -80,12 +121,14 @@ static void count_extras(const struct profiles *p, enum wire_version version, bo
 
 	for (uint32_t i = 0; i < p->extra_count; i++) {
 		const struct extra *x = &p->extras[i];
-		bool raw = x->value.kind == ANY_BYTES;
+		bool raw = x->value.kind == ANY_BYTES && extra_is_raw(x->key) &&
+			   x->key != EXTRA_ENTITY_REFS;
 
-		if (raw && (x->key == EXTRA_NESTED_UNKNOWN_FIELDS ||
-			    (x->key == EXTRA_UNKNOWN_FIELDS && !same)))
+		if (raw && (x->key == EXTRA_NESTED_UNKNOWN_FIELDS || !same))
 			out->count[LOSS_UNKNOWN_FIELDS] += fields_of(x->value.string);
-		else if (x->key == EXTRA_ATTRIBUTE_UNITS)
+		else if (x->key == EXTRA_UNIT_UNKNOWN && !same)
+			count_unit_fields(&x->value, out);
+		else if (x->key == EXTRA_ATTRIBUTE_UNITS && (json || version > WIRE_V1_7))
 			out->count[LOSS_UNITS] += x->value.array.count;
 		else if (!has_field(x, version))
 			out->count[LOSS_OLD_FIELDS]++;
@@ -137,6 +180,8 @@ bool otlp_losses(const struct profiles *p, enum wire_version version, bool json,
 	bool to_old = !json && version <= WIRE_V1_7;
 
 	*out = (struct otlp_losses){ .count = { 0 } };
+	if (json || p->source_version != version)
+		count_unknown_of_values(p, out);
 	if (p->extra_count)
 		count_extras(p, json ? WIRE_NEWEST : version, json, out);
 	if (to_old)

@@ -86,7 +86,7 @@ static void test_each_loss(void **state)
 		uint64_t want[OTLP_LOSSES]; /* unknown, old, units, event values, clamped */
 		const char *text;
 	} cases[] = {
-		{ false, WIRE_V1_10, false, { 2 }, "2 unknown fields" },
+		{ false, WIRE_V1_10, false, { 0 }, "" },
 		{ false, WIRE_V1_10, true, { 4 }, "4 unknown fields" },
 		{ false, WIRE_V1_9, false, { 4 }, "4 unknown fields" },
 		{ false,
@@ -95,7 +95,7 @@ static void test_each_loss(void **state)
 		  { 4, 0, 1, 2, 1 },
 		  "4 unknown fields, 1 attributes' units, 2 samples' single values (their sum "
 		  "stays), 1 sums past 64 bits (cut to the largest number)" },
-		{ true, WIRE_V1_7, false, { 0, 0, 1 }, "1 attributes' units" },
+		{ true, WIRE_V1_7, false, { 0 }, "" },
 		{ true,
 		  WIRE_V1_8,
 		  false,
@@ -116,7 +116,8 @@ static void test_each_loss(void **state)
 		struct otlp_losses lost;
 		struct buf b;
 
-		assert_true(otlp_losses(p, cases[i].version, cases[i].json, &lost));
+		assert_int_equal(otlp_losses(p, cases[i].version, cases[i].json, &lost),
+				 cases[i].text[0] != '\0');
 		for (unsigned k = 0; k < OTLP_LOSSES; k++)
 			if (lost.count[k] != cases[i].want[k])
 				fail_msg("case %zu: %llu %s, wanted %llu", i,

@@ -15,6 +15,8 @@
  *     [dropped_attributes_count  N]
  *     [attributes]
  *       KEY  KIND  VALUE[  ref key,value]      ref: what came as an index of a string
+ *         unknown  PLACE  BASE64               fields of no schema inside an attribute: . (its
+ *                                              KeyValue), value, value.array_value.values[1], ...
  *     scope N
  *       [name  TEXT], [version  TEXT], and as of a resource
  *       profile N  samples N
@@ -123,6 +125,7 @@ static bool append_key_values(struct render_out *out, unsigned indent, struct ke
 	for (uint32_t i = 0; i < list.count; i++) {
 		text_full_indent(out->buf, indent + 2);
 		append_key_value(out->buf, &list.ptr[i]);
+		text_full_unknown(out->buf, indent + 4, &list.ptr[i].value);
 		if (!render_out_check(out, err))
 			return false;
 	}

@@ -26,6 +26,8 @@ void text_full_value(struct buf *b, const struct any_value *v);
 bool text_full_attributes(struct text_renderer *t, struct render_out *out, unsigned indent,
 			  struct range list, enum message_kind message, uint32_t index,
 			  const struct any_value *skip, struct err *err);
+/* Unknown fields inside an attribute, a line for each place. */
+void text_full_unknown(struct buf *b, unsigned indent, const struct any_value *v);
 /* The extras of a message, one a line: "extra  is_folded  true". The temporalities are printed
  * elsewhere. */
 void text_full_extras(struct text_renderer *t, struct buf *b, unsigned indent,

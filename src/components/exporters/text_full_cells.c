@@ -3,6 +3,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "components/exporters/json_any.h"
+#include "model/value_unknown.h"
 
 enum { KEY_COLUMNS = 34, KIND_COLUMNS = 6 };
 
@@ -176,6 +177,28 @@ static void append_attribute_cached(struct text_renderer *t, struct buf *b, uint
 	buf_str(b, row);
 }
 
+struct unknown_rows {
+	struct buf *out;
+	unsigned indent;
+};
+
+static void append_unknown(void *arg, struct str place, struct str fields)
+{
+	struct unknown_rows *rows = arg;
+
+	text_full_indent(rows->out, rows->indent);
+	buf_printf(rows->out, "unknown  %.*s  ", STR_ARG(place.len ? place : STR(".")));
+	buf_base64(rows->out, fields.ptr, fields.len);
+	buf_char(rows->out, '\n');
+}
+
+void text_full_unknown(struct buf *b, unsigned indent, const struct any_value *v)
+{
+	struct unknown_rows rows = { b, indent };
+
+	value_unknown_each(v, append_unknown, &rows);
+}
+
 bool text_full_attributes(struct text_renderer *t, struct render_out *out, unsigned indent,
 			  struct range list, enum message_kind message, uint32_t index,
 			  const struct any_value *skip, struct err *err)
@@ -193,6 +216,8 @@ bool text_full_attributes(struct text_renderer *t, struct render_out *out, unsig
 			buf_char(out->buf, '\n');
 		} else {
 			append_attribute_cached(t, out->buf, a);
+			text_full_unknown(out->buf, indent + 2,
+					  &t->names.profiles->dict.attributes[a].value);
 			text_full_extras(t, out->buf, indent + 2, MESSAGE_ATTRIBUTE, a);
 		}
 		if (!render_out_check(out, err))

@@ -158,7 +158,7 @@ static bool append_details(struct text_renderer *t, struct render_out *out, uint
 	const struct any_value *type =
 		profiles_attribute(p, l->attributes, STR("profile.frame.type"));
 
-	if (type && (type->kind != ANY_STRING || type->string.len == 0 ||
+	if (type && (type->kind != ANY_STRING || type->string.len == 0 || type->unknown ||
 		     CONTAINER_OF(type, const struct attribute, value)->unit.v))
 		type = NULL; /* the column does not show it, or not all of it */
 	if (!text_full_attributes(t, out, DETAIL_INDENT, l->attributes, MESSAGE_LOCATION, index,

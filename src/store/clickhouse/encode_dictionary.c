@@ -113,7 +113,17 @@ static void add_value(struct ch_encoder *e, const struct any_value *v)
 
 static int64_t kind_of(const struct any_value *v)
 {
-	return (int64_t)v->kind | (v->kind == ANY_STRING && v->strindex.v ? BY_REFERENCE : 0);
+	return (int64_t)v->kind |
+	       (v->kind == ANY_STRING && any_value_is_reference(v) ? BY_REFERENCE : 0);
+}
+
+/* The value's unknown fields come before the notes that e->notes has. */
+static void put_attribute_notes(struct ch_encoder *e, const struct any_value *v)
+{
+	buf_reset(&e->scratch);
+	notes_put_unknown(&e->scratch, v);
+	buf_str(&e->scratch, buf_view(&e->notes));
+	add_text(e, buf_view(&e->scratch));
 }
 
 /* texts: key, value, unit, notes of each; numbers: kinds */
@@ -139,7 +149,7 @@ static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32
 		add_value(e, &a->value);
 		add_text(e, x->p->dict.strings[a->unit.v]);
 		ch_put_notes(x, MESSAGE_ATTRIBUTE, at[i].v);
-		add_text(e, buf_view(&e->notes));
+		put_attribute_notes(e, &a->value);
 	}
 	buf_reset(&e->notes);
 	add_entry(e, &(struct entry){ KIND_ATTRSET, hash, NULL, 0, kinds, count });
@@ -151,7 +161,7 @@ uint64_t ch_put_list(struct put *x, struct range refs)
 	return put_refs(x, x->p->attribute_refs + refs.first, refs.count);
 }
 
-/* A resource's or scope's attributes: no units, no notes. */
+/* A resource's or scope's attributes: no units, no notes but the value's. */
 static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash128 *hash)
 {
 	struct ch_encoder *e = x->e;
@@ -176,8 +186,10 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 		add_text(e, kv.ptr[i].key);
 		add_value(e, &kv.ptr[i].value);
 		add_text(e, (struct str){ 0 });
-		add_text(e, (struct str){ 0 });
+		buf_reset(&e->notes);
+		put_attribute_notes(e, &kv.ptr[i].value);
 	}
+	buf_reset(&e->notes);
 	buf_reset(&e->notes);
 	add_entry(e, &(struct entry){ KIND_ATTRSET, *hash, NULL, 0, kinds, kv.count });
 	return ch_id(*hash);

@@ -400,8 +400,8 @@ bool ch_value(int64_t kind, struct str text, struct arena *arena, struct any_val
 	case ANY_EMPTY:
 		break;
 	case ANY_STRING:
-		v.strindex.v = (kind & 128) != 0;
 		v.string = text;
+		codec_string_reference(&v, (kind & 128) != 0);
 		break;
 	case ANY_BYTES:
 		v.string = text;

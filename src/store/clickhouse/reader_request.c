@@ -93,6 +93,12 @@ static void put_notes(struct rebuild *r, struct str notes, enum message_kind mes
 		fail_when(r, !notes_get(notes, message, r->b, index), "notes of message", index);
 }
 
+static void get_unknown(struct rebuild *r, struct str notes, struct any_value *v)
+{
+	if (notes.len)
+		fail_when(r, !notes_get_unknown(notes, &r->scratch, v), "notes of attribute", 0);
+}
+
 /* An entry with notes is one of its own. */
 static void keep_apart(struct rebuild *r, struct str notes)
 {
@@ -117,6 +123,7 @@ static struct attribute_index attribute_of(struct rebuild *r, const struct ch_en
 		!ch_value(set->numbers[i], set->texts[4 * i + 1], &r->scratch, &a.value, r->err);
 	if (r->failed)
 		return (struct attribute_index){ 0 };
+	get_unknown(r, notes, &a.value);
 	a.key = builder_string(r->b, set->texts[4 * i]);
 	a.unit = builder_string(r->b, set->texts[4 * i + 2]);
 	any_relink(r->b, &a.value);
@@ -293,6 +300,7 @@ static struct key_values key_values_of(struct rebuild *r, uint64_t id)
 				       &list[i].value, r->err);
 		if (r->failed)
 			break;
+		get_unknown(r, set->texts[4 * i + 3], &list[i].value);
 		list[i].key = set->texts[4 * i];
 		if (set->numbers[i] & 256)
 			list[i].key_strindex = builder_string(r->b, list[i].key);
