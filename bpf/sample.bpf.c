@@ -454,14 +454,20 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 	if (!tid) {
 		r->flags = SAMPLE_IDLE;
 		w->end = UNWIND_END_KERNEL_ONLY;
-	} else if (task->flags & PF_KTHREAD || !task->mm) {
+	} else if (task->flags & PF_KTHREAD) {
 		r->flags = SAMPLE_KTHREAD;
+		w->end = UNWIND_END_KERNEL_ONLY;
+	} else if (!task->mm) { /* on its way out */
 		w->end = UNWIND_END_KERNEL_ONLY;
 	} else if (cursor_init(s, ctx, task)) {
 		walk_user(w, p);
 	}
-	if (worth_capturing(w->end) && capture(s, count, task, now, r->cpu))
-		r->flags |= SAMPLE_STACK;
+	if (worth_capturing(w->end)) {
+		if (capture(s, count, task, now, r->cpu))
+			r->flags |= SAMPLE_STACK;
+		else if (!w->cursor.frame_count) /* user space knows at least where that is */
+			unwind_push(w, FRAME_TAG_PC, 0, w->cursor.pc);
+	}
 	r->word_count = w->word_count - r->kernel_count;
 	r->frame_count = w->cursor.frame_count;
 	r->end = w->end;

@@ -115,8 +115,10 @@ UNWIND_INLINE int unwind_cpython(struct unwind_walk *w)
 {
 	const struct unwind_runtime *r = unwind_runtime_of(w, UNWIND_STEP_CPYTHON);
 
-	if (!r)
+	if (!r) { /* its frames run, and nothing is known of them yet */
+		w->cpython.state = CPYTHON_LOST;
 		return unwind_decline(w);
+	}
 	if (w->cpython.state == CPYTHON_NEW && !unwind_cpython_start(w, &r->cpython))
 		return unwind_cpython_leave(w);
 	if (w->cpython.state == CPYTHON_WALKING && !w->cpython.frame)

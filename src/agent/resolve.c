@@ -7,7 +7,11 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 
-enum { MENDS_MOST = 512 }; /* files opened and pages built for one stack */
+enum {
+	MENDS_MOST = 512,      /* files opened and pages built for one stack */
+	LIVE_READS_MOST = 512, /* of the target's memory for one stack, some 5 us each */
+};
+#define STACK_BYTES_USUAL (UINT64_C(1) << 20) /* of a thread of Java */
 
 void resolver_init(struct resolver *r, struct process_table *table, struct modules *modules,
 		   struct unwind_store *store)
@@ -107,19 +111,40 @@ struct captured {
 	uint64_t start;
 	struct str bytes;
 	bool missed; /* asked for memory that was not copied */
+	/* What is no stack is read from the process as it is now, for those steps to whom that is
+	 * good enough: HotSpot's code and methods stay where they are, and names are checked. */
+	struct seam *seam;
+	uint32_t pid, live_reads;
+	const struct unwind_cursor *cursor; /* of the walk */
 };
+
+static bool read_live(struct captured *c, uint64_t address, void *to, uint32_t bytes)
+{
+	struct err err;
+	size_t got;
+
+	if (c->cursor->step != UNWIND_STEP_HOTSPOT || c->live_reads == LIVE_READS_MOST ||
+	    !c->seam->ops->read_memory)
+		return false;
+	c->live_reads++;
+	return c->seam->ops->read_memory(c->seam, c->pid, address, to, bytes, &got, &err) &&
+	       got == bytes;
+}
 
 static bool read_captured(void *ctx, uint64_t address, void *to, uint32_t bytes)
 {
 	struct captured *c = ctx;
 	uint64_t offset = address - c->start;
 
-	if (offset > c->bytes.len || bytes > c->bytes.len - offset) {
-		c->missed = true;
-		return false;
+	if (offset <= c->bytes.len && bytes <= c->bytes.len - offset) {
+		memcpy(to, c->bytes.ptr + offset, bytes);
+		return true;
 	}
-	memcpy(to, c->bytes.ptr + offset, bytes);
-	return true;
+	/* The stack itself has changed since. */
+	if (offset >= STACK_BYTES_USUAL && read_live(c, address, to, bytes))
+		return true;
+	c->missed = true;
+	return false;
 }
 
 /* Opens the file or builds the page that the twin missed. False: it stays missing. */
@@ -159,7 +184,13 @@ static enum unwind_end go_on(struct resolver *r, struct process *p, struct captu
 	uint64_t last_pc = 0;
 	uint32_t same = 0;
 
+	memory->seam = r->table->seam;
+	memory->pid = p->pid;
+	memory->cursor = twin_cursor(r->twin);
 	twin_start(r->twin, r->store, &access, cursor, p->set);
+	twin_runtimes(r->twin, r->modules->steps, p->runtimes);
+	/* Which Python functions ran can be read in the process only while they do. */
+	twin_lose(r->twin, 1u << UNWIND_STEP_CPYTHON);
 	for (uint32_t i = 0; i < MENDS_MOST; i++) {
 		const struct unwind_cursor *at = twin_cursor(r->twin);
 		uint64_t pc;
@@ -219,6 +250,31 @@ static bool take_record(struct str record, struct sample_record *s, const uint64
 	return true;
 }
 
+/* Has the walk found nothing but where it began, in no mapping that BPF knew? Then it does not
+ * matter which ones those were. */
+static bool only_a_pc(const uint64_t *words, uint32_t count)
+{
+	return !count || (count == 2 && (words[0] & 0xff) == FRAME_TAG_PC);
+}
+
+/*
+ * The kernel is still inside of exec(): the registers are those of the program before, whose memory
+ * is gone. There is no user stack then. True: so it is.
+ */
+static bool leave_out_old_image(struct resolver *r, struct process *p,
+				const struct sample_record *s)
+{
+	const struct trace_frame *f = r->frame_count ? &r->frames[r->frame_count - 1] : NULL;
+
+	if (s->flags & SAMPLE_USER_MODE || (f && f->executable))
+		p->ran = true;
+	if (p->ran || !p->start_ns || r->frame_count != s->kernel_count + 1u ||
+	    f->kind != FRAME_UNKNOWN || mapping_set_find(p->set, f->address))
+		return false;
+	r->frame_count--;
+	return true;
+}
+
 bool resolve_sample(struct resolver *r, struct str record, struct str stack, struct trace *trace)
 {
 	struct sample_record s;
@@ -247,7 +303,8 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		put(r, &(struct trace_frame){ .kind = FRAME_KERNEL,
 					      .return_address = i > 0,
 					      .address = words[i] });
-	if (s.image && s.image != p->image && !p->exec_id_known) {
+	if (s.image && s.image != p->image && !p->exec_id_known &&
+	    !only_a_pc(words + s.kernel_count, s.word_count)) {
 		end = UNWIND_END_STALE; /* walked by the mappings of what ran before exec() */
 	} else {
 		put_words(r, p, words + s.kernel_count, s.word_count);
@@ -258,6 +315,8 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 			more = twin_words(r->twin, &count);
 			put_words(r, p, more, count);
 		}
+		if (leave_out_old_image(r, p, &s))
+			end = UNWIND_END_KERNEL_ONLY;
 	}
 	r->ended[end]++;
 	if (end > UNWIND_END_KERNEL_ONLY && r->frames_of_ends)

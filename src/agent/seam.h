@@ -28,7 +28,8 @@ struct seam_options {
 	bool only_listed;     /* processes that are not in the map are dropped in the kernel */
 	uint32_t ring_bytes;  /* power of two; 0: 1 MiB, or what the rate asks for */
 	uint32_t scale; /* maps are 2^scale times as large as usual: -map-scale-factor, 0..8 */
-	uint32_t captures_per_second; /* stacks copied per CPU and second; 0: 100 or more */
+	uint32_t captures_per_second; /* stacks copied per CPU and second; 0: as samples,
+					  up to 1,000 or a quarter of them */
 	uint32_t capture_bytes;       /* of each; 0: 31.5 KiB */
 	uint32_t verifier_log;        /* 0..2: -bpf-log-level */
 	uint32_t steps; /* runtimes to walk: bits 1 << enum unwind_step_kind (bpf/records.h) */

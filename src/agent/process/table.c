@@ -57,7 +57,7 @@ static void image_reset(struct process_table *t, struct process *p)
 	p->info = NULL;
 	p->path = NULL;
 	p->judged = false;
-	p->kernel_thread = false;
+	p->kernel_thread = p->ran = false;
 	p->verdict = PROCESS_UNKNOWN;
 	p->read_ns = 0;
 	p->image = ++t->next_image ? t->next_image : ++t->next_image;

@@ -38,6 +38,7 @@ struct process {
 	char comm[16];
 	enum process_verdict verdict;
 	bool exec_id_known, kernel_thread;
+	bool ran;        /* a sample has met this image's own code */
 	bool published;  /* BPF knows it */
 	bool dirty;      /* what BPF knows is old */
 	bool judged;     /* the verdict stands until exec() */

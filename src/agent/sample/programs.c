@@ -16,7 +16,8 @@ enum {
 	RING_BYTES_DEFAULT = 1 << 20,
 	RING_BYTES_MOST = 16 << 20,
 	RECORD_BYTES_USUAL = 1024,
-	CAPTURES_DEFAULT = 100,
+	CAPTURES_LEAST = 100,
+	CAPTURES_MOST = 1000,
 	SCALE_MOST = 8
 };
 
@@ -100,14 +101,19 @@ static uint32_t ring_for(const struct seam_options *options, uint32_t cpus)
 	return bytes;
 }
 
-/* At usual rates every sample may carry its stack; at high ones a quarter. */
+/* Every sample may carry its stack: where programs of a few milliseconds follow each other (a
+ * build, a shell), BPF knows none of them when their samples come, and what is not copied is lost.
+ * Past 1,000 a second it would cost too much; a second is one of 2^30 ns. */
 static uint32_t captures_for(const struct seam_options *options)
 {
-	uint32_t quarter = options->samples_per_second / 4;
+	uint32_t rate = options->samples_per_second, all = rate + rate / 8;
+	uint32_t most = rate / 4 > CAPTURES_MOST ? rate / 4 : CAPTURES_MOST;
 
 	if (options->captures_per_second)
 		return options->captures_per_second;
-	return quarter > CAPTURES_DEFAULT ? quarter : CAPTURES_DEFAULT;
+	if (all < CAPTURES_LEAST)
+		return CAPTURES_LEAST;
+	return all < most ? all : most;
 }
 
 static bool set_options(struct programs *p, const struct seam_options *options)

@@ -48,7 +48,7 @@ static enum go_special special_of(struct str name)
 		{ "morestack", GO_MORESTACK },
 	};
 
-	if (str_has_prefix(name, STR("_rt0_")))
+	if (str_has_prefix(name, STR("_rt0_")) || str_is(name, "gogo")) /* gogo<> of runtime.gogo */
 		return GO_STOP;
 	if (str_is(name, "time.now"))
 		return GO_OTHER_STACK;
@@ -161,6 +161,24 @@ static bool keeps_fp(const struct go_fill *g, uint64_t at)
 	return g->f.compiled && moves_fp(g, at);
 }
 
+/* MOVQ BP, n-8(SP); LEAQ n-8(SP), BP behind SUBQ $n, SP: from `at` + 10 on FP is the frame's. */
+static bool leads_fp(const struct go_fill *g, uint64_t at)
+{
+	static const uint8_t store[] = { 0x48, 0x89, 0x6c, 0x24 };
+	static const uint8_t lea[] = { 0x48, 0x8d, 0x6c, 0x24 };
+
+	return code_is(g, at, store, sizeof(store)) && code_is(g, at + 5, lea, sizeof(lea));
+}
+
+/* MOVQ n-8(SP), BP; ADDQ $n, SP at the end of a stretch: in between FP is the caller's already. */
+static bool gives_fp_back(const struct go_fill *g, uint64_t end)
+{
+	static const uint8_t load[] = { 0x48, 0x8b, 0x6c, 0x24 }, add[] = { 0x48, 0x83, 0xc4 };
+
+	return end - g->f.begin >= 9 && code_is(g, end - 9, load, sizeof(load)) &&
+	       code_is(g, end - 4, add, sizeof(add));
+}
+
 /* The rule of each stretch of equal depth. other_stack: where there is a frame, by FP. */
 static void fill_by_depth(struct go_fill *g, bool other_stack)
 {
@@ -199,9 +217,16 @@ static void fill_by_depth(struct go_fill *g, bool other_stack)
 			put(g, w.begin + 3, &rule);
 			continue;
 		}
-		if (other_stack && w.value > 0)
-			rule = (struct unwind_rule){ .kind = UNWIND_FP_OTHER_STACK };
-		else if (fp_kept && !first && w.value >= 8)
+		if (other_stack && w.value > 0) {
+			rule = depth_rule(g->t->machine, w.value, false);
+			put(g, w.begin, &rule);
+			put_kind(g, w.begin + (first && leads_fp(g, w.begin) ? 10 : 0),
+				 UNWIND_FP_OTHER_STACK);
+			if (gives_fp_back(g, w.end))
+				put(g, w.end - 4, &rule);
+			continue;
+		}
+		if (fp_kept && !first && w.value >= 8)
 			rule = by_fp;
 		put(g, w.begin, &rule);
 		if (fp_kept && first && !other_stack)
@@ -213,23 +238,58 @@ static void fill_by_depth(struct go_fill *g, bool other_stack)
 	}
 }
 
-/*
- * systemstack and its like without a frame of their own (before Go 1.21): FP is their caller's, so
- * what follows is right but for the caller itself. With the switch in the middle, it holds from the
- * load of g0's stack pointer on: MOVQ 56(reg), SP.
- */
-static bool find_switch(const struct go_fill *g, uint64_t *behind)
+/* MOVQ n(reg), SP at p: where SP comes back, or goes to. */
+static bool loads_sp(const uint8_t *p, uint32_t *reg)
 {
-	for (size_t i = 0; i + 4 <= g->code.len; i++) {
-		const uint8_t *p = g->code.ptr + i;
+	if (p[0] != 0x48 || p[1] != 0x8b || (p[2] & 0xc0) != 0x40 || (p[2] & 7) == 4 || p[3] != 56)
+		return false;
+	*reg = p[2] >> 3 & 7;
+	return true;
+}
 
-		if (p[0] == 0x48 && p[1] == 0x8b && (p[2] & 0xf8) == 0x60 && p[2] != 0x64 &&
-		    p[3] == 56) {
-			*behind = g->f.begin + i + 4;
+/* MOVQ reg, SP in the next few instructions (Go until 1.18 lays a return address there before). */
+static bool moves_to_sp(struct bytes code, size_t at, uint32_t reg, size_t *behind)
+{
+	enum { NEAR = 32, SP = 4 };
+
+	for (size_t i = at; i < at + NEAR && i + 3 <= code.len; i++) {
+		const uint8_t *p = code.ptr + i;
+
+		if (p[0] == 0x48 && p[1] == 0x89 && p[2] == (0xc0 | reg << 3 | SP)) {
+			*behind = i + 3;
 			return true;
 		}
 	}
 	return false;
+}
+
+/*
+ * systemstack and its like without a frame of their own (before Go 1.21): FP is their caller's, so
+ * what follows is right but for the caller itself. With the switch in the middle, it holds from the
+ * load of g0's stack pointer on: MOVQ 56(reg), SP, or by way of another register. `back` is where
+ * SP is the goroutine's again, the function's end if that is not found.
+ */
+static bool find_switch(const struct go_fill *g, uint64_t *behind, uint64_t *back)
+{
+	enum { SP = 4 };
+	bool found = false;
+	uint32_t reg;
+
+	*back = g->f.end;
+	for (size_t i = 0; i + 4 <= g->code.len; i++) {
+		size_t at = i + 4;
+
+		if (!loads_sp(g->code.ptr + i, &reg) ||
+		    (reg != SP && (found || !moves_to_sp(g->code, at, reg, &at))))
+			continue;
+		if (found) {
+			*back = g->f.begin + at;
+			break;
+		}
+		*behind = g->f.begin + at;
+		found = true;
+	}
+	return found;
 }
 
 static bool has_frame(const struct go_fill *g)
@@ -244,15 +304,18 @@ static bool has_frame(const struct go_fill *g)
 
 static void fill_other_stack(struct go_fill *g)
 {
-	uint64_t behind;
+	const struct unwind_rule frameless = depth_rule(g->t->machine, 0, false);
+	uint64_t behind, back;
 
 	if (g->t->machine != EM_X86_64 || has_frame(g)) {
 		fill_by_depth(g, true);
 		return;
 	}
 	fill_by_depth(g, false);
-	if (find_switch(g, &behind))
-		put_kind(g, behind, UNWIND_FP_OTHER_STACK);
+	if (!find_switch(g, &behind, &back))
+		return;
+	put_kind(g, behind, UNWIND_FP_OTHER_STACK);
+	put(g, back, &frameless);
 }
 
 /* Offset of curg in Go's m, out of systemstack, which stands near: CMPQ AX, m_curg(BX). */
@@ -306,10 +369,10 @@ static bool morestack_rule(const struct go_fill *g, struct unwind_rule *rule)
 static void fill_morestack(struct go_fill *g)
 {
 	struct unwind_rule rule;
-	uint64_t behind;
+	uint64_t behind, back;
 
 	fill_by_depth(g, false);
-	if (g->t->machine != EM_X86_64 || !find_switch(g, &behind))
+	if (g->t->machine != EM_X86_64 || !find_switch(g, &behind, &back))
 		return;
 	if (!morestack_rule(g, &rule))
 		rule = (struct unwind_rule){ .kind = UNWIND_STOP };

@@ -24,7 +24,7 @@ struct twin {
 	struct twin_memory memory;
 	const struct mapping_set *set;
 	struct unwind_mapping from_set;
-	uint32_t steps;
+	uint32_t steps, lost; /* bits 1 << enum unwind_step_kind */
 };
 
 static struct twin *twin_of(struct unwind_cursor *c)
@@ -115,7 +115,7 @@ void twin_start(struct twin *t, struct unwind_store *store, const struct twin_me
 	t->store = store;
 	t->memory = *memory;
 	t->set = set;
-	t->steps = 0;
+	t->steps = t->lost = 0;
 	w->cursor = *cursor;
 	unwind_begin(w);
 	w->mapping = (struct unwind_mapping){ 0 };
@@ -131,6 +131,8 @@ static int step(struct unwind_walk *w)
 {
 	switch (w->cursor.step) {
 	case UNWIND_STEP_CPYTHON:
+		if (twin_of(&w->cursor)->lost & 1u << UNWIND_STEP_CPYTHON)
+			w->cpython.state = CPYTHON_LOST;
 		return unwind_cpython(w);
 	case UNWIND_STEP_HOTSPOT:
 		return unwind_hotspot(w);
@@ -171,6 +173,11 @@ void twin_runtimes(struct twin *t, uint32_t steps, const uint16_t *runtimes)
 	t->steps = steps;
 	for (uint32_t i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
 		t->walk.runtimes[i] = runtimes[i];
+}
+
+void twin_lose(struct twin *t, uint32_t steps)
+{
+	t->lost = steps;
 }
 
 const struct unwind_cursor *twin_cursor(const struct twin *t)

@@ -30,8 +30,11 @@ enum unwind_end twin_walk(struct twin *t);
 void twin_set(struct twin *t, const struct mapping_set *set);
 void twin_run(struct twin *t, uint32_t first_mapping, uint32_t count);
 /* After twin_start(): walks the frames of language runtimes too (bits 1 << enum unwind_step_kind),
- * with these slots of the store. Only where all of the target's memory can be read. */
+ * with these slots of the store. Only where all that they need can be read. */
 void twin_runtimes(struct twin *t, uint32_t steps, const uint16_t *runtimes);
+/* After twin_runtimes(): frames of these are there, but what they were cannot be told any more. A
+ * walk that meets them goes on natively, and its good end is UNWIND_END_RUNTIME. */
+void twin_lose(struct twin *t, uint32_t steps);
 const struct unwind_cursor *twin_cursor(const struct twin *t);
 /* The frames so far, as in a record. */
 const uint64_t *twin_words(const struct twin *t, uint32_t *count);

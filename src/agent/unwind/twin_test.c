@@ -462,6 +462,52 @@ static void test_goes_on(void **state)
 	tear_down(&r);
 }
 
+/* Frames of a runtime: without data, or known to be lost, they are shown as native, and the good
+ * end is none. Walks that meet no such frame end well. */
+static void test_lost_runtime(void **state)
+{
+	static const struct {
+		bool through_loop, step_on, lost;
+		enum unwind_end want;
+	} cases[] = {
+		{ true, true, true, UNWIND_END_RUNTIME },
+		{ true, true, false, UNWIND_END_RUNTIME }, /* no data of the process */
+		{ true, false, false, UNWIND_END_BOTTOM }, /* nobody asked for it */
+		{ false, true, true, UNWIND_END_BOTTOM },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct unwind_cursor c = { .sp = SP, .leaf_known = 1 };
+		static const uint16_t none[UNWIND_PROCESS_RUNTIMES];
+		const uint32_t bit = 1u << UNWIND_STEP_CPYTHON;
+		uint64_t leaf, loop, outer, got[UNWIND_FRAMES_MAX];
+		struct rig r;
+		const struct twin_memory memory = { read_words, &r };
+
+		set_up(&r);
+		leaf = add_rule(&r, sp_frame(16));
+		loop = add_rule(&r, sp_frame(24));
+		outer = add_rule(&r, stop_rule);
+		publish(&r);
+		unwind_store_set_interpreter(&r.store, r.executable, UNWIND_STEP_CPYTHON,
+					     (const uint64_t[]){ loop - CODE - 8, loop - CODE + 8 },
+					     (const uint64_t[]){ 0, 0 });
+		r.words[1] = cases[i].through_loop ? loop : outer;
+		r.words[4] = outer;
+		c.pc = leaf;
+		twin_start(r.twin, &r.store, &memory, &c, NULL);
+		twin_run(r.twin, r.run, 3);
+		twin_runtimes(r.twin, cases[i].step_on ? bit : 0, none);
+		twin_lose(r.twin, cases[i].lost ? bit : 0);
+		if (twin_walk(r.twin) != cases[i].want)
+			fail_msg("case %zu: end is not %d", i, (int)cases[i].want);
+		assert_int_equal(frames(&r, got), cases[i].through_loop ? 3 : 2);
+		assert_int_equal(got[1], cases[i].through_loop ? loop : outer);
+		tear_down(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -469,7 +515,7 @@ int main(void)
 		cmocka_unit_test(test_signal),      cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_no_progress), cmocka_unit_test(test_leaf_register),
 		cmocka_unit_test(test_depth),       cmocka_unit_test(test_anonymous_code),
-		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_goes_on),     cmocka_unit_test(test_lost_runtime),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
