@@ -5,5 +5,5 @@ import pathlib
 import sys
 
 page, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-for name, data in (("index.html", page.read_bytes()), ("app.js", b""), ("app.css", b"")):
+for name, data in (("index.html", page.read_bytes()), ("app.js", b""), ("app.css", b""), ("report.html", b"")):
     (out / f"{name}.gz").write_bytes(gzip.compress(data, mtime=0))

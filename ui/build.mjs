@@ -30,13 +30,19 @@ let html = readFileSync(join(here, "src/index.html"), "utf8");
 for (const name of ["app.js", "app.css"]) html = html.replace(name, `${name}?v=${hash(name)}`);
 files.set("index.html", Buffer.from(html));
 
+// What an HTML report is put into: it may run this script and use this style, told by their hashes, and nothing else.
+const policy = (name) => `'sha256-${createHash("sha256").update(files.get(name)).digest("base64")}'`;
+for (const [name, end] of [["app.js", /<\/script|<!--/i], ["app.css", /<\/style/i]])
+	if (end.test(files.get(name).toString())) throw new Error(`${name} would end early inside an HTML file`);
+files.set("report.html", Buffer.from(readFileSync(join(here, "src/report.html"), "utf8").replace("@SCRIPT_HASH@", policy("app.js")).replace("@STYLE_HASH@", policy("app.css"))));
+
 mkdirSync(out, { recursive: true });
 let total = 0;
 for (const [name, bytes] of files) {
 	const packed = gzipSync(bytes, { level: 9 });
 	writeFileSync(join(out, name), bytes);
 	writeFileSync(join(out, `${name}.gz`), packed);
-	total += packed.length;
+	if (name !== "report.html") total += packed.length;
 	console.log(`${name}: ${bytes.length} bytes, ${packed.length} gzipped`);
 }
 console.log(`all: ${total} bytes gzipped`);

@@ -55,6 +55,8 @@ bool web_answer_export(struct web_ask *a, struct err *err)
 	struct query *q;
 	bool ok;
 
+	if (str_is(name, "html"))
+		return web_answer_report(a, err);
 	if (!f)
 		return err_set(err, ERR_INVALID, "format is \"%.*s\", which is none of ours",
 			       (int)(name.len < 40 ? name.len : 40), name.ptr);

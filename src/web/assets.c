@@ -9,6 +9,7 @@
 extern const char web_index_begin[], web_index_end[];
 extern const char web_js_begin[], web_js_end[];
 extern const char web_css_begin[], web_css_end[];
+extern const char web_report_begin[], web_report_end[];
 
 static struct web_asset assets[3];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -36,4 +37,9 @@ const struct web_asset *web_asset_find(struct str path)
 		if (str_is(path, assets[i].path) && assets[i].gzipped.len)
 			return &assets[i];
 	return NULL;
+}
+
+struct str web_report_frame(void)
+{
+	return str_from(web_report_begin, (size_t)(web_report_end - web_report_begin));
 }

@@ -14,3 +14,4 @@
 ASSET("index", "index.html.gz");
 ASSET("js", "app.js.gz");
 ASSET("css", "app.css.gz");
+ASSET("report", "report.html.gz");

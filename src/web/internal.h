@@ -36,7 +36,8 @@ typedef bool web_answer_fn(struct web_ask *a, struct err *err);
 web_answer_fn web_answer_status, web_answer_flamegraph, web_answer_diff, web_answer_sandwich,
 	web_answer_search, web_answer_top, web_answer_timeline, web_answer_heatmap,
 	web_answer_chart, web_answer_source, web_answer_raw, web_answer_labels,
-	web_answer_label_values, web_answer_export, web_answer_upload, web_answer_uploads;
+	web_answer_label_values, web_answer_export, web_answer_upload, web_answer_uploads,
+	web_answer_report;
 
 /* The store, or the uploads that the selectors name (upload.id). */
 bool web_open_sources(struct web_ask *a, struct err *err) MUST_CHECK;
@@ -149,3 +150,5 @@ struct web_asset {
 };
 /* NULL: no such file of the page. */
 const struct web_asset *web_asset_find(struct str path);
+/* What an HTML report is put into (answer_report.c), gzipped. */
+struct str web_report_frame(void);

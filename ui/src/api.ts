@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { decodeTree, type Tree } from "./flame/tree";
+import { report, reported } from "./report";
 
 export class ApiError extends Error {
 	constructor(readonly status: number, what: string, readonly hint: string) {
@@ -10,6 +11,11 @@ export class ApiError extends Error {
 }
 
 async function ask(path: string, params: URLSearchParams, options: RequestInit): Promise<Response> {
+	if (report()) {
+		const bytes = reported(path, params);
+		if (bytes) return new Response(bytes);
+		throw new ApiError(404, "That is not in this report", "It holds one selection, as it was when the report was made.");
+	}
 	const query = params.toString();
 	let response: Response;
 	try {

@@ -7,7 +7,7 @@ import {
 } from "./api";
 import type { Tree } from "./flame/tree";
 import { Bar, diffState } from "./bar";
-import { clock, duration } from "./format";
+import { clock, dateTime, duration } from "./format";
 import { useKeys } from "./keys";
 import { live } from "./live";
 import { Foot } from "./parts/foot";
@@ -16,6 +16,7 @@ import { exactly } from "./parts/chips";
 import { Menu } from "./parts/menu";
 import { Command, Empty, ErrorBox, Show } from "./parts/states";
 import { Timeline } from "./parts/timeline";
+import { report } from "./report";
 import { UploadLayer, UploadNote, uploadOf, useUpload } from "./parts/upload";
 import { afterNs, selectionParams, useStore, type State, type Store } from "./state";
 import { useTheme } from "./theme";
@@ -63,7 +64,7 @@ export function App() {
 	const filled: Store = { ...store, state };
 
 	useEffect(() => {
-		if (!store.state.live) return;
+		if (!store.state.live || report()) return;
 		return live(selectionParams(state), () => setTick((n) => n + 1));
 	}, [store.state.live, state.type, state.query]);
 
@@ -99,6 +100,7 @@ export function App() {
 			<Bar store={filled} status={known} theme={theme} onTheme={switchTheme} onHelp={() => setHelp(true)} uploading={uploading} />
 			<UploadLayer uploading={uploading} />
 			<UploadNote store={store} />
+			<ReportNote />
 			{known.types.length === 0 ? (
 				<Nothing status={known} />
 			) : (
@@ -129,6 +131,17 @@ function Nothing(props: { status: Status }) {
 	);
 }
 
+/** A report says what it is, of when, and what it can't do. */
+function ReportNote() {
+	const r = report();
+	if (!r) return null;
+	return (
+		<aside class="note" aria-label="A report is shown">
+			A report of flametap {r.version}, made {dateTime(Number(r.made))}: one selection, in this file alone.
+		</aside>
+	);
+}
+
 interface BodyProps {
 	store: Store;
 	status: Status;
@@ -137,6 +150,14 @@ interface BodyProps {
 	selected: FrameId | null;
 	onSelect(frame: FrameId): void;
 	tick: number;
+}
+
+/** A report's table is sorted here; the program sorts its own. */
+function sortRows(top: TopData, by: string): TopData["rows"] {
+	const share = (v: number, whole: number | undefined) => (whole ? v / whole : 0);
+	const weigh = (r: TopData["rows"][number]) =>
+		by === "total" ? r[6] : by === "total2" ? r[8] : by === "change" ? Math.abs(share(r[8], top.total2) - share(r[6], top.total)) : r[5];
+	return [...top.rows].sort((a, b) => weigh(b) - weigh(a) || b[6] - a[6]);
 }
 
 function treePath(state: State): string {
@@ -164,8 +185,9 @@ function Body(props: BodyProps) {
 	lineParams.set("width", String(Math.min(1000, Math.max(60, Math.floor(innerWidth / 3)))));
 	const timeline = useAnswer(`${lineParams} ${tick}`, (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
 
-	const selectTime = (from: number, to: number) => store.set({ from: String(Math.round(from)), to: String(Math.round(to)), zoom: "", live: false });
+	const selectTime = (from: number, to: number) => !report() && store.set({ from: String(Math.round(from)), to: String(Math.round(to)), zoom: "", live: false });
 	const type = status.types.find((t) => t.id === state.type);
+	const sorted = useMemo(() => (top.value && report() ? { ...top.value, rows: sortRows(top.value, sort) } : top.value), [top.value, sort]);
 	usePublishedState(state, tree.value, top.value, status, tree.loading || top.loading || timeline.loading);
 
 	const withTable = state.layout !== "graph" && !["raw", "heat", "time", "source"].includes(state.view);
@@ -179,7 +201,7 @@ function Body(props: BodyProps) {
 			</section>
 			<main class={`panes${withTable && withGraph ? " two" : ""}`} aria-label="Views" key={state.view === "diff" ? "diff" : "one"}>
 				{withTable && (
-					<TopPane store={store} theme={theme} actions={actions} answer={top} sort={sort} onSort={setSort} />
+					<TopPane store={store} theme={theme} actions={actions} answer={{ ...top, value: sorted }} sort={sort} onSort={setSort} />
 				)}
 				{withGraph && (
 					<div class="pane">
@@ -229,7 +251,7 @@ function View(
 	switch (state.view) {
 		case "sandwich": {
 			const header = tree.value?.header;
-			return <Sandwich store={store} theme={theme} actions={actions} asof={header?.asof ?? ""} total={header?.total[0] ?? 0} unit={header?.unit ?? ""} own={null} />;
+			return <Sandwich store={store} theme={theme} actions={actions} asof={header?.asof ?? ""} total={header?.total[0] ?? 0} unit={header?.unit ?? ""} own={null} tree={tree.value} />;
 		}
 		case "heat":
 			return <HeatPane {...props} />;
@@ -264,7 +286,7 @@ function View(
 									dimmed={tree.loading}
 									label={state.view === "diff" ? "Differential flame graph" : "Flame graph"}
 									onSelect={props.onSelect}
-									onOther={(node) => props.onOther(value.path(value.parent[node]).map((i) => value.key(i)).join("."))}
+									onOther={(node) => !report() && props.onOther(value.path(value.parent[node]).map((i) => value.key(i)).join("."))}
 								/>
 							</>
 						)
@@ -307,6 +329,7 @@ type PaneProps = Parameters<typeof View>[0];
 function Picked(props: { store: Store; range: [number, number]; onDrop(): void }) {
 	const [from, to] = props.range;
 	const change = { from: String(from), to: String(to), zoom: "", live: false };
+	if (report()) return null;
 	return (
 		<div class="picked row" role="status">
 			<span>

@@ -9,6 +9,7 @@ import { Filter } from "./parts/filter";
 import { Popup } from "./parts/menu";
 import { copyText } from "./parts/states";
 import { OpenFile, type Uploading } from "./parts/upload";
+import { report } from "./report";
 import { afterNs, selectionParams, stateURL, type State, type Store, type ViewName } from "./state";
 
 const RANGES: [string, string][] = [
@@ -37,6 +38,7 @@ const FORMATS: [string, string, string][] = [
 	["speedscope", "speedscope", "threads in order of time"],
 	["otlp", "OTLP", "samples with all that came with them"],
 	["svg", "SVG", "zooms and searches by itself"],
+	["html", "HTML report", "this page with its answers in one file"],
 ];
 
 /** Entering diff: the window's first half against its second, unless there was a right side already. */
@@ -156,6 +158,119 @@ function DiffBar(props: { store: Store; status: Status }) {
 	);
 }
 
+/** What the program is asked for a file with what is shown. */
+function exportLink(state: State, format: string): string {
+	const params = selectionParams(state, state.view === "diff" && format === "html" ? "both" : "left");
+	params.set("format", format);
+	if (format === "html") params.set("state", new URL(frozenLink(state)).search.slice(1));
+	return `/api/v1/export?${params}`;
+}
+
+const onLoopback = () => /^(localhost|127\.|\[::1\])/.test(location.hostname);
+
+/** An address of this machine alone is no use to others: they get the report. */
+function Share(props: { state: State }) {
+	return (
+		<Popup label={<Icon name="link" />} title="Share" class="icon">
+			{(close) => (
+				<div class="column">
+					<button
+						type="button"
+						class="quiet option"
+						onClick={() => {
+							void copyText(frozenLink(props.state));
+							close();
+						}}
+					>
+						<span>Copy the link (y)</span>
+						<span class="hint">{onLoopback() ? "only this machine can open it" : "times are absolute in it"}</span>
+					</button>
+					<a class="option" href={exportLink(props.state, "html")} download="" onClick={close}>
+						<span>Download a report</span>
+						<span class="hint">one HTML file that anyone can open, offline</span>
+					</a>
+				</div>
+			)}
+		</Popup>
+	);
+}
+
+function Selection(props: { store: Store; status: Status; uploading: Uploading }) {
+	const { store, status } = props;
+	const { state, set } = store;
+	if (report())
+		return (
+			<>
+				<span>
+					{range(state.from, state.to)}
+					{state.view === "diff" && state.right && ` → ${range(state.right.from, state.right.to)}`}
+				</span>
+				<code class="grow dim">{state.query}</code>
+			</>
+		);
+	return (
+		<>
+			{state.view !== "diff" && (
+				<>
+					<TimePicker from={state.from} to={state.to} status={status} type={state.type} onChange={(from, to) => set({ from, to, zoom: "" })} />
+					<button
+						type="button"
+						class={state.live ? "live on" : "live"}
+						aria-pressed={state.live}
+						title="Follow new samples (l)"
+						onClick={() => set({ live: !state.live, from: state.live ? state.from : "now-15m", to: state.live ? state.to : "now" })}
+					>
+						● live
+					</button>
+					<Filter value={state.query} base={selectionParams(state)} error="" onChange={(query) => set({ query, zoom: "" })} />
+				</>
+			)}
+			{state.view === "diff" && <span class="grow" />}
+			<OpenFile store={store} uploading={props.uploading} />
+			<Popup label={<Icon name="export" />} title="Export" class="icon">
+				{() => (
+					<div class="column">
+						{FORMATS.map(([format, label, hint]) => (
+							<a key={format} class="option" href={exportLink(state, format)} download="">
+								<span>{label}</span>
+								<span class="hint">{hint}</span>
+							</a>
+						))}
+					</div>
+				)}
+			</Popup>
+			<Share state={state} />
+		</>
+	);
+}
+
+function Grouping(props: { store: Store }) {
+	const { state, set } = props.store;
+	return (
+		<>
+			<label>
+				group by{" "}
+				<input
+					class="short"
+					value={state.group}
+					placeholder="label"
+					spellcheck={false}
+					onKeyDown={(event) => event.stopPropagation()}
+					onChange={(event) => set({ group: event.currentTarget.value.trim(), zoom: "" })}
+				/>
+			</label>
+			<label>
+				by{" "}
+				<select value={state.by} onChange={(event) => set({ by: event.currentTarget.value, zoom: "" })}>
+					{["function", "line", "address", "file", "binary"].map((by) => (
+						<option key={by}>{by}</option>
+					))}
+				</select>
+			</label>
+		</>
+	);
+}
+
 export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void; uploading: Uploading }) {
 	const { store, status } = props;
 	const { state, set } = store;
@@ -171,7 +286,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 				<Popup label={<>{typeLabel(type)} ▾</>} title="Profile type">
 					{(close) => (
 						<div class="column">
-							{status.types.map((t) => (
+							{status.types.filter((t) => !report() || t.id === state.type).map((t) => (
 								<button
 									key={t.id}
 									type="button"
@@ -191,42 +306,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 						</div>
 					)}
 				</Popup>
-				{state.view !== "diff" && (
-					<>
-				<TimePicker from={state.from} to={state.to} status={status} type={state.type} onChange={(from, to) => set({ from, to, zoom: "" })} />
-				<button
-					type="button"
-					class={state.live ? "live on" : "live"}
-					aria-pressed={state.live}
-					title="Follow new samples (l)"
-					onClick={() => set({ live: !state.live, from: state.live ? state.from : "now-15m", to: state.live ? state.to : "now" })}
-				>
-					● live
-				</button>
-				<Filter value={state.query} base={selectionParams(state)} error="" onChange={(query) => set({ query, zoom: "" })} />
-					</>
-				)}
-				{state.view === "diff" && <span class="grow" />}
-				<OpenFile store={store} uploading={props.uploading} />
-				<Popup label={<Icon name="export" />} title="Export" class="icon">
-					{() => (
-						<div class="column">
-							{FORMATS.map(([format, label, hint]) => {
-								const params = selectionParams(state);
-								params.set("format", format);
-								return (
-									<a key={format} class="option" href={`/api/v1/export?${params}`} download="">
-										<span>{label}</span>
-										<span class="hint">{hint}</span>
-									</a>
-								);
-							})}
-						</div>
-					)}
-				</Popup>
-				<button type="button" class="icon" title="Copy a link to what is shown (y)" aria-label="Copy link" onClick={() => copyText(frozenLink(state))}>
-						<Icon name="link" />
-				</button>
+				<Selection store={store} status={status} uploading={props.uploading} />
 				<button type="button" class="icon" title={`Theme: ${props.theme}`} aria-label="Switch between dark and light" onClick={props.onTheme}>
 					<Icon name="theme" />
 				</button>
@@ -234,9 +314,9 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 					?
 				</button>
 			</div>
-			{state.view === "diff" && state.right && <DiffBar store={store} status={status} />}
+			{state.view === "diff" && state.right && !report() && <DiffBar store={store} status={status} />}
 			<nav class="views" aria-label="View">
-				{VIEW_LABELS.map(([view, label, key]) => (
+				{VIEW_LABELS.filter(([view]) => view !== "diff" || !report() || report()!.parts.has("diff")).map(([view, label, key]) => (
 					<button
 						key={view}
 						type="button"
@@ -249,25 +329,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 					</button>
 				))}
 				<span class="grow" />
-				<label>
-					group by{" "}
-					<input
-						class="short"
-						value={state.group}
-						placeholder="label"
-						spellcheck={false}
-						onKeyDown={(event) => event.stopPropagation()}
-						onChange={(event) => set({ group: event.currentTarget.value.trim(), zoom: "" })}
-					/>
-				</label>
-				<label>
-					by{" "}
-					<select value={state.by} onChange={(event) => set({ by: event.currentTarget.value, zoom: "" })}>
-						{["function", "line", "address", "file", "binary"].map((by) => (
-							<option key={by}>{by}</option>
-						))}
-					</select>
-				</label>
+				{!report() && <Grouping store={store} />}
 				<label>
 					colour{" "}
 					<select value={state.colour} onChange={(event) => set({ colour: event.currentTarget.value as State["colour"] }, "replace")}>

@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { diffState, frozenLink, swapped } from "./bar";
 import { copyText } from "./parts/states";
+import { report } from "./report";
 import type { Store, ViewName } from "./state";
 import type { FrameId } from "./views/flame";
 
@@ -48,6 +49,7 @@ export function useKeys(store: Store, targets: KeyTargets): void {
 			if (event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
 			if (document.querySelector("dialog[open], .menu")) return;
 			const { key } = event;
+			if (report() && (["[", "]", "l", "g", "x", "y"].includes(key) || (key === "d" && !report()!.parts.has("diff")))) return;
 			if (key === "/") search();
 			else if (key === "?") t.help();
 			else if (key in VIEW_KEYS) s.set({ view: VIEW_KEYS[key], zoom: VIEW_KEYS[key] === "inverted" || state.view === "inverted" ? "" : state.zoom });

@@ -2,6 +2,7 @@
 // forward work, and a copied URL shows the same picture.
 
 import { useEffect, useState } from "preact/hooks";
+import { report } from "./report";
 
 export const VIEWS = ["icicle", "flame", "inverted", "sandwich", "diff", "time", "heat", "raw", "source"] as const;
 export type ViewName = (typeof VIEWS)[number];
@@ -113,6 +114,21 @@ export function selectionParams(s: State, which: "left" | "both" = "left"): URLS
 	return p;
 }
 
+/** Where the state stands: the URL, or, in a report, what stands behind its #. */
+function here(): URL {
+	const r = report();
+	if (!r) return new URL(location.href);
+	return new URL(`/?${location.hash.length > 1 ? location.hash.slice(1) : r.state}`, "http://report");
+}
+
+function go(url: string, how: "push" | "replace"): void {
+	const at = here();
+	if (url === at.pathname + at.search) return;
+	const to = report() ? `#${url.slice(2)}` : url;
+	if (how === "push") history.pushState(null, "", to);
+	else history.replaceState(null, "", to);
+}
+
 export interface Store {
 	state: State;
 	/** Changes the URL: a step that Back undoes, unless it replaces. */
@@ -120,21 +136,17 @@ export interface Store {
 }
 
 export function useStore(): Store {
-	const [state, setState] = useState(() => parseState(new URL(location.href)));
+	const [state, setState] = useState(() => parseState(here()));
 	useEffect(() => {
-		const back = () => setState(parseState(new URL(location.href)));
+		const back = () => setState(parseState(here()));
 		addEventListener("popstate", back);
 		return () => removeEventListener("popstate", back);
 	}, []);
 	return {
 		state,
 		set(change, how = "push") {
-			const next = { ...parseState(new URL(location.href)), ...change };
-			const url = stateURL(next);
-			if (url !== location.pathname + location.search) {
-				if (how === "push") history.pushState(null, "", url);
-				else history.replaceState(null, "", url);
-			}
+			const next = { ...parseState(here()), ...change };
+			go(stateURL(next), how);
 			setState(next);
 		},
 	};

@@ -1,8 +1,10 @@
 // page.test.mjs - drives the page in a real Chromium: FLAMETAP_URL=http://127.0.0.1:4040 [SHOTS=folder]
 // node --test test/. Every view is looked at: its state, its console, its accessibility, and a screenshot of it.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
 
@@ -17,12 +19,17 @@ before(async () => {
 });
 after(() => browser?.close());
 
+/** Keeps what the console says, but for what our own reading of pixels brings about. */
+function listen(page, lines) {
+	page.on("console", (message) => /willReadFrequently/.test(message.text()) || lines.push(`${message.type()}: ${message.text()}`));
+}
+
 /** A page whose console and failures are kept in `lines`. */
 async function open(path = "/", { width = 1440, height = 900, dark = false } = {}) {
 	const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: "reduce" });
 	const page = await context.newPage();
 	const lines = [];
-	page.on("console", (message) => lines.push(`${message.type()}: ${message.text()}`));
+	listen(page, lines);
 	page.on("pageerror", (error) => lines.push(`error: ${error.message}`));
 	page.on("requestfailed", (request) => {
 		if (!/ERR_ABORTED/.test(request.failure()?.errorText ?? "")) lines.push(`failed: ${request.url()}`);
@@ -264,6 +271,58 @@ test("a file that is dropped is looked at; the way back is there", async () => {
 	await page.locator(".popup-body").getByText("calls.folded").waitFor();
 	assert.deepEqual(await axe(page), []);
 	await close();
+});
+
+test("a report is the page in one file, offline", async () => {
+	const { page, close } = await open("/?view=diff&search=runtime");
+	const s = await state(page);
+	await page.getByRole("button", { name: "Share" }).click();
+	const href = await page.getByRole("link", { name: /Download a report/ }).getAttribute("href");
+	const got = await page.request.get(url + href);
+	assert.equal(got.status(), 200);
+	const bytes = await got.body();
+	await close();
+	assert.ok(bytes.length < 1_000_000, `${bytes.length} bytes`);
+	const file = join(mkdtempSync(join(tmpdir(), "flametap-report-")), "report.html");
+	writeFileSync(file, bytes);
+
+	for (const [size, options] of [["1440", {}], ["390-dark", { dark: true, width: 390, height: 844 }]]) {
+		const context = await browser.newContext({ viewport: { width: 1440, height: 900, ...options }, colorScheme: options.dark ? "dark" : "light", offline: true, reducedMotion: "reduce" });
+		const report = await context.newPage();
+		const lines = [];
+		listen(report, lines);
+		report.on("pageerror", (error) => lines.push(`error: ${error.message}`));
+		report.on("request", (request) => /^(file|data):/.test(request.url()) || lines.push(`asked: ${request.url()}`));
+		await report.goto(`file://${file}`);
+		await settled(report, "diff");
+		await drawn(report, ".graph canvas", 4);
+		assert.deepEqual([(await state(report)).total, (await state(report)).total2, (await state(report)).search], [s.total, s.total2, "runtime"]);
+		await shot(report, `report-${size}`);
+		for (const [key, view] of [["i", "icicle"], ["v", "inverted"], ["t", "time"], ["h", "heat"], ["r", "raw"], ["f", "flame"]]) {
+			await report.locator("body").press(key);
+			await settled(report, view);
+			assert.deepEqual(await axe(report), [], view);
+		}
+		if (size === "1440") {
+			await report.locator(".top-pane .row").first().click({ button: "right" });
+			await report.getByRole("menuitem", { name: /^Sandwich/ }).click();
+			await report.waitForFunction(() => document.querySelectorAll(".sandwich .graph").length === 2);
+			const labels = await report.locator(".sandwich section").evaluateAll((all) => all.map((e) => e.getAttribute("aria-label").split(": ").pop()));
+			assert.equal(labels[0], labels[1]);
+			await shot(report, "report-sandwich-1440");
+			await report.goBack();
+			await settled(report, "flame");
+		}
+		assert.deepEqual(lines, []);
+		await context.close();
+	}
+	writeFileSync(file, bytes.subarray(0, bytes.length - 200_000));
+	const context = await browser.newContext();
+	const broken = await context.newPage();
+	await broken.goto(`file://${file}`);
+	assert.equal(await broken.locator(".graph").count(), 0, "a report that was cut shows nothing wrong");
+	await context.close();
+	rmSync(dirname(file), { recursive: true });
 });
 
 test("the filter completes names and values, and narrows", async () => {

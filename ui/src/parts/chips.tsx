@@ -1,5 +1,7 @@
 // chips.tsx - the transforms in force, in their order; each can be taken away, Backspace takes the last.
 
+import { report } from "../report";
+
 const WORDS: Record<string, string> = {
 	focus: "only stacks with", ignore: "without stacks with", hide: "hide", show_from: "from", collapse: "collapse", recursion: "recursion once",
 };
@@ -31,9 +33,9 @@ export function Chips(props: { transforms: string[]; onRemove(index: number): vo
 			{props.transforms.map((x, i) => (
 				<li key={`${i}${x}`}>
 					<span>{transformText(x)}</span>
-					<button type="button" class="quiet" aria-label={`Remove: ${transformText(x)}`} onClick={() => props.onRemove(i)}>
+					{!report() && <button type="button" class="quiet" aria-label={`Remove: ${transformText(x)}`} onClick={() => props.onRemove(i)}>
 						✕
-					</button>
+					</button>}
 				</li>
 			))}
 		</ul>

@@ -1,6 +1,7 @@
 // chart.tsx - flame chart: a lane per thread, the busiest first, boxes in the order of time from the samples' own
 // timestamps. Lanes are low until they are opened; a box is paler the less of its time it was seen in.
 
+import { report } from "../report";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Chart as Data, Lane } from "../api";
 import { fnv } from "../flame/tree";
@@ -246,7 +247,7 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 				<span>
 					{data.lanes.length} of {data.lanes_total} threads
 				</span>
-				{data.lanes_total > data.lanes.length && data.lanes.length < 200 && (
+				{data.lanes_total > data.lanes.length && data.lanes.length < 200 && !report() && (
 					<button type="button" class="quiet link" onClick={props.onMore}>
 						show more
 					</button>

@@ -9,6 +9,7 @@ import { Chips, escaped, exactly, namespaceOf } from "../parts/chips";
 import { Menu, type MenuItem } from "../parts/menu";
 import { copyText } from "../parts/states";
 import { Tooltip } from "../parts/tooltip";
+import { report } from "../report";
 import type { State, Store } from "../state";
 
 /** A frame as menus and other views know it. */
@@ -39,6 +40,15 @@ export interface FrameActions {
 /** The menu of one frame, also of a row of the table (then without a stack). */
 export function frameMenu(frame: FrameId, actions: FrameActions): MenuItem[] {
 	const { name, binary, type, stack } = frame;
+	if (report()) {
+		const items: MenuItem[] = [
+			{ label: "Sandwich: callers and callees", hint: "s", action: () => actions.sandwich(frame) },
+			{ label: "Find in the table", action: () => actions.findInTop(name) },
+			{ label: "Copy name", action: () => void copyText(name) },
+		];
+		if (stack) items.push({ label: "Copy stack", action: () => void copyText(stack.join("\n")) });
+		return items;
+	}
 	if (frame.group)
 		return [
 			{ label: "Only this value", action: () => actions.only(name, false) },
@@ -89,7 +99,7 @@ export function Legend(props: { tree: Tree; theme: Theme; onFilter(type: string)
 		<ul class="legend" aria-label="Frame types">
 			{present.map((t) => (
 				<li key={t.name}>
-					<button type="button" class="quiet" title={`self: ${percent(t.v, tree.header.total[0])}; a click shows only stacks with such frames`} onClick={() => props.onFilter(t.name)}>
+					<button type="button" class="quiet" title={`self: ${percent(t.v, tree.header.total[0])}${report() ? "" : "; a click shows only stacks with such frames"}`} disabled={!!report()} onClick={() => props.onFilter(t.name)}>
 						<i class="dot" style={{ background: typeColour(t.name, props.theme) }} />
 						{t.name}
 					</button>

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { askJSON, type Raw as Data, type RawRow } from "../api";
 import { dateTime, value } from "../format";
+import { report } from "../report";
 import { Table, type Column } from "../parts/table";
 
 function text(v: unknown): string {
@@ -35,7 +36,7 @@ function Detail(props: { row: RawRow; unit: string }) {
 			<p class="dim">
 				{row.values.map((v) => value(v, props.unit)).join(", ") || "1 per timestamp"} · {row.timestamps.length} timestamps
 			</p>
-			{row.link && (
+			{row.link && !report() && (
 				<p>
 					<a href={`/span/${row.link.trace_id}/${row.link.span_id}`}>span {row.link.span_id}</a>
 				</p>
@@ -68,12 +69,12 @@ function Detail(props: { row: RawRow; unit: string }) {
 
 export function RawView(props: { first: Data; params: URLSearchParams }) {
 	const [rows, setRows] = useState(props.first.rows);
-	const [next, setNext] = useState(props.first.next);
+	const [next, setNext] = useState(report() ? "" : props.first.next);
 	const [chosen, setChosen] = useState(-1);
 	const [asking, setAsking] = useState(false);
 	useEffect(() => {
 		setRows(props.first.rows);
-		setNext(props.first.next);
+		setNext(report() ? "" : props.first.next);
 		setChosen(-1);
 	}, [props.first]);
 	const more = () => {

@@ -4,16 +4,21 @@ import { useAnswer, askTree } from "../api";
 import type { Theme } from "../flame/colour";
 import { percent, value } from "../format";
 import { Empty, Show } from "../parts/states";
+import { sandwichOf } from "../flame/sandwich";
+import type { Tree } from "../flame/tree";
+import { report } from "../report";
 import { selectionParams, type Store } from "../state";
 import { FlameView, type FrameActions } from "./flame";
 
-function Half(props: { side: "callers" | "callees"; store: Store; theme: Theme; actions: FrameActions; asof: string }) {
+function Half(props: { side: "callers" | "callees"; store: Store; theme: Theme; actions: FrameActions; asof: string; tree: Tree | null }) {
 	const { state } = props.store;
 	const params = selectionParams(state);
 	params.set("key", state.key);
 	params.set("side", props.side);
 	if (props.asof) params.set("asof", props.asof);
-	const answer = useAnswer(params.toString(), (signal) => askTree("sandwich", params, signal));
+	const answer = useAnswer(params.toString(), async (signal) =>
+		report() && props.tree ? sandwichOf(props.tree, state.key, props.side) : askTree("sandwich", params, signal),
+	);
 	return (
 		<Show answer={answer}>
 			{(tree) => (
@@ -34,9 +39,9 @@ function Half(props: { side: "callers" | "callees"; store: Store; theme: Theme; 
 	);
 }
 
-export function Sandwich(props: { store: Store; theme: Theme; actions: FrameActions; asof: string; total: number; unit: string; own: number | null }) {
+export function Sandwich(props: { store: Store; theme: Theme; actions: FrameActions; asof: string; total: number; unit: string; own: number | null; tree: Tree | null }) {
 	const { state } = props.store;
-	if (!state.key)
+	if (!state.key || (report() && !props.tree))
 		return (
 			<Empty what="Choose a function">
 				<p>A click on a row of the table, or S over a frame of the graph, shows its callers and callees here.</p>
