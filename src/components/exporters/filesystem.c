@@ -24,6 +24,7 @@
 #include "components/exporters/exporters.h"
 #include "components/exporters/file_tree.h"
 #include "components/exporters/names.h"
+#include "components/exporters/otlp_unwritten.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/stack_file.h"
 #include "pipeline/worker.h"
@@ -37,6 +38,10 @@ enum {
 	IDLE_NS = 1000000000,
 };
 
+/* Why the samples of a request are in no file. */
+enum not_kept { NOT_KEPT_DISK, NOT_KEPT_TOO_LONG, NOT_KEPT_REASONS };
+static const char *const not_kept_reasons[NOT_KEPT_REASONS] = { "disk", "too_long" };
+
 struct filesystem {
 	const char *dir, *container_id;
 	int format, otlp_version;
@@ -46,11 +51,12 @@ struct filesystem {
 	uint32_t max_backups;
 
 	struct worker *worker;
-	struct metric *torn_bytes, *deleted_files;
-	atomic_bool reopen;     /* SIGHUP: somebody may have moved the file */
-	struct buf text;        /* the worker's, as all below */
-	struct buf id_text;     /* a container.id that is no string */
-	uint64_t request_bytes; /* format json: in the files of this request */
+	struct metric *torn_bytes, *deleted_files, *not_kept[NOT_KEPT_REASONS];
+	struct otlp_unwritten unwritten; /* the OTLP formats */
+	atomic_bool reopen;              /* SIGHUP: somebody may have moved the file */
+	struct buf text;                 /* the worker's, as all below */
+	struct buf id_text;              /* a container.id that is no string */
+	uint64_t request_bytes;          /* format json: in the files of this request */
 	struct file_tree tree;
 	struct stack_file stack;
 	struct append_log log;
@@ -213,6 +219,8 @@ static bool encode_otlp(struct filesystem *f, const struct batch *batch, struct 
 		buf_str(b, blob_view(batch->body));
 	else if (!otlp_encode(batch->profiles, WIRE_NEWEST, b, err))
 		return false;
+	else
+		otlp_unwritten_note(&f->unwritten, batch->profiles, WIRE_NEWEST, false);
 	if (b->failed || b->len > UINT32_MAX)
 		return err_set(err, ERR_LIMIT, "the request passes the limit of %zu bytes",
 			       b->limit_bytes);
@@ -233,6 +241,7 @@ static bool render_otlp(struct filesystem *f, const struct batch *batch, struct 
 		return encode_otlp(f, batch, err) && render_out_finish(out, err);
 	if (!otlp_json_encode(batch->profiles, out->buf, err))
 		return false;
+	otlp_unwritten_note(&f->unwritten, batch->profiles, WIRE_NEWEST, true);
 	buf_char(out->buf, '\n');
 	return render_out_finish(out, err);
 }
@@ -281,6 +290,14 @@ static void count_losses(struct filesystem *f)
 	f->log.torn_bytes = f->log.deleted_files = 0;
 }
 
+static void count_not_kept(struct filesystem *f, const struct batch *batch, const struct err *err)
+{
+	enum not_kept reason = err->kind == ERR_LIMIT ? NOT_KEPT_TOO_LONG : NOT_KEPT_DISK;
+
+	if (f->not_kept[reason])
+		metric_add(f->not_kept[reason], (int64_t)batch_sample_count(batch));
+}
+
 static void keep_item(struct filesystem *f, struct worker_item *item)
 {
 	struct outcome o = { .kind = OUTCOME_OK };
@@ -288,8 +305,10 @@ static void keep_item(struct filesystem *f, struct worker_item *item)
 	bool ok = f->format == FORMAT_JSON ? keep_as_files(f, item->batch->profiles, &err)
 					   : append_batch(f, item->batch, &err);
 
-	if (!ok)
+	if (!ok) {
 		o = outcome_of(&err);
+		count_not_kept(f, item->batch, &err);
+	}
 	count_losses(f);
 	worker_item_done(item, &o);
 }
@@ -355,10 +374,21 @@ static bool open_log(struct filesystem *f, struct err *err)
 static void make_metrics(struct filesystem *f, const struct component_host *host)
 {
 	static const char *const labels[] = { "exporter", NULL };
+	static const char *const reason_labels[] = { "exporter", "reason", NULL };
 	struct str id = str_cstr(host->id);
 
 	if (!host->metrics)
 		return;
+	for (int i = 0; i < NOT_KEPT_REASONS; i++) {
+		struct str values[] = { id, str_cstr(not_kept_reasons[i]) };
+
+		f->not_kept[i] =
+			metric_get(metrics_family(host->metrics, METRIC_COUNTER,
+						  "flametap_filesystem_unwritten_samples_total",
+						  "samples of requests that could not be written",
+						  reason_labels, 0),
+				   values);
+	}
 	f->torn_bytes = metric_get(
 		metrics_family(
 			host->metrics, METRIC_COUNTER, "flametap_filesystem_torn_bytes_total",
@@ -383,6 +413,8 @@ static bool filesystem_start(void *state, const struct component_host *host, str
 	};
 
 	make_metrics(f, host);
+	if (f->format == FORMAT_OTLP || f->format == FORMAT_OTLP_JSON)
+		otlp_unwritten_init(&f->unwritten, host);
 	buf_init(&f->text, f->max_text_bytes);
 	buf_init(&f->id_text, 0);
 	f->log.fd = -1;

@@ -21,6 +21,8 @@
 /* of v1.4.0-oncpu-start */
 #define CGROUP "/docker-6b906c3a972f6d8f9d2c4598e3b5f961df557ee64f62baf49144bbfda22f0c1e.scope"
 
+#define UNWRITTEN "flametap_filesystem_unwritten_samples_total{exporter=\"filesystem\",reason=\""
+
 static struct batch *make_batch(const char *name, uint8_t wire_version)
 {
 	struct blob *body = fixture_body(name);
@@ -131,6 +133,7 @@ static void test_limit_of_all_files(void **state)
 	assert_int_equal(o.err.kind, ERR_LIMIT);
 	assert_non_null(strstr(o.err.msg, "1048576"));
 	assert_true(temp_dir_count(dir, "unknown/samples") <= 0);
+	assert_int_equal(metric_value(c.metrics, UNWRITTEN "too_long\"}"), 1200);
 	keep(&c, BODY);
 	assert_int_equal(temp_dir_count(dir, "unknown/samples"), 2);
 	test_component_stop(&c);
@@ -331,13 +334,45 @@ static void test_full_disk(void **state)
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 		assert_int_equal(o.kind, OUTCOME_RETRY);
 		assert_int_equal(o.err.kind, ERR_IO);
+		assert_int_equal(metric_value(c.metrics, UNWRITTEN "disk\"}"), 9);
 		if (full_disks[i].file)
 			assert_int_equal(temp_file_read(&got, dir, full_disks[i].file), 0);
 		else
 			assert_int_equal(temp_dir_count(dir, CONTAINER "/events"), 0);
 		keep(&c, BODY);
+		assert_int_equal(metric_value(c.metrics, UNWRITTEN "disk\"}"), 9);
 		test_component_stop(&c);
 		buf_release(&got);
+		temp_dir_remove(dir);
+	}
+}
+
+/* What an old version said, and the one that is written has no place for. */
+static void test_old_fields_are_counted(void **state)
+{
+	static const char series[] = "flametap_exporter_unwritten_total{exporter=\"filesystem\","
+				     "reason=\"old_fields\"}";
+	static const struct {
+		const char *yaml;
+		bool lost;
+	} cases[] = {
+		{ "format: otlp", true },
+		{ "format: otlp-json", true },
+		{ "format: otlp\notlp_version: original", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char *dir = temp_dir_make();
+		struct test_component c;
+
+		print_message("%s\n", cases[i].yaml);
+		start(&c, dir, cases[i].yaml);
+		assert_int_equal(
+			test_consume(&c, make_batch("v1.3.1-experimental-oncpu-a", WIRE_V1_3)).kind,
+			OUTCOME_OK);
+		assert_int_equal(metric_value(c.metrics, series) > 0, cases[i].lost);
+		test_component_stop(&c);
 		temp_dir_remove(dir);
 	}
 }
@@ -388,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_rotation),
 		cmocka_unit_test(test_torn_record_is_counted),
 		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_old_fields_are_counted),
 		cmocka_unit_test(test_refused_options),
 		cmocka_unit_test(test_taken_file),
 	};

@@ -42,7 +42,6 @@ bool otlp_export_version(const char *text, enum wire_version *out, struct err *e
 void otlp_export_start(struct otlp_export *x, const struct component_host *host)
 {
 	static const char *const labels[] = { "exporter", NULL };
-	static const char *const loss_labels[] = { "exporter", "reason", NULL };
 	struct str id = str_cstr(host->id);
 	struct metrics *m = host->metrics;
 	pthread_condattr_t attr;
@@ -62,16 +61,7 @@ void otlp_export_start(struct otlp_export *x, const struct component_host *host)
 		metrics_family(m, METRIC_COUNTER, "flametap_exporter_rejected_profiles_total",
 			       "Profiles that the peer rejected in a partial success.", labels, 0),
 		&id);
-	for (unsigned i = 0; i < OTLP_LOSSES; i++) {
-		struct str values[] = { id, str_cstr(otlp_loss_name((enum otlp_loss)i)) };
-
-		x->losses[i] = metric_get(
-			metrics_family(m, METRIC_COUNTER, "flametap_exporter_unwritten_total",
-				       "What the version that is written has no place for.",
-				       loss_labels, 0),
-			values);
-	}
-	x->loss_gate = (struct log_gate){ 0 };
+	otlp_unwritten_init(&x->unwritten, host);
 	pthread_mutex_init(&x->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -97,30 +87,6 @@ static bool body_is_reusable(const struct otlp_export *x, const struct batch *b)
 	       !b->profiles->refused_profile_count;
 }
 
-#define LOSS_NOTICE_INTERVAL_NS (60 * SECOND_NS)
-
-static void note_losses(struct otlp_export *x, const struct profiles *p)
-{
-	struct otlp_losses lost;
-	uint64_t skipped;
-	struct buf text;
-
-	if (!otlp_losses(p, x->version, x->json, &lost))
-		return;
-	for (unsigned i = 0; i < OTLP_LOSSES; i++)
-		if (lost.count[i])
-			metric_add(x->losses[i], (int64_t)lost.count[i]);
-	if (!log_gate_open(&x->loss_gate, LOSS_NOTICE_INTERVAL_NS, &skipped))
-		return;
-	buf_init(&text, 0);
-	otlp_losses_append_text(&text, &lost);
-	LOG(LOG_WARN, "The wire version that is written has no place for some of a message",
-	    LOG_S("from", wire_version_name(p->source_version)),
-	    LOG_S("to", wire_version_name(x->version)), LOG_STR("not_written", buf_view(&text)),
-	    LOG_U("more_requests", skipped));
-	buf_release(&text);
-}
-
 static struct blob *encode(struct otlp_export *x, const struct profiles *p, struct err *err)
 {
 	struct buf out;
@@ -137,7 +103,7 @@ static struct blob *encode(struct otlp_export *x, const struct profiles *p, stru
 				out.limit_bytes);
 		return NULL;
 	}
-	note_losses(x, p);
+	otlp_unwritten_note(&x->unwritten, p, x->version, x->json);
 	bytes = buf_take(&out, &len);
 	return blob_adopt(bytes, len);
 }

@@ -11,11 +11,10 @@
  */
 #pragma once
 #include <pthread.h>
-#include "base/log.h"
 #include "components/exporters/otlp_leftovers.h"
+#include "components/exporters/otlp_unwritten.h"
 #include "components/exporters/otlp_verdict.h"
 #include "pipeline/component.h"
-#include "wire/losses.h"
 
 struct otlp_export {
 	/* The owner's, before otlp_export_start(). */
@@ -28,8 +27,8 @@ struct otlp_export {
 	void (*judge)(struct otlp_export *x, const struct client_result *r, struct verdict *out);
 
 	struct leftovers leftovers;
-	struct metric *splits, *lost_samples, *rejected_profiles, *losses[OTLP_LOSSES];
-	struct log_gate loss_gate;
+	struct metric *splits, *lost_samples, *rejected_profiles;
+	struct otlp_unwritten unwritten;
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t idle;
 	uint32_t pending; /* batches */
