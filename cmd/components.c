@@ -1,9 +1,10 @@
 /* components.c - flametap components: what pipelines can be made of, as the Collector prints it
  * (YAML). */
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "command.h"
+#include "flags.h"
 #include "pipeline/component.h"
 
 static void print_kind(const char *heading, enum component_kind kind)
@@ -21,13 +22,26 @@ static void print_kind(const char *heading, enum component_kind kind)
 	}
 }
 
+static const struct flag flags[] = { { 0 } };
+
+static const char *const examples[] = { "flametap components", NULL };
+
+static const struct command command = {
+	.name = "components",
+	.words = "",
+	.summary = "List receivers, processors, exporters and extensions, as YAML.",
+	.examples = examples,
+	.flags = flags,
+};
+
 int components_run(int argc, char **argv)
 {
-	if (argc > 0 && strstr(argv[0], "help")) {
-		puts("List receivers, processors, exporters and extensions, as YAML.\n\nUsage: "
-		     "flametap components");
-		return EXIT_OK;
-	}
+	struct words words;
+	int status;
+
+	if (!command_begin(&command, argc, argv, &words, &status))
+		return status;
+	free(words.items);
 	puts("buildinfo:\n  command: flametap\n  description: OpenTelemetry profiling in one "
 	     "program\n  version: " FLAMETAP_VERSION);
 	print_kind("receivers", COMPONENT_RECEIVER);

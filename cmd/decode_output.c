@@ -17,6 +17,7 @@
 #include "components/exporters/render_out.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/text.h"
+#include "components/exporters/type_watch.h"
 #include "wire/losses.h"
 #include "wire/otlp_json.h"
 
@@ -37,6 +38,7 @@ struct decode_output {
 	struct config_strings types; /* shown; empty = all */
 	char *types_text;            /* what their items are cut from */
 	bool told_types;
+	struct type_watch watch;
 };
 
 static bool write_chunk(void *ctx, struct str text, struct err *err)
@@ -284,15 +286,26 @@ bool decode_output_put(struct decode_output *d, const struct profiles *p,
 		       const struct otlp_decode_report *report, struct err *err)
 {
 	(void)report;
+	if (d->types.given)
+		type_watch_note(&d->watch, &d->types, p);
 	buf_reset(&d->buf);
 	fd_out_begin(&d->fd);
 	return d->put(d, p, err);
+}
+
+static void tell_missing_types(const struct decode_output *d)
+{
+	AUTO(buf_release) struct buf text = { 0 };
+
+	if (d->types.given && d->watch.requests && type_watch_append(&d->watch, &d->types, &text))
+		fprintf(stderr, "flametap decode: %.*s\n", STR_ARG(buf_view(&text)));
 }
 
 bool decode_output_end(struct decode_output *d, struct err *err)
 {
 	bool ok = d->bodies == 0 || write_held(d, d->bodies > 1, err);
 
+	tell_missing_types(d);
 	text_renderer_free(d->text);
 	json_renderer_free(d->json);
 	folded_renderer_free(d->folded);

@@ -52,8 +52,9 @@ static bool unknown_flag(const struct command *c, struct str name, struct err *e
 	size_t count = 0;
 	const char *near;
 
-	for (const struct flag *f = c->flags; f->name && count < FLAGS_MAX; f++)
+	for (const struct flag *f = c->flags; f->name && count < FLAGS_MAX - 1; f++)
 		names[count++] = f->name;
+	names[count++] = "help";
 	near = text_suggest(name, names, count);
 	if (near)
 		return err_set(err, ERR_INVALID, "unknown flag -%.*s; did you mean -%s?",
@@ -287,8 +288,8 @@ void flags_print_help(const struct command *c, bool all)
 {
 	bool hidden = false;
 
-	printf("%s\n\nUsage: flametap %s [flags]%s%s\n", c->summary, c->name,
-	       c->words[0] ? " " : "", c->words);
+	printf("%s\n\nUsage: flametap %s%s%s%s\n", c->summary, c->name,
+	       c->flags->name ? " [flags]" : "", c->words[0] ? " " : "", c->words);
 	for (const char *const *line = c->examples; line && *line; line++)
 		printf("  %s\n", *line);
 	for (const struct flag *head = c->flags; head->name; head++) {

@@ -53,6 +53,26 @@ static struct blob *load(const char *path, struct err *err)
 	return blob_adopt(heap, len);
 }
 
+/* What decompress() refuses: parts of both kinds, and with `damage` the head of a broken file. */
+static struct blob *decompress_parts(enum compression kind, struct str raw, struct err *damage,
+				     struct err *err)
+{
+	struct err fault;
+	struct blob *plain = decompress_torn(kind, raw, FILE_LIMIT, &fault);
+
+	if (plain && fault.kind == ERR_NONE)
+		return plain;
+	if (!damage) { /* err says what is wrong with the whole */
+		blob_unref(plain);
+		return NULL;
+	}
+	if (plain)
+		*damage = fault;
+	else
+		*err = fault;
+	return plain;
+}
+
 static struct blob *decompress_input(struct blob *raw, const char *path, struct err *damage,
 				     struct err *err)
 {
@@ -62,11 +82,8 @@ static struct blob *decompress_input(struct blob *raw, const char *path, struct 
 	if (kind == COMPRESSION_NONE)
 		return raw;
 	plain = decompress(kind, blob_view(raw), FILE_LIMIT, err);
-	if (!plain && damage) {
-		plain = decompress_torn(kind, blob_view(raw), FILE_LIMIT, damage);
-		if (!plain)
-			*err = *damage;
-	}
+	if (!plain)
+		plain = decompress_parts(kind, blob_view(raw), damage, err);
 	blob_unref(raw);
 	if (!plain)
 		err_prefix(err, "%s: %s", path, compression_name(kind));

@@ -111,6 +111,40 @@ static void cuts_files_into_bodies(void **state)
 	unlink(path);
 }
 
+/* `cat a.gz b.zst`, and the same cut short. */
+static void joins_parts_of_both_kinds(void **state)
+{
+	static const enum compression kinds[] = { COMPRESSION_GZIP, COMPRESSION_ZSTD };
+	char path[] = "/tmp/flametap-input-XXXXXX";
+
+	(void)state;
+	close(mkstemp(path));
+	for (size_t i = 0; i < 2; i++) {
+		AUTO(buf_release) struct buf file = { 0 };
+		struct blob *body;
+		struct input in;
+		struct err err;
+		size_t offset;
+
+		assert_true(compress(kinds[i], 0, STR("\x0a\x02hi"), &file, &err));
+		assert_true(compress(kinds[1 - i], 0, STR("\x0a\x02ho"), &file, &err));
+		write_file(path, buf_view(&file), COMPRESSION_NONE);
+		assert_true(input_open(&in, path, &err));
+		assert_true(input_next(&in, &body, &offset, &err));
+		assert_true(str_is(blob_view(body), "\x0a\x02hi\x0a\x02ho"));
+		blob_unref(body);
+		assert_false(input_next(&in, &body, &offset, &err));
+		input_close(&in);
+
+		write_file(path, str_head(buf_view(&file), file.len - 1), COMPRESSION_NONE);
+		assert_false(input_open(&in, path, &err));
+		assert_true(input_open_broken(&in, path, &err));
+		assert_int_equal(in.damage.kind, ERR_INVALID);
+		input_close(&in);
+	}
+	unlink(path);
+}
+
 static void names_what_it_cannot_open(void **state)
 {
 	struct input in;
@@ -126,6 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cuts_files_into_bodies),
+		cmocka_unit_test(joins_parts_of_both_kinds),
 		cmocka_unit_test(names_what_it_cannot_open),
 	};
 

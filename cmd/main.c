@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -127,19 +128,61 @@ static int unknown_command(const char *word)
 	return EXIT_USAGE;
 }
 
+static const struct flag no_flags[] = { { 0 } };
+
+static const struct command version_command = {
+	.name = "version",
+	.words = "",
+	.summary = "Print the version.",
+	.flags = no_flags,
+};
+
+static const struct command help_command = {
+	.name = "help",
+	.words = "[COMMAND]",
+	.summary = "The commands, or one command's flags.",
+	.flags = no_flags,
+	.words_max = 1,
+};
+
+static int run_version(int argc, char **argv)
+{
+	struct words words;
+	int status;
+
+	if (!command_begin(&version_command, argc, argv, &words, &status))
+		return status;
+	free(words.items);
+	puts("flametap " FLAMETAP_VERSION);
+	return EXIT_OK;
+}
+
+static int help_of(const char *name)
+{
+	char help[] = "--help", *arguments[] = { help };
+
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].run(1, arguments);
+	if (strcmp(name, "version") == 0)
+		return run_version(1, arguments);
+	return unknown_command(name);
+}
+
 /* flametap help [COMMAND] */
 static int run_help(int argc, char **argv)
 {
-	char all[] = "--help", *help[] = { all };
+	struct words words;
+	int status = EXIT_OK;
 
-	if (argc == 0) {
+	if (!command_begin(&help_command, argc, argv, &words, &status))
+		return status;
+	if (words.count)
+		status = help_of(words.items[0]);
+	else
 		print_help(stdout);
-		return EXIT_OK;
-	}
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-		if (strcmp(argv[0], commands[i].name) == 0)
-			return commands[i].run(1, help);
-	return unknown_command(argv[0]);
+	free(words.items);
+	return status;
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
@@ -155,18 +198,14 @@ static bool is_collector_word(const char *word)
 
 static int run_flags_without_command(int argc, char **argv)
 {
-	if (is_one_of(argv[1], "-h", "-help", "--help")) {
-		print_help(stdout);
-		return EXIT_OK;
-	}
-	if (is_one_of(argv[1], "-help-all", "--help-all", "--help-all")) {
+	if (is_one_of(argv[1], "-h", "-help", "--help"))
+		return run_help(argc - 2, argv + 2);
+	if (is_one_of(argv[1], "-help-all", "--help-all", "--help-all") && argc == 2) {
 		print_help_all();
 		return EXIT_OK;
 	}
-	if (is_one_of(argv[1], "-v", "-version", "--version")) {
-		puts("flametap " FLAMETAP_VERSION);
-		return EXIT_OK;
-	}
+	if (is_one_of(argv[1], "-v", "-version", "--version"))
+		return run_version(argc - 2, argv + 2);
 	return collector_run(argc - 1, argv + 1); /* flametap --config F */
 }
 
@@ -210,13 +249,11 @@ static const char *base_name(const char *path)
 
 const char *program_name = "flametap";
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	bool is_link;
 	int status;
 
-	keep_standard_descriptors();
-	tune_allocator();
 	if (argc < 1)
 		return EXIT_USAGE;
 	program_name = base_name(argv[0]);
@@ -234,11 +271,35 @@ int main(int argc, char **argv)
 			return commands[i].run(argc - 2, argv + 2);
 	if (strcmp(argv[1], "help") == 0)
 		return run_help(argc - 2, argv + 2);
-	if (strcmp(argv[1], "version") == 0) {
-		puts("flametap " FLAMETAP_VERSION);
-		return EXIT_OK;
-	}
+	if (strcmp(argv[1], "version") == 0)
+		return run_version(argc - 2, argv + 2);
 	if (is_collector_word(argv[1])) /* otelcol validate --config F */
 		return collector_run(argc - 1, argv + 1);
 	return unknown_command(argv[1]);
+}
+
+/* What a command printed has not come out: the disk is full, say. That the reader has gone (`|
+ * head`) is no failure. */
+static bool standard_output_failed(void)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return false;
+	if (errno == EPIPE)
+		return false;
+	fprintf(stderr, "flametap: standard output: %s\n",
+		errno ? strerror(errno) : "could not be written");
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	int status;
+
+	keep_standard_descriptors();
+	tune_allocator();
+	status = run(argc, argv);
+	if (standard_output_failed() && status == EXIT_OK)
+		return EXIT_FAILED;
+	return status;
 }

@@ -256,10 +256,47 @@ def test_sighup_with_a_bad_configuration_keeps_the_old_one(start, tmp_path):
     (["backend", "-grpc-address"], "needs a value"),
     (["backend", "stray"], "stray"),
     (["backend", "-strict", "-lenient"], "exclude each other"),
+    (["version", "-x"], "unknown flag -x"),
+    (["version", "--hlep"], "did you mean -help"),
+    (["version", "stray"], "stray"),
+    (["--version", "-x"], "unknown flag -x"),
+    (["components", "-jsno"], "unknown flag -jsno"),
+    (["components", "stray"], "stray"),
+    (["help", "-x"], "unknown flag -x"),
+    (["help", "bakend"], 'did you mean "backend"'),
 ])
 def test_mistyped_words_get_a_suggestion(words, expected):
     done = program.run(*words)
     assert done.returncode == 2 and expected in done.stderr.decode(), done.stderr
+
+
+def commands():
+    text = program.run("--help", check=0).stdout.decode()
+    return [line.split()[0] for line in text.partition("Start here")[0].splitlines() if re.match(r"  [a-z]+  ", line)]
+
+
+def test_every_command_refuses_a_flag_it_does_not_know():
+    assert len(commands()) >= 16
+    for command in commands():
+        done = program.run(command, "--no-such-flag")
+        assert done.returncode == 2 and b"no-such-flag" in done.stderr and not done.stdout, (command, done)
+
+
+def test_no_success_when_standard_output_takes_nothing(tmp_path):
+    """A full disk below standard output fails every command that prints; the reader that goes away early does not."""
+    file = fixtures.ROOT / "tests/fixtures/otlp/v1.11.0-oncpu-start.pb"
+    words = [[c, "--help"] for c in commands() if c != "help"] + [
+        ["--help"], ["--help-all"], ["help"], ["help", "backend"], ["version"], ["--version"], ["components"], ["agent", "-version"],
+        ["collector", "components"], ["collector", "featuregate"], ["backend", "--print-config"], ["check", file],
+        ["decode", file], ["decode", "--format", "otlp-json", file], ["top", file], ["top", "--json", file], ["export", "-format", "svg", file]]
+    for w in words:
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([program.existing_path(), *map(str, w)], stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                                  env=program.environment(), timeout=program.HANG, check=False)
+        assert done.returncode == 1 and re.search(b"No space left on device|could not be written", done.stderr), (w, done)
+    with subprocess.Popen([program.existing_path(), "--help-all"], stdout=subprocess.PIPE, env=program.environment()) as early:
+        early.stdout.close()
+        assert early.wait(program.HANG) in (0, -13)
 
 
 @pytest.mark.parametrize("words", [[], ["backend"], ["collector"], ["decode"], ["check"]], ids=" ".join)

@@ -167,6 +167,14 @@ def test_items_of_other_signals(counted, signal):
     assert len(moved) == 1
 
 
+@pytest.mark.parametrize("signal", SIGNALS, ids=lambda s: s[0])
+def test_broken_requests_of_other_signals(counted, signal):
+    server = counted()
+    with Moved(server) as moved:
+        assert clients.post(server.http, b"\x0a\x7f\x12", path=signal[4]).status == 400
+    assert moved == {otlp("undecodable_requests_total"): 1}
+
+
 @pytest.mark.parametrize("code,family,outcome,reason", [
     (clients.INVALID_ARGUMENT, "failed_profile_samples", "failure", "refused"),
     (clients.UNAVAILABLE, "refused_profile_samples", "refused", "no_retry")])

@@ -77,6 +77,20 @@ def test_backend_prints_as_decode_does(backend, layout):
     assert server.stdout == program.run("decode", "--layout", layout, body.path, check=0).stdout
 
 
+def test_a_sample_type_that_nobody_sends_is_named_once(backend, tmp_path):
+    small = fixtures.body("v1.11.0-synthetic-offcpu-links")
+    server = backend("-receiver", "stdout,filesystem", "-stdout.sample-types", "samples,nope", "-filesystem.dir", tmp_path / "p")
+    with clients.channel(server.grpc) as ch:
+        for _ in range(45):
+            clients.export(ch, small.bytes)
+    line = server.wait_line("sample type that was asked for does not come")
+    assert "nope" in line and "off_cpu" in line and "exporter=stdout" in line
+    assert server.log.count("does not come") == 1
+    done = program.run("decode", "--sample-types", "nope,samples", small.path, check=0)
+    assert b'no profile has the sample type "nope"' in done.stderr and b"off_cpu" in done.stderr
+    assert not program.run("decode", "--sample-types", "samples", small.path, check=0).stderr
+
+
 def test_sample_types_are_chosen(backend):
     body = fixtures.body("v1.11.0-synthetic-offcpu-links")
     server = backend("-stdout.sample-types", "off_cpu")

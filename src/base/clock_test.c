@@ -75,6 +75,15 @@ static const struct {
 	  "2025-09-19 11:13:22.457210575 +0100 IST" },
 	{ "Europe/Istanbul", UINT64_C(1758276802457210575),
 	  "2025-09-19 13:13:22.457210575 +0300 +03" },
+	/* Behind the last change that the zone's file lists the rule at its end holds. */
+	{ "Europe/Berlin", UINT64_C(2224800000000000000), "2040-07-02 02:00:00 +0200 CEST" },
+	{ "Europe/Berlin", UINT64_C(2240000000000000000), "2040-12-24 23:13:20 +0100 CET" },
+	{ "America/New_York", UINT64_C(4118000000000000000), "2100-06-29 20:53:20 -0400 EDT" },
+	{ "America/New_York", UINT64_C(9214646400000000000), "2261-12-31 19:00:00 -0500 EST" },
+	{ "Pacific/Chatham", UINT64_C(2224800000000000000), "2040-07-02 12:45:00 +1245 +1245" },
+	{ "Pacific/Chatham", UINT64_C(4102444800000000000), "2100-01-01 13:45:00 +1345 +1345" },
+	{ "Asia/Gaza", UINT64_C(4118000000000000000), "2100-06-30 03:53:20 +0300 EEST" },
+	{ "Africa/Casablanca", UINT64_C(9214646400000000000), "2262-01-01 01:00:00 +0100 +01" },
 };
 
 static void use_zone(const char *zone)

@@ -60,6 +60,12 @@ static bool cut_short(struct str in, const struct inflated *o, const char *kind,
 		       kind, in.len, o->blob->len);
 }
 
+/* What follows a member or frame belongs to the other kind: `cat a.gz b.zst`. */
+static bool is_the_other(struct str in, size_t at, enum compression other)
+{
+	return compression_sniff(str_skip(in, at)) == other;
+}
+
 /* One call of inflate(). False at the end of the data and at a fault. */
 static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct inflated *o,
 			struct err *fault)
@@ -78,7 +84,8 @@ static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct
 	o->blob->len += room - s->avail_out;
 	at = (size_t)((const char *)s->next_in - in.ptr);
 	if (rc == Z_STREAM_END)
-		return at < in.len && z->reset(s) == Z_OK; /* the next member */
+		return at < in.len && !is_the_other(in, at, COMPRESSION_ZSTD) &&
+		       z->reset(s) == Z_OK; /* the next member */
 	if (rc == Z_OK)
 		return true;
 	if (rc == Z_BUF_ERROR && at == in.len)
@@ -88,13 +95,14 @@ static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct
 		       s->msg ? s->msg : "no reason given");
 }
 
-static void gunzip(struct str in, struct inflated *o, struct err *fault)
+/* Both give where they stopped. */
+static size_t gunzip(struct str in, size_t at, struct inflated *o, struct err *fault)
 {
-	z_stream s = { .next_in = (const Bytef *)in.ptr };
+	z_stream s = { .next_in = (const Bytef *)in.ptr + at };
 	struct zlib z = { 0 };
 
 	if (!zlib_open(&z, fault))
-		return;
+		return at;
 	if (z.init(&s, WINDOW_GZIP_ONLY, ZLIB_VERSION, (int)sizeof(s)) == Z_OK) {
 		while (gunzip_step(&z, &s, in, o, fault))
 			;
@@ -103,12 +111,13 @@ static void gunzip(struct str in, struct inflated *o, struct err *fault)
 		err_set(fault, ERR_UNSUPPORTED, "libz.so.1 is not the version we were built for");
 	}
 	dlclose(z.handle);
+	return (size_t)((const char *)s.next_in - in.ptr);
 }
 
-static void unzstd(struct str in, struct inflated *o, struct err *fault)
+static size_t unzstd(struct str in, size_t at, struct inflated *o, struct err *fault)
 {
 	ZSTD_DStream *d = ZSTD_createDStream();
-	ZSTD_inBuffer from = { in.ptr, 0, 0 };
+	ZSTD_inBuffer from = { in.ptr, at, at };
 	size_t rc = ZSTD_initDStream(d), before;
 
 	assert(d);
@@ -136,8 +145,11 @@ static void unzstd(struct str in, struct inflated *o, struct err *fault)
 				cut_short(in, o, "zstd", fault);
 			break;
 		}
+		if (rc == 0 && is_the_other(in, from.pos, COMPRESSION_GZIP))
+			break;
 	}
 	ZSTD_freeDStream(d);
+	return from.pos;
 }
 
 struct blob *decompress_torn(enum compression c, struct str in, size_t limit_bytes,
@@ -145,13 +157,18 @@ struct blob *decompress_torn(enum compression c, struct str in, size_t limit_byt
 {
 	struct inflated o = { .blob = blob_new(0), .limit_bytes = limit_bytes };
 
+	size_t at = 0;
+
 	*fault = (struct err){ 0 };
-	if (c == COMPRESSION_GZIP)
-		gunzip(in, &o, fault);
-	else if (c == COMPRESSION_ZSTD)
-		unzstd(in, &o, fault);
-	else
+	if (c != COMPRESSION_GZIP && c != COMPRESSION_ZSTD)
 		err_set(fault, ERR_UNSUPPORTED, "%s has no parts to be read", compression_name(c));
+	do {
+		if (c == COMPRESSION_GZIP)
+			at = gunzip(in, at, &o, fault);
+		else if (c == COMPRESSION_ZSTD)
+			at = unzstd(in, at, &o, fault);
+		c = compression_sniff(str_skip(in, at));
+	} while (!fault->kind && at < in.len && c != COMPRESSION_NONE);
 	if (o.blob->len)
 		return o.blob;
 	blob_unref(o.blob);

@@ -3,6 +3,7 @@
  *
  * decompress() gives all or nothing, which is right for requests. A person who looks into a broken
  * file wants what stands before the fault. gzip is read with zlib, which is loaded on first use.
+ * Also reads what decompress() does not: gzip members and zstd frames one after another.
  */
 #pragma once
 #include "net/compress.h"

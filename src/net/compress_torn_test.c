@@ -102,12 +102,43 @@ static void gives_all_members(void **state)
 	}
 }
 
+/* gzip members and zstd frames in any order; a large one of each, so that they end amid a read. */
+static void goes_on_with_the_other_kind(void **state)
+{
+	AUTO(buf_release) struct buf plain = { 0 };
+	AUTO(buf_release) struct buf packed = { 0 };
+	AUTO(buf_release) struct buf want = { 0 };
+	static const enum compression order[] = { COMPRESSION_ZSTD, COMPRESSION_GZIP,
+						  COMPRESSION_GZIP, COMPRESSION_ZSTD,
+						  COMPRESSION_ZSTD, COMPRESSION_GZIP };
+
+	(void)state;
+	make_plain(&plain);
+	for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+		struct str part = i % 2 ? buf_view(&plain) : STR("small");
+		struct blob *got;
+		struct err err;
+
+		assert_true(compress(order[i], 0, part, &packed, &err));
+		buf_str(&want, part);
+		got = decompress_torn(order[0], buf_view(&packed), 4 * LIMIT, &err);
+		assert_int_equal(err.kind, ERR_NONE);
+		assert_true(got && str_equal(blob_view(got), buf_view(&want)));
+		blob_unref(got);
+		got = decompress_torn(order[0], str_head(buf_view(&packed), packed.len - 3),
+				      4 * LIMIT, &err);
+		assert_int_equal(err.kind, ERR_INVALID);
+		blob_unref(got);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_the_head_of_what_is_cut),
 		cmocka_unit_test(stops_at_damage_and_at_the_limit),
 		cmocka_unit_test(gives_all_members),
+		cmocka_unit_test(goes_on_with_the_other_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,7 @@
 #include "components/exporters/otlp_unwritten.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/stack_file.h"
+#include "components/exporters/type_watch.h"
 #include "pipeline/worker.h"
 #include "wire/otlp_json.h"
 
@@ -50,13 +51,15 @@ struct filesystem {
 	uint64_t rotate_bytes, max_text_bytes;
 	uint32_t max_backups;
 
+	const char *id;
 	struct worker *worker;
 	struct metric *torn_bytes, *deleted_files, *not_kept[NOT_KEPT_REASONS];
 	struct otlp_unwritten unwritten; /* the OTLP formats */
 	atomic_bool reopen;              /* SIGHUP: somebody may have moved the file */
 	struct buf text;                 /* the worker's, as all below */
 	struct buf id_text;              /* a container.id that is no string */
-	uint64_t request_bytes;          /* format json: in the files of this request */
+	struct type_watch types;
+	uint64_t request_bytes; /* format json: in the files of this request */
 	struct file_tree tree;
 	struct stack_file stack;
 	struct append_log log;
@@ -310,6 +313,7 @@ static void keep_item(struct filesystem *f, struct worker_item *item)
 		count_not_kept(f, item->batch, &err);
 	}
 	count_losses(f);
+	type_watch_warn(&f->types, &f->sample_types, item->batch->profiles, f->id);
 	worker_item_done(item, &o);
 }
 
@@ -412,6 +416,7 @@ static bool filesystem_start(void *state, const struct component_host *host, str
 		.arg = f,
 	};
 
+	f->id = host->id;
 	make_metrics(f, host);
 	if (f->format == FORMAT_OTLP || f->format == FORMAT_OTLP_JSON)
 		otlp_unwritten_init(&f->unwritten, host);

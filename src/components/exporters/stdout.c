@@ -16,6 +16,7 @@
 #include "components/exporters/exporters.h"
 #include "components/exporters/fd_out.h"
 #include "components/exporters/text.h"
+#include "components/exporters/type_watch.h"
 #include "pipeline/worker.h"
 
 enum { CHUNK_BYTES = 240 << 10 }; /* a line more, and the buffer still is 256 KiB */
@@ -32,6 +33,7 @@ struct stdout_state {
 	struct fd_out fd;
 	struct buf buf; /* the worker's, as all below */
 	bool told_references, gone;
+	struct type_watch types;
 };
 
 /* There is one standard output, whatever the number of instances. */
@@ -160,6 +162,7 @@ static void print_item(struct stdout_state *s, struct worker_item *item)
 		o.err = err;
 	}
 	tell_hidden_references(s);
+	type_watch_warn(&s->types, &s->text.sample_types, item->batch->profiles, s->host->id);
 	worker_item_done(item, &o);
 }
 

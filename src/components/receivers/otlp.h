@@ -21,10 +21,8 @@ struct otlp_signal {
 	const char *grpc_path;
 	const char *http_path;
 	const char *json_rejected; /* "rejectedSpans" */
-	/* Field numbers from the request down to the item, ended by 0: TracesData 1, ResourceSpans
-	 * 2, ScopeSpans 2. */
-	uint8_t path[6];
-	const char *json_path[6]; /* the same as keys, ended by NULL; "*" = any key */
+	/* Keys from the request down to the item, ended by NULL; "*" = any key. */
+	const char *json_path[6];
 };
 extern const struct otlp_signal otlp_signals[OTLP_SIGNAL_COUNT];
 
@@ -93,9 +91,11 @@ void otlp_counters_free(struct otlp_counters *c);
 void otlp_handle_profiles(struct net_request *r, struct blob *body, void *ctx);
 
 void otlp_handle_other_signal(struct net_request *r, struct blob *body, void *ctx);
-/* Number of items in a request body; 0 when it can't be read. */
-uint64_t otlp_signal_count_protobuf(const struct otlp_signal *s, struct str body);
-uint64_t otlp_signal_count_json(const struct otlp_signal *s, struct str body);
+/* Number of items in a request body; false when it is broken. */
+bool otlp_signal_count_protobuf(const struct otlp_signal *s, struct str body, uint64_t *count,
+				struct err *err) MUST_CHECK;
+bool otlp_signal_count_json(const struct otlp_signal *s, struct str body, uint64_t *count,
+			    struct err *err) MUST_CHECK;
 
 /* The status of an outcome or an error: OTLP spec, "Failures"; google.rpc codes. */
 int otlp_grpc_code(enum err_kind kind, bool retryable);

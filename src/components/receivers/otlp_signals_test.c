@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "components/receivers/otlp.h"
@@ -15,7 +16,7 @@ static const struct {
 	const char *what;
 	int signal;
 	struct str body;
-	uint64_t want;
+	int64_t want; /* -1: refused */
 } protobuf_cases[] = {
 	{ "nothing", 0, { "", 0 }, 0 },
 	{ "one span", 0, STR("\x0a\x04\x12\x02\x12\x00"), 1 },
@@ -26,27 +27,39 @@ static const struct {
 	{ "a gauge with two points", 1, STR("\x0a\x0a\x12\x08\x12\x06\x2a\x04\x0a\x00\x0a\x00"),
 	  2 },
 	{ "a metric without data", 1, STR("\x0a\x04\x12\x02\x12\x00"), 0 },
-	{ "cut in the middle", 0, STR("\x0a\x7f\x12"), 0 },
+	{ "cut in the middle", 0, STR("\x0a\x7f\x12"), -1 },
+	{ "no protobuf", 2, STR("hello"), -1 },
+	{ "a span cut short", 0, STR("\x0a\x06\x12\x04\x12\x02\x0a\x05"), -1 },
+	{ "an attribute's value that is none", 2,
+	  STR("\x0a\x0e\x12\x0c\x12\x0a\x32\x08\x0a\x01k\x12\x03\x0a\x05v"), -1 },
+	{ "a good attribute", 2, STR("\x0a\x0e\x12\x0c\x12\x0a\x32\x08\x0a\x01k\x12\x03\x0a\x01v"),
+	  1 },
+	{ "a field that nobody knows", 0, STR("\xfa\x01\x02hi"), 0 },
 };
 
 static void counts_items_of_protobuf(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(protobuf_cases); i++) {
-		uint64_t got = otlp_signal_count_protobuf(&otlp_signals[protobuf_cases[i].signal],
-							  protobuf_cases[i].body);
+		const struct otlp_signal *signal = &otlp_signals[protobuf_cases[i].signal];
+		struct err err = { 0 };
+		uint64_t count = 0;
+		int64_t got = -1;
 
+		if (otlp_signal_count_protobuf(signal, protobuf_cases[i].body, &count, &err))
+			got = (int64_t)count;
+		else
+			assert_int_equal(err.kind, ERR_INVALID);
 		if (got != protobuf_cases[i].want)
-			fail_msg("%s: %llu instead of %llu", protobuf_cases[i].what,
-				 (unsigned long long)got,
-				 (unsigned long long)protobuf_cases[i].want);
+			fail_msg("%s: %lld instead of %lld", protobuf_cases[i].what, (long long)got,
+				 (long long)protobuf_cases[i].want);
 	}
 }
 
 static const struct {
 	int signal;
 	struct str body;
-	uint64_t want;
+	int64_t want; /* -1: refused */
 } json_cases[] = {
 	{ 0, STR("{}"), 0 },
 	{ 0, STR("{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{},{\"name\":\"a\"}]}]}]}"), 2 },
@@ -56,24 +69,65 @@ static const struct {
 	  1 },
 	{ 1,
 	  STR("{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\",\"sum\":{"
-	      "\"dataPoints\":[1,2,3]}}]}]}]}"),
+	      "\"dataPoints\":[{},{},{\"asInt\":1}]}}]}]}]}"),
 	  3 },
 	{ 2, STR("{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{},{},{}]}]}]}"), 3 },
-	{ 2, STR("{\"resourceLogs\":7}"), 0 },
-	{ 2, STR("no json"), 0 },
+	{ 2, STR("{\"resourceLogs\":null}"), 0 },
+	{ 2, STR("{\"resourceLogs\":7}"), -1 },
+	{ 2, STR("{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[1]}]}]}"), -1 },
+	{ 0, STR("{\"resourceSpans\":[}"), -1 },
+	{ 0, STR("{} {}"), -1 },
+	{ 0, STR("[]"), -1 },
+	{ 2, STR("no json"), -1 },
+	{ 2, STR(""), -1 },
 };
 
 static void counts_items_of_json(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(json_cases); i++) {
-		uint64_t got = otlp_signal_count_json(&otlp_signals[json_cases[i].signal],
-						      json_cases[i].body);
+		const struct otlp_signal *signal = &otlp_signals[json_cases[i].signal];
+		struct err err = { 0 };
+		uint64_t count = 0;
+		int64_t got = -1;
 
+		if (otlp_signal_count_json(signal, json_cases[i].body, &count, &err))
+			got = (int64_t)count;
+		else
+			assert_int_equal(err.kind, ERR_INVALID);
 		if (got != json_cases[i].want)
-			fail_msg("%.*s: %llu instead of %llu", STR_ARG(json_cases[i].body),
-				 (unsigned long long)got, (unsigned long long)json_cases[i].want);
+			fail_msg("%.*s: %lld instead of %lld", STR_ARG(json_cases[i].body),
+				 (long long)got, (long long)json_cases[i].want);
 	}
+}
+
+/* Nested values end somewhere. */
+static void refuses_endless_nesting(void **state)
+{
+	enum { LEVELS = 40000 };
+	struct str body;
+	uint64_t count;
+	struct err err;
+	char *text = malloc(10 * LEVELS), *at = text + 10 * LEVELS;
+
+	(void)state;
+	assert_non_null(text);
+	for (size_t i = 0, len = 0; i < LEVELS; i++) { /* array_value 5, values 1, ... */
+		static const uint8_t path[] = { 0x0a, 0x12, 0x12, 0x2a };
+		uint8_t tag = i >= LEVELS - 4 ? path[LEVELS - 1 - i] : i % 2 ? 0x2a : 0x0a;
+
+		at -= 4;
+		at[0] = (char)tag;
+		at[1] = (char)((len & 0x7f) | 0x80);
+		at[2] = (char)((len >> 7 & 0x7f) | 0x80);
+		at[3] = (char)(len >> 14);
+		len += 4;
+	}
+	body = str_from(at, (size_t)(text + 10 * LEVELS - at));
+	assert_false(otlp_signal_count_protobuf(&otlp_signals[2], body, &count, &err));
+	if (!strstr(err.msg, "deep"))
+		fail_msg("%s", err.msg);
+	free(text);
 }
 
 static const struct {
@@ -109,6 +163,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_items_of_protobuf),
 		cmocka_unit_test(counts_items_of_json),
+		cmocka_unit_test(refuses_endless_nesting),
 		cmocka_unit_test(maps_errors_to_statuses),
 	};
 
