@@ -464,6 +464,47 @@ def test_version_is_found_for_every_body():
         assert not text.endswith("()"), text
 
 
+@pytest.mark.parametrize("version", ["1.7", "1.8", "1.9", "1.10"])
+def test_what_is_written_is_found_to_be_of_that_version(version):
+    """Every recording in every version that is written: read back without a word on its version."""
+    for body in BODIES:
+        written = decode("--format", "otlp", "--wire-version", version, body.path)
+        found = program.run("decode", "--evidence", "-", stdin=written).stderr.decode()
+        assert f"wire version {version}: " in found, (body.name, found)
+
+
+@pytest.mark.parametrize("version", ["1.7", "1.8", "1.9"])
+@pytest.mark.parametrize("attributes", [[], [1]])
+@pytest.mark.parametrize("shape", [{"values": [3]}, {"values": [3, 4], "timestamps_unix_nano": [1, 2]}, {"timestamps_unix_nano": [1]}])
+def test_a_small_body_in_an_older_version_is_found_to_be_of_it(version, attributes, shape):
+    """No profile id, no comments, no links: what the versions differ in is hardly there."""
+    request = NEWEST.Request()
+    request.dictionary.string_table.extend(["", "cpu", "k"])
+    for table in ("mapping_table", "location_table", "function_table", "link_table", "attribute_table", "stack_table"):
+        getattr(request.dictionary, table).add()
+    request.dictionary.attribute_table.add(key_strindex=2).value.int_value = 5
+    profile = request.resource_profiles.add().scope_profiles.add().profiles.add(time_unix_nano=5, duration_nano=6)
+    profile.samples.add(attribute_indices=attributes, **shape)
+    written = decode("--format", "otlp", "--wire-version", version, "--input-wire-version", "1.10", "-", stdin=request.SerializeToString())
+    found = program.run("decode", "--evidence", "-", stdin=written).stderr.decode()
+    assert f"wire version {version}: " in found, found
+
+
+@pytest.mark.parametrize("comments", [[1], [1, 2, 3], list(range(1, 18)), [200] * 3])
+def test_comments_of_an_odd_length_are_of_v1_8(comments):
+    """No profile id is 1, 3 or 17 bytes long; attribute indices alone do not tell v1.8 from v1.10."""
+    c = schemas.schema("1.8")
+    request = c.Request()
+    request.dictionary.string_table.extend([""] + [f"comment {i}" for i in range(1, 300)])
+    for table in ("mapping_table", "location_table", "function_table", "link_table", "attribute_table", "stack_table"):
+        getattr(request.dictionary, table).add()
+    profile = request.resource_profiles.add().scope_profiles.add().profiles.add(time_unix_nano=5, comment_strindices=comments)
+    profile.sample.add(timestamps_unix_nano=[7])
+    found = decode("--layout", "full", "-", stdin=request.SerializeToString()).decode()
+    assert found.startswith("request  wire 1.8 "), found
+    assert json.dumps([f"comment {i}" for i in comments], separators=(",", ":")) in found
+
+
 def test_check_accepts_what_real_profilers_send():
     for body in BODIES:
         done = program.run("check", "--json", body.path)

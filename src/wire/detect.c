@@ -223,6 +223,7 @@ static bool is_v1_10(const struct survey *s, struct str body, struct verdict *ou
 	}
 	survey_each_attribute(body, test_attribute_references, &references);
 	if (references) {
+		out->references = true;
 		say(out, "attributes refer to the string table");
 		return true;
 	}
@@ -280,6 +281,13 @@ static uint32_t v1_9_marks(const struct survey *s)
 	return s->profile[8].varint_count + s->profile[9].len_count;
 }
 
+/* Field 7 is no profile id (16 bytes, or empty): it is a list of comments. */
+static bool has_v1_8_comments(const struct survey *s)
+{
+	return (s->profile_7_len_other || s->profile[7].varint_count) &&
+	       !s->profile_7_len_0_or_16 && v1_9_marks(s) == 0;
+}
+
 static bool has_v1_8_marks(const struct survey *s)
 {
 	return v1_8_marks(s) > v1_9_marks(s) || (v1_9_marks(s) == 0 && has_v1_8_payload(s));
@@ -320,7 +328,8 @@ static void decide_with_dictionary(const struct survey *s, struct str body, stru
 	}
 	out->version = is_v1_10(s, body, out) ? WIRE_V1_10 : v1_8_or_v1_9(s, out);
 	/* Where the samples did not settle it, what only Profiles of v1.8 have does. */
-	if (out->version == WIRE_V1_10 && !out->firm && has_v1_8_marks(s)) {
+	if (out->version == WIRE_V1_10 && !out->firm &&
+	    (has_v1_8_marks(s) || (!out->references && has_v1_8_comments(s)))) {
 		out->version = v1_8_or_v1_9(s, out);
 		out->ambiguous = false;
 	}

@@ -8,6 +8,7 @@ struct verdict {
 	bool ambiguous; /* nothing in the body told; the newest possible was taken */
 	bool firm; /* by marks that one version can have and another cannot, not by what is likely
 		    */
+	bool references; /* attributes refer to the string table: v1.10 */
 	char evidence[320];
 };
 

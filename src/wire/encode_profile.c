@@ -41,6 +41,9 @@ void encode_profile_id(struct encoder *e, uint32_t number, uint32_t profile)
 		pw_bytes(&e->w, number, odd->value.string);
 	else if (!id_is_zero(p->profile_id, sizeof(p->profile_id)))
 		pw_bytes(&e->w, number, str_from(p->profile_id, sizeof(p->profile_id)));
+	else if (e->version == WIRE_V1_8 || e->version == WIRE_V1_9)
+		/* Empty, as the Collector puts it: its number tells the two versions apart. */
+		pw_bytes_present(&e->w, number, (struct str){ 0 });
 }
 
 static void put_values(struct encoder *e, uint32_t number, const struct sample_values *v)
@@ -59,7 +62,10 @@ static void put_values(struct encoder *e, uint32_t number, const struct sample_v
 	pw_message(&e->w, number, mark);
 }
 
-/* Fields 2 to 4 were permuted in v1.10. */
+/*
+ * Fields 2 to 4 were permuted in v1.10. A profile's first sample says which order it has, even
+ * where it has nothing to say: up to v1.9 a link of 0 that is there is what no list could be.
+ */
 static void encode_sample(struct encoder *e, const struct profile *profile, uint32_t index)
 {
 	const struct sample *s = &e->p->samples[index];
@@ -75,7 +81,8 @@ static void encode_sample(struct encoder *e, const struct profile *profile, uint
 		pw_uint(&e->w, 3, s->link.v);
 		encode_refs(e, 2, s->attributes);
 	} else {
-		pw_uint(&e->w, 4, s->link.v);
+		if (s->link.v || (index == profile->samples.first && !s->attributes.count))
+			pw_uint_present(&e->w, 4, s->link.v);
 		encode_refs(e, 3, s->attributes);
 		put_values(e, 2, &values);
 	}
