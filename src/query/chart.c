@@ -22,7 +22,7 @@ static void drop_events(struct chart *c)
 	query_drop(q, &c->boxes, &c->box_cap, sizeof(*c->boxes));
 	number_release(q, &c->stack_numbers);
 	frame_set_release(&c->set);
-	c->event_count = c->stack_count = c->box_count = 0;
+	c->event_count = c->stack_count = c->box_count = c->resolved_to = 0;
 	c->has_durations = false;
 }
 
@@ -317,9 +317,13 @@ static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct e
 {
 	uint64_t *ids = NULL;
 	uint32_t cap = 0, count = 0;
-	bool ok =
-		query_grow(c->q, &ids, &cap, c->stack_count + 1u, sizeof(*ids), err) &&
-		query_grow(c->q, &c->runs, &c->run_cap, c->stack_count + 1u, sizeof(*c->runs), err);
+	bool ok;
+
+	if (c->resolved_from == from && c->resolved_to == to)
+		return true; /* drawn in finer steps before */
+	c->resolved_to = 0;
+	ok = query_grow(c->q, &ids, &cap, c->stack_count + 1u, sizeof(*ids), err) &&
+	     query_grow(c->q, &c->runs, &c->run_cap, c->stack_count + 1u, sizeof(*c->runs), err);
 
 	if (ok) {
 		memset(c->runs, 0xff, c->run_cap * sizeof(*c->runs));
@@ -337,6 +341,8 @@ static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct e
 		if (c->runs[i] == 0)
 			c->runs[i] = id_place(ids, count, c->stacks[i]);
 	query_drop(c->q, &ids, &cap, sizeof(*ids));
+	c->resolved_from = from;
+	c->resolved_to = ok ? to : 0;
 	return ok;
 }
 
@@ -464,6 +470,26 @@ static void note_forgotten(struct chart *c)
 				   "shows all");
 }
 
+/* The next walk is about the series of the page's pairs. */
+static bool walk_page(struct chart *c, struct taking *t, struct err *err)
+{
+	struct query *q = c->q;
+	uint64_t *ids = NULL, events = q->events;
+	uint32_t cap = 0;
+	bool ok = query_grow(q, &ids, &cap, c->pair_count + 1u, sizeof(*ids), err);
+
+	for (uint32_t i = 0; ok && i < c->pair_count; i++)
+		ids[i] = q->series[c->pairs[i].series].id;
+	q->only = ids;
+	q->only_count = ok ? chart_sort_ids(ids, c->pair_count) : 0;
+	q->parts = ROW_STACK | ROW_ATTRIBUTES;
+	ok = ok && engine_events(q, q->group_key, take_ranked, t, err);
+	q->events = events; /* of the whole selection */
+	q->only = NULL;
+	query_drop(q, &ids, &cap, sizeof(*ids));
+	return ok;
+}
+
 /* Where the events of the page alone do not fit either: one in two, in four, ... of each thread. */
 static bool again(struct chart *c, struct taking *t, const struct query_chart_options *o,
 		  struct query_chart *out, struct err *err)
@@ -481,7 +507,7 @@ static bool again(struct chart *c, struct taking *t, const struct query_chart_op
 		if (t->stride > 1)
 			query_note_partial(q, "one sample in %u of each thread is drawn",
 					   t->stride);
-		if (engine_events(q, q->group_key, take_ranked, t, err) && give(c, out, err))
+		if (walk_page(c, t, err) && give(c, out, err))
 			return true;
 		if (err->kind != ERR_LIMIT || t->stride == STRIDE_MOST)
 			return false;
@@ -499,6 +525,7 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 			    .last_pair = UINT32_MAX };
 
 	set_width(c, o->width);
+	q->parts = ROW_STACK | ROW_ATTRIBUTES;
 	if (!engine_events(q, q->group_key, take_event, &t, err))
 		return false;
 	if (!chart_make_lanes(c, err)) { /* without events there is more room */

@@ -53,6 +53,7 @@ struct chart {
 	uint32_t
 		*runs; /* of each stack, a run of `set`; UINT32_MAX: of none of the lanes at hand */
 	uint32_t run_cap;
+	uint32_t resolved_from, resolved_to; /* lanes whose stacks `runs` has */
 	struct frame_set set;
 
 	struct chart_lane *lanes; /* once they are ranked: the page's, heaviest first */

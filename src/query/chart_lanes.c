@@ -293,15 +293,21 @@ bool chart_name_lanes(struct chart *c, struct query_lane *out, struct err *err)
 {
 	struct naming n = { c, out };
 	struct query_source *s = c->q->request.source;
+	struct query_series_ask ask = { .range = c->q->request.range };
+	uint64_t *ids = query_alloc(c->q, c->lane_count + 1u, sizeof(*ids), err);
 	uint64_t *sets = query_alloc(c->q, c->lane_count + 1u, sizeof(*sets), err);
 	uint32_t count = 0;
 
-	if (!sets)
+	if (!sets || !ids)
 		return false;
+	for (uint32_t i = 0; i < c->lane_count; i++)
+		ids[i] = c->q->series[c->pairs[c->lanes[i].latest_pair].series].id;
+	ask.ids = ids;
+	ask.id_count = chart_sort_ids(ids, c->lane_count);
 	for (uint32_t i = 0; i < c->lane_count; i++)
 		if (c->pairs[c->lanes[i].latest_pair].set)
 			sets[count++] = c->pairs[c->lanes[i].latest_pair].set;
 	count = chart_sort_ids(sets, count);
 	return s->ops->attributes(s, sets, count, take_names, &n, err) &&
-	       s->ops->series(s, c->q->request.range, take_series, &n, err);
+	       s->ops->series(s, &ask, take_series, &n, err);
 }

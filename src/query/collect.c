@@ -336,13 +336,16 @@ static bool collect(struct collecting *c, struct err *err)
 {
 	struct query *q = c->q;
 	struct query_source *s = q->request.source;
+	struct query_series_ask ask = { .range = q->request.range };
 
 	if (!engine_events(q, q->group_key, keep_row, c, err) || !engine_load_profiles(q, err) ||
 	    !put_dictionary(c, err))
 		return false;
 	if (c->rows.count)
 		qsort(c->rows.ptr, c->rows.count, sizeof(*c->rows.ptr), row_order);
-	return s->ops->series(s, q->request.range, put_series, c, err);
+	ask.ids = q->series_ids;
+	ask.id_count = q->series_count;
+	return s->ops->series(s, &ask, put_series, c, err);
 }
 
 static void release(struct collecting *c)

@@ -91,7 +91,9 @@ struct query {
 	uint64_t *links;
 	uint32_t link_count, link_cap;
 	bool by_link;
+	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
 
+	bool group_open;      /* a sample or a profile may say the group */
 	struct str group_key; /* of the answer at hand; empty: none */
 	struct number_table set_numbers;
 	struct attribute_match *sets;
@@ -101,6 +103,11 @@ struct query {
 	bool profiles_loaded;
 
 	uint64_t events; /* of the last walk */
+	const uint64_t
+		*only; /* series that the next walk is about, ascending; NULL: all. As parts */
+	uint32_t only_count;
+	unsigned parts; /* of rows that the next walk's callback looks at (ROW_STACK, ...; 0: all);
+			   walks leave it 0 */
 	bool partial;
 	char reason[200];
 };
@@ -123,7 +130,8 @@ struct engine_event {
 };
 typedef bool engine_event_fn(void *ctx, const struct engine_event *event, struct err *err);
 
-/* Every event of the selection in the window. With group_key not empty each has its group. */
+/* Every event of the selection in the window. With group_key not empty each has its group. Where
+ * the callback looks at few parts of a row, q->parts says so before. */
 bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
 		   struct err *err) MUST_CHECK;
 /* From here on events have their group of this key; what the walks before noted of others is gone.
@@ -134,6 +142,9 @@ bool engine_events_within(struct query *q, struct query_range range, struct str 
 			  engine_event_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 /* The window, or, where it is open at an end, what the source has. Empty when there is nothing. */
 bool engine_bounds(struct query *q, struct query_range *out, struct err *err) MUST_CHECK;
+/* Series that the last walk met, with all their attributes. */
+bool engine_each_series(struct query *q, query_series_fn *fn, void *ctx,
+			struct err *err) MUST_CHECK;
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;

@@ -108,15 +108,25 @@ static bool take_profile(void *ctx, const struct query_profile *p, struct err *e
 	return query_alive(q, err);
 }
 
+/* Whether a row has to be looked at for itself: its series does not say all. */
+static bool rows_decide(const struct query *q)
+{
+	uint32_t all = (uint32_t)((UINT64_C(1) << q->selector->count) - 1);
+
+	return (all & q->open_matchers) || q->group_open;
+}
+
 static struct query_scan scan_of(const struct query *q, struct query_range range)
 {
 	return (struct query_scan){
 		.range = range,
-		.series = q->series_ids,
-		.series_count = q->series_count,
+		.series = q->only ? q->only : q->series_ids,
+		.series_count = q->only ? q->only_count : q->series_count,
 		.links = q->by_link ? q->links : NULL,
 		.link_count = q->link_count,
 		.asof = q->request.asof,
+		/* What is not said by the series is said by the sample's own attributes. */
+		.parts = q->parts && rows_decide(q) ? q->parts | ROW_ATTRIBUTES : q->parts,
 	};
 }
 
@@ -125,6 +135,8 @@ bool engine_load_profiles(struct query *q, struct err *err)
 	struct query_source *s = q->request.source;
 	struct query_scan scan = scan_of(q, q->request.range);
 
+	scan.series = q->series_ids;
+	scan.series_count = q->series_count;
 	if (q->profiles_loaded)
 		return true;
 	q->profile_count = 0;
@@ -196,8 +208,13 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 		if (!*matches)
 			return true;
 	}
-	if (!all && !q->group_key.len)
+	if (!rows_decide(q)) {
+		if (series->has_group)
+			*group = series->group;
+		else if (q->group_key.len && label_key_is(STR("service.name"), q->group_key))
+			*group = STR("unknown_service"); /* every sample has a service name */
 		return true;
+	}
 	if (!set_of(q, row->attributes, &set, err))
 		return false;
 	present = series->bits.present | (set ? set->bits.present : 0);
@@ -288,6 +305,32 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 	return true;
 }
 
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+bool engine_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct query_series_ask ask = { .range = q->request.range };
+	uint64_t *ids = NULL;
+	uint32_t cap = 0;
+	bool ok = query_grow(q, &ids, &cap, q->series_count + 1u, sizeof(*ids), err);
+
+	for (uint32_t i = 0; ok && i < q->series_count; i++)
+		if (q->series[i].seen)
+			ids[ask.id_count++] = q->series[i].id;
+	if (ask.id_count)
+		qsort(ids, ask.id_count, sizeof(*ids), id_order);
+	ask.ids = ids;
+	ok = ok && s->ops->series(s, &ask, fn, ctx, err);
+	query_drop(q, &ids, &cap, sizeof(*ids));
+	return ok;
+}
+
 static void forget_groups(struct query *q)
 {
 	number_release(q, &q->set_numbers);
@@ -314,9 +357,11 @@ bool engine_events_within(struct query *q, struct query_range range, struct str 
 	if (!engine_group(q, group_key, err))
 		return false;
 	scan = scan_of(q, range);
-	q->events = 0;
-	for (uint32_t i = 0; i < q->series_count; i++)
+	for (uint32_t i = 0; i < q->series_count && !q->only; i++)
 		q->series[i].seen = false;
+	q->parts = 0;
+	q->only = NULL;
+	q->events = 0;
 	if (q->series_count == 0 || (q->by_link && q->link_count == 0) || range.from >= range.to)
 		return true;
 	return label_empty_match(q, &w.empty_match, err) &&

@@ -171,6 +171,37 @@ bool label_empty_match(const struct query *q, uint32_t *out, struct err *err)
 	return true;
 }
 
+static bool concerns(struct str key, struct str wanted)
+{
+	return key_is(key, wanted) ||
+	       (is_service_key(wanted) && str_is(key, "process.executable.name"));
+}
+
+uint32_t label_key_concerns(const struct query *q, struct str key, bool *group)
+{
+	uint32_t bits = 0;
+
+	for (uint32_t i = 0; i < q->selector->count; i++)
+		if (concerns(key, q->selector->matchers[i].key))
+			bits |= 1u << i;
+	*group = q->group_key.len && concerns(key, q->group_key);
+	return bits;
+}
+
+bool label_series_matches(const struct match_bits *s, uint32_t bits, uint32_t empty_match)
+{
+	uint32_t weak = ~s->present & s->weak;
+	uint32_t match = (s->present & s->match) | (weak & s->weak_match) |
+			 (~s->present & ~s->weak & empty_match);
+
+	return (match & bits) == bits;
+}
+
+bool label_is_service(struct str key)
+{
+	return is_service_key(key);
+}
+
 bool label_bits_match(const struct query *q, const struct match_bits *sample,
 		      const struct match_bits *series, const struct match_bits *profile,
 		      uint32_t empty_match)

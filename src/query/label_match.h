@@ -27,6 +27,13 @@ bool label_match_series(struct label_matching *m, const struct query_series *s, 
 bool label_matching_end(struct label_matching *m, struct match_bits *bits, struct str *group,
 			bool *has_group, bool *group_weak, struct err *err) MUST_CHECK;
 
+/* service.name, service_name */
+bool label_is_service(struct str key);
+/* Matchers (bits) that an attribute of this key may decide; *group: it may be the group, too. */
+uint32_t label_key_concerns(const struct query *q, struct str key, bool *group);
+/* Of the matchers in `bits` alone: does a series match when nothing below it says otherwise? */
+bool label_series_matches(const struct match_bits *series, uint32_t bits, uint32_t empty_match);
+
 /* Does a row match, given what each level says? NULL: the level is not there. */
 bool label_bits_match(const struct query *q, const struct match_bits *sample,
 		      const struct match_bits *series, const struct match_bits *profile,

@@ -111,11 +111,11 @@ static bool visit_series(void *ctx, const struct query_series *s, struct err *er
 
 bool query_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err)
 {
-	struct query_source *s = q->request.source;
 	struct visiting v = { q, fn, ctx };
 
+	q->parts = ROW_TIMES;
 	return engine_events(q, q->group_key, ignore_event, NULL, err) &&
-	       s->ops->series(s, q->request.range, visit_series, &v, err);
+	       engine_each_series(q, visit_series, &v, err);
 }
 
 static int by_text(const void *a, const void *b)
@@ -153,6 +153,7 @@ static bool name_all(struct naming *n, struct err *err)
 				   .series_count = q->series_count,
 				   .asof = q->request.asof };
 
+	q->parts = ROW_ATTRIBUTES;
 	if (!engine_events(q, q->group_key, note_set, n, err))
 		return false;
 	if (!q->events)
@@ -161,7 +162,7 @@ static bool name_all(struct naming *n, struct err *err)
 		qsort(n->set_ids, n->set_count, sizeof(uint64_t), id_order);
 	return add_name(n, STR("service.name"), err) &&
 	       s->ops->attributes(s, n->set_ids, n->set_count, name_set, n, err) &&
-	       s->ops->series(s, q->request.range, name_series, n, err) &&
+	       engine_each_series(q, name_series, n, err) &&
 	       s->ops->profiles(s, &scan, name_profile, n, err);
 }
 

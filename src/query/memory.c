@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "query/engine.h"
 
-enum { TICKS = 4096, FIRST_SLOTS = 64 };
+enum { TICKS = 4096, FIRST_SLOTS = 64, GROW_LARGE = 1 << 20 };
 
 static bool take(struct query *q, size_t bytes, struct err *err)
 {
@@ -28,8 +28,8 @@ bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need, 
 
 	if (need <= *cap)
 		return true;
-	while (target < need)
-		target *= 2;
+	while (target < need) /* what is large grows by less: room that stays empty counts, too */
+		target += target * entry_bytes < GROW_LARGE ? target : target / 4;
 	if (target > UINT32_MAX / 2)
 		return err_set(err, ERR_LIMIT, "more than %u entries in one answer",
 			       UINT32_MAX / 2);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "model/intern.h"
+#include "store/lifted.h"
 
 struct memory_series {
 	uint32_t scope;   /* of p->scopes */
@@ -42,7 +43,7 @@ static void *must(void *p)
 
 /* ---- building the numbers ---- */
 
-struct series_key {
+struct own_series {
 	const struct profiles *p;
 	uint32_t scope;
 	const struct profile *profile;
@@ -57,7 +58,7 @@ static bool same_type(const struct profiles *p, struct value_type a, struct valu
 static bool series_same(const void *ctx, uint32_t index, const void *key)
 {
 	const struct profiles_source *m = ctx;
-	const struct series_key *k = key;
+	const struct own_series *k = key;
 	const struct memory_series *s = &m->series[index];
 	const struct profile *first = &m->p->profiles[s->profile];
 
@@ -78,7 +79,7 @@ static void number_series(struct profiles_source *m)
 
 		for (uint32_t i = r.first; i < r.first + r.count; i++) {
 			const struct profile *profile = &m->p->profiles[i];
-			struct series_key key = { m->p, s, profile };
+			struct own_series key = { m->p, s, profile };
 			struct str type = profiles_string(m->p, profile->sample_type.type);
 			uint64_t hash = hash64(type) * 31 + s * UINT64_C(0x9e3779b97f4a7c15);
 			uint32_t found;
@@ -181,13 +182,42 @@ static void attributes_of_list(struct key_values list, struct query_attributes *
 	*out = (struct query_attributes){ a, list.count };
 }
 
-static bool walk_series(struct query_source *s, struct query_range range, query_series_fn *fn,
-			void *ctx, struct err *err)
+static bool holds(const uint64_t *ids, uint32_t count, uint64_t id)
+{
+	uint32_t low = 0, high = count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (ids[mid] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < count && ids[low] == id;
+}
+
+static uint64_t process_of(struct key_values resource)
+{
+	struct process_parts parts = { 0 };
+
+	for (uint32_t i = 0; i < resource.count; i++)
+		process_note(&parts, resource.ptr[i].key, &resource.ptr[i].value);
+	return process_hash(&parts);
+}
+
+static bool asked_for(const struct query_series_ask *ask, uint64_t id)
+{
+	return !ask->ids || holds(ask->ids, ask->id_count, id);
+}
+
+/* A message is one window's worth: the scan looks at times. */
+static bool walk_series(struct query_source *s, const struct query_series_ask *ask,
+			query_series_fn *fn, void *ctx, struct err *err)
 {
 	struct profiles_source *m = source_of(s);
 	bool ok = true;
 
-	(void)range; /* a message is one window's worth: the scan looks at times */
 	for (uint32_t i = 0; i < m->series_count && ok; i++) {
 		const struct profile *profile = &m->p->profiles[m->series[i].profile];
 		const struct scope_profiles *scope = &m->p->scopes[m->series[i].scope];
@@ -203,8 +233,11 @@ static bool walk_series(struct query_source *s, struct query_range range, query_
 			.period = profile->period,
 			.scope_name = scope->name,
 			.scope_version = scope->version,
+			.process = process_of(resource->attributes),
 		};
 
+		if (!asked_for(ask, q.id))
+			continue;
 		attributes_of_list(resource->attributes, &q.resource);
 		attributes_of_list(scope->attributes, &q.scope);
 		if (m->options.key.len)
@@ -216,21 +249,6 @@ static bool walk_series(struct query_source *s, struct query_range range, query_
 		free((void *)q.scope.ptr);
 	}
 	return ok;
-}
-
-static bool holds(const uint64_t *ids, uint32_t count, uint64_t id)
-{
-	uint32_t low = 0, high = count;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (ids[mid] < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < count && ids[low] == id;
 }
 
 static bool in_range(const struct query_row *row, struct query_range range)

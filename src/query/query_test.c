@@ -333,6 +333,53 @@ static void pruning_loses_no_value(void **state)
 	}
 }
 
+static int heavier(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x > y ? -1 : x < y;
+}
+
+/* Totals of the nodes that are not `other`, heaviest first. */
+static uint32_t totals_of(uint32_t most, int64_t *out, uint32_t *pruned)
+{
+	struct query_tree_options o = { .nodes_most = most };
+	struct query *q = ask("");
+	struct query_tree t;
+	uint32_t count = 0;
+
+	MUST(query_flamegraph(q, &o, &t, &err));
+	for (uint32_t i = 0; i < t.node_count; i++)
+		if (t.nodes[i].frame != QUERY_FRAME_OTHER)
+			out[count++] = t.nodes[i].total[0];
+	*pruned = t.pruned_nodes;
+	qsort(out, count, sizeof(*out), heavier);
+	query_end(q);
+	return count;
+}
+
+/* Of the whole tree the heaviest nodes stay; those that are as heavy as the first one too many go.
+ */
+static void pruning_keeps_the_heaviest(void **state)
+{
+	static const uint32_t most[] = { 2, 3, 7, 64, 500 };
+	static int64_t all[1 << 16], kept[1 << 16];
+	uint32_t pruned, all_count = totals_of(1 << 16, all, &pruned);
+
+	(void)state;
+	assert_int_equal(pruned, 0);
+	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
+		uint32_t want = 1, count = totals_of(most[i], kept, &pruned);
+
+		assert_true(all_count > most[i]);
+		while (want < most[i] && all[want] > all[most[i]])
+			want++;
+		assert_int_equal(count, want);
+		assert_int_equal(pruned, all_count - count);
+		assert_memory_equal(kept, all, count * sizeof(*all));
+	}
+}
+
 /* `other` opens: the path's keys and the same numbers. */
 static void a_path_opens_what_it_leads_to(void **state)
 {
@@ -402,6 +449,7 @@ int main(void)
 		cmocka_unit_test(both_halves_of_a_sandwich_weigh_the_same),
 		cmocka_unit_test(a_collected_selection_is_the_selection),
 		cmocka_unit_test(pruning_loses_no_value),
+		cmocka_unit_test(pruning_keeps_the_heaviest),
 		cmocka_unit_test(a_path_opens_what_it_leads_to),
 		cmocka_unit_test(little_memory_gives_a_coarser_answer_then_none),
 		cmocka_unit_test(what_is_cancelled_ends),

@@ -224,8 +224,12 @@ static bool walk_series(struct paging *p, struct err *err)
 {
 	struct query_source *s = p->q->request.source;
 
+	struct query_series_ask ask = { .range = p->q->request.range,
+					.ids = p->ids,
+					.id_count = p->id_count };
+
 	p->resources = query_alloc(p->q, p->id_count + 1u, sizeof(*p->resources), err);
-	return p->resources && s->ops->series(s, p->q->request.range, take_series, p, err);
+	return p->resources && s->ops->series(s, &ask, take_series, p, err);
 }
 
 static void put_series(struct paging *p, uint32_t row, uint32_t at)

@@ -180,38 +180,6 @@ static bool match_series(struct query *q, const struct query_series *s, struct e
 				  err);
 }
 
-static uint64_t attribute_hash(struct query_attributes list, const char *key)
-{
-	for (uint32_t i = 0; i < list.count; i++) {
-		const struct any_value *v = list.ptr[i].value;
-
-		if (!str_is(list.ptr[i].key, key))
-			continue;
-		if (v->kind == ANY_INT)
-			return hash64(str_from(&v->integer, sizeof(v->integer)));
-		if (v->kind == ANY_STRING)
-			return hash64(v->string);
-	}
-	return 0;
-}
-
-static uint64_t series_hash(const struct query_series *s, const char *key)
-{
-	uint64_t h = attribute_hash(s->resource, key);
-
-	return h ? h : attribute_hash(s->lifted, key);
-}
-
-/* Which process, as far as the series says. */
-static uint64_t process_hash(const struct query_series *s)
-{
-	uint64_t parts[] = { series_hash(s, "host.id"), series_hash(s, "host.name"),
-			     series_hash(s, "k8s.node.name"), series_hash(s, "container.id"),
-			     series_hash(s, "process.pid") };
-
-	return parts[4] ? hash64(str_from(parts, sizeof(parts))) : 0;
-}
-
 static int hash_order(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -236,17 +204,26 @@ static uint32_t count_processes(const struct query *q)
 	return distinct;
 }
 
+struct selecting {
+	struct query *q;
+	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
+};
+
 static bool take_series(void *ctx, const struct query_series *s, struct err *err)
 {
-	struct query *q = ctx;
+	const struct selecting *x = ctx;
+	struct query *q = x->q;
 	struct engine_series series = {
-		.id = s->id, .owner = s->owner, .period = s->period, .process = process_hash(s)
+		.id = s->id, .owner = s->owner, .period = s->period, .process = s->process
 	};
 
 	if (!query_alive(q, err) || !type_of(q, s, &series, err))
 		return false;
-	if (!match_series(q, s, &series, err) ||
-	    !query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
+	if (!match_series(q, s, &series, err))
+		return false;
+	if (!label_series_matches(&series.bits, x->decided, x->empty_match))
+		return true;
+	if (!query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
 			err))
 		return false;
 	q->series[q->series_count++] = series;
@@ -269,6 +246,7 @@ static bool keep_chosen(struct query *q, struct err *err)
 		if (q->series[i].type == q->type)
 			q->series[kept++] = q->series[i];
 	q->series_count = kept;
+	query_fit(q, &q->series, &q->series_cap, kept, sizeof(*q->series));
 	if (kept)
 		qsort(q->series, kept, sizeof(*q->series), series_order);
 	if (!query_grow(q, &q->series_ids, &q->series_ids_cap, kept + 1u, sizeof(uint64_t), err))
@@ -278,14 +256,63 @@ static bool keep_chosen(struct query *q, struct err *err)
 	return true;
 }
 
+static bool take_key(void *ctx, struct str key, struct err *err)
+{
+	struct query *q = ctx;
+	bool group;
+
+	(void)err;
+	q->open_matchers |= label_key_concerns(q, key, &group);
+	q->group_open |= group;
+	return true;
+}
+
+/* What samples themselves may say of what is asked; the rest their series decide. */
+static bool find_open(struct query *q, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	bool known = false;
+
+	q->open_matchers = 0;
+	q->group_open = false;
+	if (s->ops->sample_keys && !s->ops->sample_keys(s, take_key, q, &known, err))
+		return false;
+	if (!known) {
+		q->open_matchers = UINT32_MAX;
+		q->group_open = q->group_key.len > 0;
+	}
+	return true;
+}
+
+/* The one service that is asked for, where series know it. */
+static struct str one_service(const struct query *q)
+{
+	for (uint32_t i = 0; i < q->selector->count; i++) {
+		const struct matcher *m = &q->selector->matchers[i];
+
+		if (m->op == MATCH_EQUAL && m->value.len && label_is_service(m->key) &&
+		    !(q->open_matchers & 1u << i))
+			return m->value;
+	}
+	return (struct str){ 0 };
+}
+
 /* Series again, with the values of a group-by key. */
 bool select_series(struct query *q, struct str group_key, struct err *err)
 {
+	struct query_source *s = q->request.source;
+	struct query_series_ask ask = { .range = q->request.range };
+	struct selecting x = { .q = q };
+
 	q->group_key = group_key;
 	q->series_count = q->type_count = 0;
-	return q->request.source->ops->series(q->request.source, q->request.range, take_series, q,
-					      err) &&
-	       choose_type(q, err) && keep_chosen(q, err);
+	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
+		return false;
+	x.decided = (uint32_t)((UINT64_C(1) << q->selector->count) - 1) & ~q->open_matchers;
+	ask.brief = q->selector->count == 0 && !group_key.len;
+	ask.service = one_service(q);
+	return s->ops->series(s, &ask, take_series, &x, err) && choose_type(q, err) &&
+	       keep_chosen(q, err);
 }
 
 /* ---- links ---- */

@@ -45,7 +45,19 @@ struct query_series {
 	struct str sample_type, sample_unit, period_type, period_unit;
 	int64_t period;
 	struct str scope_name, scope_version;
+	uint64_t process; /* equal for series of one process (host, container, pid); 0: not said */
 	struct query_attributes lifted, resource, scope;
+};
+
+/* Which series, and how much of them. */
+struct query_series_ask {
+	struct query_range range; /* that may have samples in it */
+	const uint64_t *ids;      /* ascending: only these; NULL: all */
+	uint32_t id_count;
+	bool brief; /* without scope_name, scope_version and the attributes */
+	/* Not empty: those whose service.name is another may be left out. Only where no sample says
+	 * it (sample_keys). */
+	struct str service;
 };
 
 /*
@@ -78,8 +90,10 @@ struct query_scan {
 	uint32_t series_count;
 	const uint64_t *links; /* ascending; only samples with one of them. NULL: all samples */
 	uint32_t link_count;
-	uint64_t asof; /* nothing that came later; UINT64_MAX: all */
+	uint64_t asof;  /* nothing that came later; UINT64_MAX: all */
+	unsigned parts; /* of ROW_STACK, ... what will be looked at; others may be 0. 0: all */
 };
+enum { ROW_STACK = 1, ROW_ATTRIBUTES = 2, ROW_LINK = 4, ROW_TIMES = 8 /* none of those */ };
 
 struct query_line {
 	struct str function, system_name, file;
@@ -110,6 +124,7 @@ struct query_coverage {
 
 typedef bool query_coverage_fn(void *ctx, const struct query_coverage *c, struct err *err);
 typedef bool query_series_fn(void *ctx, const struct query_series *series, struct err *err);
+typedef bool query_key_fn(void *ctx, struct str key, struct err *err);
 typedef bool query_row_fn(void *ctx, const struct query_row *row, struct err *err);
 typedef bool query_profile_fn(void *ctx, const struct query_profile *profile, struct err *err);
 /* Locations are numbers too, leaf first. */
@@ -123,9 +138,12 @@ typedef bool query_link_fn(void *ctx, const struct query_link *link, struct err 
 struct query_source;
 
 struct query_source_ops {
-	/* Series that may have samples in the range. */
-	bool (*series)(struct query_source *s, struct query_range range, query_series_fn *fn,
-		       void *ctx, struct err *err);
+	bool (*series)(struct query_source *s, const struct query_series_ask *ask,
+		       query_series_fn *fn, void *ctx, struct err *err);
+	/* Keys of attributes that samples or profiles have beyond those of their series: what they
+	 * say wins. *known false: it may be any. NULL: never known. */
+	bool (*sample_keys)(struct query_source *s, query_key_fn *fn, void *ctx, bool *known,
+			    struct err *err);
 	/* Rows in an order of the source's. */
 	bool (*scan)(struct query_source *s, const struct query_scan *scan, query_row_fn *fn,
 		     void *ctx, struct err *err);

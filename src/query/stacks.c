@@ -5,8 +5,8 @@
 
 enum { LINES_MOST = 4096, ATTEMPTS = 8 };
 
-/* A stack's locations as places in the list of distinct ones, leaf first, until those have names.
- */
+/* Stacks on their way into runs: first their locations stand in the set's pool, leaf first, as
+ * places in the list of distinct ones; once those have names, the same memory takes the frames. */
 struct loading {
 	struct frame_set *set;
 	struct query *from; /* whose source */
@@ -18,8 +18,11 @@ struct loading {
 	struct number_table locations;
 	uint64_t *location_ids;
 	uint32_t location_count, location_cap;
-	uint32_t *places, place_count, place_cap;
+	uint32_t pool_first;                      /* of ours */
+	uint32_t place_count;                     /* in the pool, from there on */
 	uint32_t *place_first, place_first_cap;   /* of each distinct stack; one more at the end */
+	uint32_t *stack, stack_cap;               /* places of the one at hand */
+	uint32_t *groups, group_cap;              /* frames of sums->groups */
 	uint32_t *frames, frame_count, frame_cap; /* of locations, innermost first */
 	uint32_t *frame_first, frame_first_cap;   /* by location place: first, count */
 };
@@ -30,7 +33,8 @@ static void loading_release(struct loading *l)
 
 	number_release(q, &l->locations);
 	query_drop(q, &l->location_ids, &l->location_cap, sizeof(uint64_t));
-	query_drop(q, &l->places, &l->place_cap, sizeof(uint32_t));
+	query_drop(q, &l->stack, &l->stack_cap, sizeof(uint32_t));
+	query_drop(q, &l->groups, &l->group_cap, sizeof(uint32_t));
 	query_drop(q, &l->place_first, &l->place_first_cap, sizeof(uint32_t));
 	query_drop(q, &l->frames, &l->frame_cap, sizeof(uint32_t));
 	query_drop(q, &l->frame_first, &l->frame_first_cap, sizeof(uint32_t));
@@ -45,8 +49,8 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 
 	(void)id;
 	if (!query_alive(q, err) ||
-	    !query_grow(q, &l->places, &l->place_cap, (uint64_t)l->place_count + count,
-			sizeof(uint32_t), err))
+	    !query_grow(q, &l->set->pool, &l->set->pool_cap,
+			(uint64_t)l->pool_first + l->place_count + count, sizeof(uint32_t), err))
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t place;
@@ -61,7 +65,7 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 				return false;
 			l->location_ids[l->location_count++] = locations[i];
 		}
-		l->places[l->place_count++] = place;
+		l->set->pool[l->pool_first + l->place_count++] = place;
 	}
 	l->place_first[++l->at] = l->place_count;
 	return true;
@@ -220,28 +224,18 @@ static uint32_t without_repeats(const struct frame_set *s, uint32_t *frames, uin
 	return kept;
 }
 
-/* k: which of the wanted; place: which of the distinct stacks that is. */
-static bool put_run(struct loading *l, uint32_t k, uint32_t place, struct err *err)
+/* The frames of a wanted one, root first, to the pool's end; `places` are its locations. */
+static void put_run(struct loading *l, uint32_t k, const uint32_t *places, uint32_t place_count)
 {
 	struct frame_set *s = l->set;
 	const struct stack_sum *sum = &l->sums->ptr[l->wanted[k]];
 	int64_t value = sum->value;
-	uint64_t room = 0;
-	uint32_t count = 0, group = 0, *out;
+	uint32_t count = 0, *out = s->pool + s->pool_count;
 
-	for (uint32_t i = l->place_first[place]; i < l->place_first[place + 1]; i++)
-		room += l->frame_first[l->places[i] * 2 + 1];
-	if ((l->sums->groups && !frame_set_group(s, l->sums->groups[sum->group], &group, err)) ||
-	    !query_grow(s->q, &s->pool, &s->pool_cap, s->pool_count + room + 2, sizeof(uint32_t),
-			err) ||
-	    !query_grow(s->q, &s->last_at, &s->last_cap, s->frame_count, sizeof(uint32_t), err) ||
-	    !query_grow(s->q, &s->runs, &s->run_cap, s->run_count + 1u, sizeof(*s->runs), err))
-		return false;
-	out = s->pool + s->pool_count;
 	if (l->sums->groups)
-		*out++ = group; /* before all, out of the filters' sight */
-	for (uint32_t i = l->place_first[place + 1]; i > l->place_first[place]; i--) {
-		const uint32_t *of = &l->frame_first[l->places[i - 1] * 2];
+		*out++ = l->groups[sum->group]; /* before all, out of the filters' sight */
+	for (uint32_t i = place_count; i > 0; i--) {
+		const uint32_t *of = &l->frame_first[places[i - 1] * 2];
 
 		for (uint32_t n = of[1]; n > 0; n--)
 			out[count++] = l->frames[of[0] + n - 1];
@@ -249,26 +243,104 @@ static bool put_run(struct loading *l, uint32_t k, uint32_t place, struct err *e
 	if (s->q->request.filter_count && !filter(s, out, &count)) {
 		if (l->keep_all)
 			s->runs[s->run_count++] = (struct frame_run){ .first = RUN_LEFT_OUT };
-		return true;
+		return;
 	}
 	count = without_repeats(s, out, count) + (l->sums->groups ? 1 : 0);
 	s->runs[s->run_count] = (struct frame_run){ .first = s->pool_count, .count = count };
 	s->runs[s->run_count++].value[l->side] = value;
 	s->pool_count += count;
 	s->total[l->side] = engine_add(s->total[l->side], value);
+}
+
+static bool group_frames(struct loading *l, struct err *err)
+{
+	const struct stack_sums *sums = l->sums;
+
+	if (!query_grow(l->set->q, &l->groups, &l->group_cap, sums->group_count + 1u,
+			sizeof(uint32_t), err))
+		return false;
+	for (uint32_t i = 0; sums->groups && i < sums->group_count; i++)
+		if (!frame_set_group(l->set, sums->groups[i], &l->groups[i], err))
+			return false;
+	return true;
+}
+
+/* Of all runs; *deepest: places of the deepest stack. */
+static bool count_frames(const struct loading *l, uint64_t *frames, uint32_t *deepest,
+			 struct err *err)
+{
+	uint32_t place = 0;
+	uint64_t own = 0;
+
+	*frames = *deepest = 0;
+	for (uint32_t k = 0; k < l->wanted_count; k++) {
+		uint32_t first, last;
+
+		place += k > 0 && !repeats(l, k);
+		first = l->place_first[place];
+		last = l->place_first[place + 1];
+		if (!repeats(l, k))
+			own = 0;
+		for (uint32_t i = first; i < last && !repeats(l, k); i++) {
+			uint32_t at = l->set->pool[l->pool_first + i];
+
+			if (!l->frame_first[at * 2 + 1])
+				return err_set(err, ERR_INTERNAL,
+					       "a location of a stack has no frame");
+			own += l->frame_first[at * 2 + 1];
+		}
+		*frames += own + (l->sums->groups ? 1 : 0);
+		*deepest = last - first > *deepest ? last - first : *deepest;
+	}
+	return true;
+}
+
+/* Places move to the end of the room that all frames need; from there each stack is read before
+ * frames can reach it: a place becomes one frame or more. */
+static bool make_room(struct loading *l, uint32_t **places, struct err *err)
+{
+	struct frame_set *s = l->set;
+	uint32_t deepest;
+	uint64_t frames;
+
+	if (!group_frames(l, err) || !count_frames(l, &frames, &deepest, err) ||
+	    !query_grow(s->q, &s->pool, &s->pool_cap, l->pool_first + frames + 1, sizeof(uint32_t),
+			err) ||
+	    !query_grow(s->q, &s->last_at, &s->last_cap, s->frame_count, sizeof(uint32_t), err) ||
+	    !query_grow(s->q, &l->stack, &l->stack_cap, deepest + 1u, sizeof(uint32_t), err) ||
+	    !query_grow(s->q, &s->runs, &s->run_cap, s->run_count + l->wanted_count + 1u,
+			sizeof(*s->runs), err))
+		return false;
+	*places = s->pool + l->pool_first + (frames - l->place_count);
+	memmove(*places, s->pool + l->pool_first, l->place_count * sizeof(uint32_t));
+	return true;
+}
+
+static bool put_runs(struct loading *l, struct err *err)
+{
+	uint32_t *places = NULL, place = 0, count = 0;
+
+	if (!make_room(l, &places, err))
+		return false;
+	for (uint32_t k = 0; k < l->wanted_count; k++) {
+		place += k > 0 && !repeats(l, k);
+		if (!query_alive(l->set->q, err))
+			return false;
+		if (!repeats(l, k)) {
+			count = l->place_first[place + 1] - l->place_first[place];
+			if (count)
+				memcpy(l->stack, places + l->place_first[place],
+				       count * sizeof(uint32_t));
+		}
+		put_run(l, k, l->stack, count);
+	}
 	return true;
 }
 
 static bool load(struct loading *l, struct err *err)
 {
-	bool ok = load_stacks(l, err) && load_locations(l, err);
-	uint32_t place = 0;
-
-	for (uint32_t k = 0; ok && k < l->wanted_count; k++) {
-		place += k > 0 && !repeats(l, k);
-		ok = query_alive(l->set->q, err) && put_run(l, k, place, err);
-	}
-	return ok;
+	l->pool_first = l->set->pool_count;
+	return load_stacks(l, err) && load_locations(l, err) && put_runs(l, err);
 }
 
 /* ---- coarser, when memory is short ---- */

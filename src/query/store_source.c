@@ -6,6 +6,11 @@
 #include "base/cleanup.h"
 #include "store/reader.h"
 
+static_assert((int)ROW_STACK == (int)SAMPLE_STACK &&
+		      (int)ROW_ATTRIBUTES == (int)SAMPLE_ATTRIBUTES &&
+		      (int)ROW_LINK == (int)SAMPLE_LINK,
+	      "the parts of a row are those of the store's sample");
+
 struct store_source {
 	struct query_source base;
 	struct store_snapshot *snapshot;
@@ -20,6 +25,7 @@ struct walk {
 	struct store_source *source;
 	union {
 		query_series_fn *series;
+		query_key_fn *key;
 		query_row_fn *row;
 		query_profile_fn *profile;
 		query_stack_fn *stack;
@@ -81,6 +87,7 @@ static bool give_series(void *arg, const struct store_series *from)
 		.period = from->period,
 		.scope_name = from->scope_name,
 		.scope_version = from->scope_version,
+		.process = from->process,
 		.lifted = attributes_of(w->source, 0, from->lifted),
 		.resource = attributes_of(w->source, 1, from->resource_attributes),
 		.scope = attributes_of(w->source, 2, from->scope_attributes),
@@ -89,13 +96,35 @@ static bool give_series(void *arg, const struct store_series *from)
 	return go_on(w, w->fn.series(w->ctx, &s, w->err));
 }
 
-static bool walk_series(struct query_source *q, struct query_range range, query_series_fn *fn,
-			void *ctx, struct err *err)
+static bool walk_series(struct query_source *q, const struct query_series_ask *ask,
+			query_series_fn *fn, void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.series = fn, .ctx = ctx, .err = err };
+	struct store_series_ask what = {
+		.from = ask->range.from,
+		.to = ask->range.to,
+		.ids = ask->ids,
+		.id_count = ask->id_count,
+		.brief = ask->brief,
+		.service = ask->service,
+	};
 
-	return ended(&w, store_each_series(w.source->snapshot, range.from, range.to, give_series,
-					   &w, err));
+	return ended(&w, store_each_series(w.source->snapshot, &what, give_series, &w, err));
+}
+
+static bool give_key(void *arg, struct str key)
+{
+	struct walk *w = arg;
+
+	return go_on(w, w->fn.key(w->ctx, key, w->err));
+}
+
+static bool walk_sample_keys(struct query_source *q, query_key_fn *fn, void *ctx, bool *known,
+			     struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.key = fn, .ctx = ctx, .err = err };
+
+	return ended(&w, store_each_sample_key(w.source->snapshot, known, give_key, &w, err));
 }
 
 static bool give_row(void *arg, const struct store_sample *from)
@@ -129,6 +158,7 @@ static struct store_scan scan_of(const struct query_scan *scan)
 		.series = scan->series,
 		.series_count = scan->series_count,
 		.asof = scan->asof == UINT64_MAX ? 0 : scan->asof,
+		.parts = scan->parts,
 	};
 }
 
@@ -372,6 +402,7 @@ static void free_source(struct query_source *q)
 
 static const struct query_source_ops ops = {
 	.series = walk_series,
+	.sample_keys = walk_sample_keys,
 	.scan = walk_rows,
 	.profiles = walk_profiles,
 	.stacks = walk_stacks,

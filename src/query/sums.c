@@ -72,6 +72,7 @@ struct gauge_weights *gauge_weights_new(struct query *q, uint64_t from, uint64_t
 
 	assert(g);
 	*g = (struct gauge_weights){ .q = q, .from = from, .step_ns = step_ns };
+	q->parts = ROW_TIMES;
 	/* The weights of an answer without groups: group keys change no profile's number. */
 	if (!engine_load_profiles(q, err) || !engine_events(q, q->group_key, weigh, g, err)) {
 		gauge_weights_free(q, g);
@@ -218,6 +219,7 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 		s.weights = gauge_weights_new(q, 0, 0, err);
 		ok = s.weights != NULL;
 	}
+	q->parts = ROW_STACK;
 	ok = ok && engine_events(q, q->group_key, add_event, &s, err);
 	if (ok && gauge)
 		round_averages(&s);

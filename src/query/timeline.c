@@ -197,6 +197,7 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 		if (!d->weights)
 			return false;
 	}
+	q->parts = ROW_TIMES;
 	return engine_events(q, o->group_by, draw_event, d, err) && give_covered(d, out, err) &&
 	       give_groups(d, most < GROUPS_MOST ? most : GROUPS_MOST, out, err);
 }
@@ -290,6 +291,7 @@ bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 			       "a heat map of %llu columns of %u rows; at most %d cells",
 			       (unsigned long long)columns, h.rows, CELLS_MOST);
 	h.columns = (uint32_t)columns;
+	q->parts = ROW_TIMES;
 	h.cells = query_alloc(q, (uint64_t)h.columns * h.rows + 1, sizeof(int64_t), err);
 	if (!h.cells || !engine_events(q, q->group_key, heat_event, &h, err))
 		return false;

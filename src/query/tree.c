@@ -112,33 +112,31 @@ static bool sort_runs(struct frame_set *s, struct frame_run *runs, uint32_t coun
 	return ok;
 }
 
-/* ---- all nodes, in the order of the sorted runs ---- */
+/*
+ * ---- nodes, in the order of the sorted runs ----
+ *
+ * There may be far more nodes than an answer keeps, and than a query has memory for. So the sorted
+ * runs are walked twice: first for what each node weighs, of which only the heaviest are
+ * remembered; then nodes are made, and each that turns out too light goes again, with all below it,
+ * as soon as it is whole: it is the last one then.
+ */
 
 struct raw_node {
 	uint32_t frame, parent, depth;
-	uint32_t child, next; /* kept children, linked while emitting; 0 = none */
-	bool kept;
+	uint32_t child, next; /* children, linked while emitting; 0 = none */
 	int64_t total[QUERY_SIDES], self[QUERY_SIDES];
 };
 
 struct growing {
 	struct frame_set *s;
+	const struct frame_run *runs;
+	const uint32_t *pool;
+	uint32_t run_count;
+	double scale[QUERY_SIDES], least;
+	uint64_t all; /* nodes, before pruning */
 	struct raw_node *nodes;
 	uint32_t count, cap;
-	uint32_t *path, path_cap; /* node at each depth of the run before */
 };
-
-static bool new_node(struct growing *g, uint32_t frame, uint32_t depth, struct err *err)
-{
-	if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(*g->nodes), err) ||
-	    !query_grow(g->s->q, &g->path, &g->path_cap, depth + 1u, sizeof(uint32_t), err))
-		return false;
-	g->nodes[g->count] = (struct raw_node){ .frame = frame,
-						.depth = depth,
-						.parent = depth ? g->path[depth - 1] : 0 };
-	g->path[depth] = g->count++;
-	return true;
-}
 
 static uint32_t common(const struct frame_run *a, const struct frame_run *b, const uint32_t *pool)
 {
@@ -149,100 +147,199 @@ static uint32_t common(const struct frame_run *a, const struct frame_run *b, con
 	return n;
 }
 
-static bool grow_tree(struct growing *g, const struct frame_run *runs, uint32_t count,
-		      const uint32_t *pool, struct err *err)
-{
-	if (!new_node(g, QUERY_FRAME_ROOT, 0, err))
-		return false;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct frame_run *r = &runs[i];
-		struct raw_node *leaf;
-
-		for (uint32_t d = i ? common(&runs[i - 1], r, pool) : 0; d < r->count; d++)
-			if (!new_node(g, pool[r->first + d], d + 1, err))
-				return false;
-		leaf = &g->nodes[g->path[r->count]];
-		for (unsigned side = 0; side < QUERY_SIDES; side++)
-			leaf->self[side] = engine_add(leaf->self[side], r->value[side]);
-		if (!query_alive(g->s->q, err))
-			return false;
-	}
-	for (uint32_t i = g->count; i > 0; i--) { /* children stand behind their parents */
-		struct raw_node *n = &g->nodes[i - 1];
-
-		for (unsigned side = 0; side < QUERY_SIDES; side++) {
-			n->total[side] = engine_add(n->total[side], n->self[side]);
-			if (i > 1) {
-				int64_t *up = &g->nodes[n->parent].total[side];
-
-				*up = engine_add(*up, n->total[side]);
-			}
-		}
-	}
-	return true;
-}
-
-/* ---- pruning ---- */
-
 /* What a node weighs: its share of its side, the larger one. */
-static double weight(const struct raw_node *n, const double *scale)
+static double weight(const int64_t *total, const double *scale)
 {
-	double left = fabs((double)n->total[0]) * scale[0],
-	       right = fabs((double)n->total[1]) * scale[1];
+	double left = fabs((double)total[0]) * scale[0], right = fabs((double)total[1]) * scale[1];
 
 	return left > right ? left : right;
 }
 
-static int heavier(const void *a, const void *b)
+static void add_values(int64_t *to, const int64_t *values)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x > y ? -1 : x < y;
+	for (unsigned side = 0; side < QUERY_SIDES; side++)
+		to[side] = engine_add(to[side], values[side]);
 }
 
-/* The least weight with which at most `most` nodes stay; ties at the limit go. */
-static bool least_weight(struct growing *g, const double *scale, uint32_t most, double *least,
-			 struct err *err)
+static uint32_t deepest(const struct growing *g)
 {
-	double *weights = NULL;
-	uint32_t cap = 0;
+	uint32_t most = 0;
 
-	if (g->count <= most)
+	for (uint32_t i = 0; i < g->run_count; i++)
+		most = g->runs[i].count > most ? g->runs[i].count : most;
+	return most;
+}
+
+/* ---- first walk: the least weight that is kept ---- */
+
+/* The `most` + 1 heaviest weights: a heap, the least on top. */
+struct heaviest {
+	double *heap;
+	uint32_t count, cap, most;
+};
+
+static void sift_down(struct heaviest *h)
+{
+	double v = h->heap[0];
+	uint32_t at = 0;
+
+	for (;;) {
+		uint32_t child = at * 2 + 1;
+
+		if (child >= h->count)
+			break;
+		if (child + 1 < h->count && h->heap[child + 1] < h->heap[child])
+			child++;
+		if (h->heap[child] >= v)
+			break;
+		h->heap[at] = h->heap[child];
+		at = child;
+	}
+	h->heap[at] = v;
+}
+
+static void sift_up(struct heaviest *h)
+{
+	uint32_t at = h->count - 1;
+	double v = h->heap[at];
+
+	for (; at && h->heap[(at - 1) / 2] > v; at = (at - 1) / 2)
+		h->heap[at] = h->heap[(at - 1) / 2];
+	h->heap[at] = v;
+}
+
+static bool note_weight(struct growing *g, struct heaviest *h, double w, struct err *err)
+{
+	g->all++;
+	if (h->count > h->most) {
+		if (w > h->heap[0]) {
+			h->heap[0] = w;
+			sift_down(h);
+		}
 		return true;
-	if (!query_grow(g->s->q, &weights, &cap, g->count, sizeof(*weights), err))
+	}
+	if (!query_grow(g->s->q, &h->heap, &h->cap, h->count + 1u, sizeof(*h->heap), err))
 		return false;
-	for (uint32_t i = 0; i < g->count; i++)
-		weights[i] = weight(&g->nodes[i], scale);
-	qsort(weights, g->count, sizeof(*weights), heavier);
-	if (weights[most] >= *least)
-		*least = nextafter(weights[most], INFINITY);
-	query_drop(g->s->q, &weights, &cap, sizeof(*weights));
+	h->heap[h->count++] = w;
+	sift_up(h);
 	return true;
 }
 
-/* A child is never heavier than its parent unless signs differ, so what is kept is connected: a
- * node goes with its parent. */
-static void mark_kept(struct growing *g, const double *scale, double least)
+/* Nodes of the run before from `keep` up are whole. totals[d]: of the node that is d + 1 deep. */
+static bool weigh_path(struct growing *g, struct heaviest *h, int64_t (*totals)[QUERY_SIDES],
+		       uint32_t depth, uint32_t keep, struct err *err)
 {
-	g->nodes[0].kept = true;
-	for (uint32_t i = 1; i < g->count; i++)
-		g->nodes[i].kept =
-			g->nodes[g->nodes[i].parent].kept && weight(&g->nodes[i], scale) >= least;
+	for (; depth > keep; depth--) {
+		if (!note_weight(g, h, weight(totals[depth - 1], g->scale), err))
+			return false;
+		if (depth > 1)
+			add_values(totals[depth - 2], totals[depth - 1]);
+	}
+	return true;
+}
+
+static bool weigh_runs(struct growing *g, struct heaviest *h, int64_t (*totals)[QUERY_SIDES],
+		       struct err *err)
+{
+	uint32_t depth = 0;
+
+	for (uint32_t i = 0; i < g->run_count; i++) {
+		const struct frame_run *r = &g->runs[i];
+		uint32_t keep = i ? common(r - 1, r, g->pool) : 0;
+
+		if (!weigh_path(g, h, totals, depth, keep, err) || !query_alive(g->s->q, err))
+			return false;
+		if (r->count > keep)
+			memset(totals + keep, 0, (r->count - keep) * sizeof(*totals));
+		depth = r->count;
+		if (depth)
+			add_values(totals[depth - 1], r->value);
+	}
+	return weigh_path(g, h, totals, depth, 0, err);
+}
+
+/* The least weight with which at most `most` nodes stay, the root among them; ties at the limit
+ * go. */
+static bool least_weight(struct growing *g, uint32_t most, struct err *err)
+{
+	struct heaviest h = { .most = most };
+	int64_t(*totals)[QUERY_SIDES] = NULL;
+	uint32_t cap = 0;
+	bool ok = query_grow(g->s->q, &totals, &cap, deepest(g) + 1u, sizeof(*totals), err) &&
+		  note_weight(g, &h, weight(g->s->total, g->scale), err) &&
+		  weigh_runs(g, &h, totals, err);
+
+	if (ok && h.count > most && h.heap[0] >= g->least)
+		g->least = nextafter(h.heap[0], INFINITY);
+	query_drop(g->s->q, &totals, &cap, sizeof(*totals));
+	query_drop(g->s->q, &h.heap, &h.cap, sizeof(*h.heap));
+	return ok;
+}
+
+/* ---- second walk: the nodes ---- */
+
+static bool new_node(struct growing *g, uint32_t frame, uint32_t depth, uint32_t parent,
+		     struct err *err)
+{
+	if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(*g->nodes), err))
+		return false;
+	g->nodes[g->count++] =
+		(struct raw_node){ .frame = frame, .depth = depth, .parent = parent };
+	return true;
+}
+
+/* Up from `at`, the deepest node that is made, until one is `depth` deep: each gives its total to
+ * its parent, and goes when it is light. A child is never heavier than its parent unless signs
+ * differ: then it goes with its parent. */
+static uint32_t finish_path(struct growing *g, uint32_t at, uint32_t depth)
+{
+	while (g->nodes[at].depth > depth) {
+		struct raw_node *n = &g->nodes[at];
+		uint32_t parent = n->parent;
+
+		add_values(n->total, n->self);
+		add_values(g->nodes[parent].total, n->total);
+		if (weight(n->total, g->scale) < g->least)
+			g->count = at;
+		at = parent;
+	}
+	return at;
+}
+
+static bool grow_tree(struct growing *g, struct err *err)
+{
+	uint32_t at = 0;
+
+	if (!new_node(g, QUERY_FRAME_ROOT, 0, 0, err))
+		return false;
+	for (uint32_t i = 0; i < g->run_count; i++) {
+		const struct frame_run *r = &g->runs[i];
+		uint32_t keep = i ? common(r - 1, r, g->pool) : 0;
+
+		at = finish_path(g, at, keep);
+		for (uint32_t d = keep; d < r->count; d++, at = g->count - 1)
+			if (!new_node(g, g->pool[r->first + d], d + 1, at, err))
+				return false;
+		add_values(g->nodes[at].self, r->value);
+		if (!query_alive(g->s->q, err))
+			return false;
+	}
+	finish_path(g, at, 0);
+	add_values(g->nodes[0].total, g->nodes[0].self);
+	return true;
 }
 
 /* ---- the answer: pre-order, heavier children first ---- */
 
 struct emitting {
 	struct growing *g;
-	const double *scale;
 	struct query_node *out;
-	uint32_t count, pruned;
-	uint32_t *children, child_cap;
+	uint32_t count;
 };
 
-static bool before(const struct growing *g, uint32_t a, uint32_t b, const double *scale)
+static bool before(const struct growing *g, uint32_t a, uint32_t b)
 {
-	double x = weight(&g->nodes[a], scale), y = weight(&g->nodes[b], scale);
+	double x = weight(g->nodes[a].total, g->scale), y = weight(g->nodes[b].total, g->scale);
 
 	if (x != y)
 		return x > y;
@@ -251,7 +348,7 @@ static bool before(const struct growing *g, uint32_t a, uint32_t b, const double
 }
 
 /* Merge sort of a list linked by `next`. */
-static uint32_t sort_list(struct growing *g, uint32_t list, const double *scale)
+static uint32_t sort_list(struct growing *g, uint32_t list)
 {
 	for (uint32_t width = 1;; width *= 2) {
 		uint32_t rest = list, *tail = &list, merges = 0;
@@ -266,7 +363,7 @@ static uint32_t sort_list(struct growing *g, uint32_t list, const double *scale)
 				a_left++;
 			}
 			while (a_left || (b_left && b)) {
-				bool take_a = a_left && (!b_left || !b || !before(g, b, a, scale));
+				bool take_a = a_left && (!b_left || !b || !before(g, b, a));
 				uint32_t n = take_a ? a : b;
 
 				if (take_a) {
@@ -287,19 +384,17 @@ static uint32_t sort_list(struct growing *g, uint32_t list, const double *scale)
 	}
 }
 
-static void link_children(struct growing *g, const double *scale)
+static void link_children(struct growing *g)
 {
 	for (uint32_t i = g->count; i > 1; i--) {
 		struct raw_node *n = &g->nodes[i - 1], *parent = &g->nodes[n->parent];
 
-		if (!n->kept)
-			continue;
 		n->next = parent->child;
 		parent->child = i - 1;
 	}
 	for (uint32_t i = 0; i < g->count; i++)
-		if (g->nodes[i].kept && g->nodes[i].child)
-			g->nodes[i].child = sort_list(g, g->nodes[i].child, scale);
+		if (g->nodes[i].child)
+			g->nodes[i].child = sort_list(g, g->nodes[i].child);
 }
 
 static void emit_node(struct emitting *e, const struct raw_node *n)
@@ -352,47 +447,46 @@ static void emit_all(struct emitting *e)
 	}
 }
 
-static bool emit(struct growing *g, const struct query_tree_options *o, struct query_tree *out,
-		 struct err *err)
+static bool emit(struct growing *g, struct query_tree *out, struct err *err)
 {
-	const struct frame_set *s = g->s;
-	double scale[QUERY_SIDES], least = o->share_least;
-	uint32_t most = o->nodes_most ? o->nodes_most : NODES_DEFAULT;
-	struct emitting e = { .g = g, .scale = scale };
-	uint32_t kept = 0;
+	struct emitting e = { .g = g };
 
-	for (unsigned side = 0; side < QUERY_SIDES; side++)
-		scale[side] = s->total[side] ? 1 / fabs((double)s->total[side]) : 1;
-	if (!least_weight(g, scale, most < QUERY_NODES_MOST ? most : QUERY_NODES_MOST, &least, err))
-		return false;
-	mark_kept(g, scale, least);
-	for (uint32_t i = 0; i < g->count; i++)
-		kept += g->nodes[i].kept;
-	link_children(g, scale);
-	e.out = query_alloc(s->q, (uint64_t)kept * 2, sizeof(*e.out), err);
+	link_children(g);
+	e.out = query_alloc(g->s->q, (uint64_t)g->count * 2, sizeof(*e.out), err);
 	if (!e.out)
 		return false;
 	emit_all(&e);
 	out->nodes = e.out;
 	out->node_count = e.count;
-	out->pruned_nodes = g->count - kept;
+	out->pruned_nodes =
+		g->all - g->count < UINT32_MAX ? (uint32_t)(g->all - g->count) : UINT32_MAX;
 	return true;
+}
+
+static bool make(struct growing *g, const struct query_tree_options *o, struct query_tree *out,
+		 struct err *err)
+{
+	const struct frame_set *s = g->s;
+	uint32_t most = o->nodes_most ? o->nodes_most : NODES_DEFAULT;
+
+	g->least = o->share_least;
+	for (unsigned side = 0; side < QUERY_SIDES; side++)
+		g->scale[side] = s->total[side] ? 1 / fabs((double)s->total[side]) : 1;
+	if (!least_weight(g, most < QUERY_NODES_MOST ? most : QUERY_NODES_MOST, err) ||
+	    !grow_tree(g, err))
+		return false;
+	/* What has no names is nobody's: the root's `other`. */
+	add_values(g->nodes[0].total, s->unresolved);
+	return emit(g, out, err);
 }
 
 bool tree_build(struct frame_set *s, struct frame_run *runs, uint32_t count, const uint32_t *pool,
 		const struct query_tree_options *o, struct query_tree *out, struct err *err)
 {
-	struct growing g = { .s = s };
-	bool ok = sort_runs(s, runs, count, pool, err) && grow_tree(&g, runs, count, pool, err);
+	struct growing g = { .s = s, .runs = runs, .run_count = count, .pool = pool };
+	bool ok = sort_runs(s, runs, count, pool, err) && make(&g, o, out, err);
 
-	if (ok) { /* what has no names is nobody's: the root's `other` */
-		for (unsigned side = 0; side < QUERY_SIDES; side++)
-			g.nodes[0].total[side] =
-				engine_add(g.nodes[0].total[side], s->unresolved[side]);
-		ok = emit(&g, o, out, err);
-	}
 	query_drop(s->q, &g.nodes, &g.cap, sizeof(*g.nodes));
-	query_drop(s->q, &g.path, &g.path_cap, sizeof(uint32_t));
 	out->stacks = count;
 	memcpy(out->total, s->total, sizeof(out->total));
 	memcpy(out->unresolved, s->unresolved, sizeof(out->unresolved));

@@ -81,11 +81,12 @@ bool store_check(const char *path, void (*found)(void *arg, const char *finding)
 		 struct err *err)
 {
 	struct checking c = { .found = found, .arg = arg };
+	int64_t version;
 	bool ok = true;
 
 	if (sqlite3_open_v2(path, &c.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
 		ok = db_error(c.db, err, path);
-	ok = ok && (schema_check(c.db, err) || err_prefix(err, "%s", path));
+	ok = ok && (schema_check(c.db, &version, err) || err_prefix(err, "%s", path));
 	if (ok) {
 		check_pages(&c);
 		check_references(&c);

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "store/codec.h"
 
 void lifted_begin(struct lifted *l, const struct profiles *p, struct arena *arena)
@@ -27,7 +28,7 @@ static bool is_liftable(struct lifted *l, uint32_t attribute)
 	if (!l->known[attribute])
 		l->known[attribute] =
 			is_lifted_key(d->strings[d->attributes[attribute].key.v]) ? 2 : 1;
-	return l->known[attribute] == 2;
+	return l->known[attribute] & 2;
 }
 
 uint32_t lifted_of(struct lifted *l, const struct resource_profiles *r, const struct sample *s,
@@ -42,10 +43,13 @@ uint32_t lifted_of(struct lifted *l, const struct resource_profiles *r, const st
 		l->at = arena_alloc_array(arena, l->cap, sizeof(*l->at));
 		assert(l->at);
 	}
-	for (uint32_t i = 0; i < s->attributes.count; i++)
+	for (uint32_t i = 0; i < s->attributes.count; i++) {
 		if (is_liftable(l, at[i].v) &&
 		    !key_values_find(r->attributes, d->strings[d->attributes[at[i].v].key.v]))
 			l->at[count++] = at[i];
+		else
+			l->known[at[i].v] |= 4;
+	}
 	return count;
 }
 
@@ -153,6 +157,44 @@ struct str mapping_build_id(const struct profiles *p, const struct mapping *m)
 			return id;
 	}
 	return (struct str){ 0 };
+}
+
+void process_note(struct process_parts *p, struct str key, const struct any_value *v)
+{
+	static const struct str keys[PROCESS_PARTS] = { { "host.id", 7 },
+							{ "host.name", 9 },
+							{ "k8s.node.name", 13 },
+							{ "container.id", 12 },
+							{ "process.pid", 11 } };
+
+	for (size_t i = 0; i < PROCESS_PARTS; i++) {
+		if (p->of[i] || !str_equal(key, keys[i]))
+			continue;
+		if (v->kind == ANY_INT)
+			p->of[i] = hash64(str_from(&v->integer, sizeof(v->integer)));
+		else if (v->kind == ANY_STRING)
+			p->of[i] = hash64(v->string);
+	}
+}
+
+uint64_t process_hash(const struct process_parts *p)
+{
+	return p->of[PROCESS_PARTS - 1] ? hash64(str_from(p->of, sizeof(p->of))) : 0;
+}
+
+static void note_all(struct process_parts *p, struct store_attributes list)
+{
+	for (uint32_t i = 0; i < list.count; i++)
+		process_note(p, list.ptr[i].key, &list.ptr[i].value);
+}
+
+uint64_t store_process(struct store_attributes resource, struct store_attributes lifted)
+{
+	struct process_parts parts = { 0 };
+
+	note_all(&parts, resource);
+	note_all(&parts, lifted);
+	return process_hash(&parts);
 }
 
 static void hash_attributes(struct buf *b, struct store_attributes a)

@@ -12,7 +12,7 @@
 /* Which of a message's attributes are lifted, found once each. */
 struct lifted {
 	const struct profiles *p;
-	uint8_t *known;             /* by attribute: 0 unknown, 1 no, 2 yes */
+	uint8_t *known; /* by attribute: 0 unknown, 1 no, 2 yes; | 4: stayed a sample's */
 	struct attribute_index *at; /* those of the newest sample */
 	uint32_t cap;
 };
@@ -22,6 +22,12 @@ void lifted_begin(struct lifted *l, const struct profiles *p, struct arena *aren
  * lacks. */
 uint32_t lifted_of(struct lifted *l, const struct resource_profiles *r, const struct sample *s,
 		   struct arena *arena);
+
+/* Has a sample of those so far this attribute, and it was not lifted from it? */
+static inline bool lifted_is_own(const struct lifted *l, uint32_t attribute)
+{
+	return l->known[attribute] & 4;
+}
 
 /* service.name of the lifted attributes, else of the resource; else
  * unknown_service[:process.executable.name]. Borrowed from the message or from `scratch`. */
@@ -49,7 +55,19 @@ void sample_times(const struct profiles *p, const struct profile *f, const struc
 /* A mapping's build id: gnu, else go, else htlhash. */
 struct str mapping_build_id(const struct profiles *p, const struct mapping *m);
 
+/* What a process is told by: the first of each in its resource, else in what was lifted. */
+enum { PROCESS_PARTS = 5 };
+struct process_parts {
+	uint64_t of[PROCESS_PARTS];
+};
+/* An attribute of a resource, then those that were lifted. Only what is missing is taken. */
+void process_note(struct process_parts *p, struct str key, const struct any_value *v);
+/* 0: without a pid nobody knows. Kept in files (series.process): never to change. */
+uint64_t process_hash(const struct process_parts *p);
+
 /* ---- for both readers ---- */
+
+uint64_t store_process(struct store_attributes resource, struct store_attributes lifted);
 
 /* The series' hash for URLs, of its content. */
 struct hash128 store_series_hash(const struct store_series *x);

@@ -10,7 +10,20 @@
 enum { CACHE_KIB = 4 << 10, BUSY_MS = 5000 };
 static const size_t limit_usual = (size_t)8 << 20;
 
-#define SAMPLE_COLUMNS "bucket, series_id, dt, seq, stack_id, attrset_id, link_id, value, more"
+#define LOCATION "mapping_id, address, attrset_id, frame_type_id, lines, notes, id"
+#define STACK    "locations, notes, hash, id"
+#define SERIES                                                               \
+	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, " \
+	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
+
+/* Rows of a bucket; of a series in it, by time. enum sample_depth */
+#define TAKE(bucket, more) \
+	"SELECT take(" bucket ", series_id, dt, seq, value, more" more ") FROM sample "
+#define WITH_STACK      ", stack_id"
+#define WITH_ATTRIBUTES WITH_STACK ", attrset_id"
+#define WITH_ALL        WITH_ATTRIBUTES ", link_id"
+#define OF_BUCKET       "WHERE bucket=?1"
+#define OF_SERIES       "WHERE bucket=?1 AND series_id=?2 AND dt BETWEEN ?3 AND ?4"
 
 static const char *const sql[QUERY_COUNT] = {
 	[GET_STRING] = "SELECT v FROM string WHERE id=?1",
@@ -21,17 +34,21 @@ static const char *const sql[QUERY_COUNT] = {
 		"WHERE id=?1",
 	[GET_MAPPING] = "SELECT memory_start, memory_limit, file_offset, filename_id, attrset_id, "
 			"build_id, notes FROM mapping WHERE id=?1",
-	[GET_LOCATION] = "SELECT mapping_id, address, attrset_id, frame_type_id, lines, notes FROM "
-			 "location WHERE id=?1",
-	[GET_STACK] = "SELECT locations, notes, hash FROM stack WHERE id=?1",
+	[GET_LOCATION] = "SELECT " LOCATION " FROM location WHERE id=?1",
+	[GET_STACK] = "SELECT " STACK " FROM stack WHERE id=?1",
 	[GET_LINK] = "SELECT trace_id, span_id, notes FROM link WHERE id=?1",
 	[GET_RESOURCE] =
 		"SELECT attrset_id, schema_url_id, dropped, notes FROM resource WHERE id=?1",
 	[GET_SCOPE] = "SELECT name_id, version_id, attrset_id, schema_url_id, dropped, notes FROM "
 		      "scope WHERE id=?1",
-	[GET_SERIES] = "SELECT tenant_id, resource_id, scope_id, sample_type_id, "
-		       "sample_unit_id, period_type_id, period_unit_id, period, lifted_id, "
-		       "service_id FROM series WHERE id=?1",
+	[GET_SERIES] = "SELECT " SERIES ", process FROM series WHERE id=?1",
+	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL FROM series WHERE id=?1",
+	[EACH_SERIES] = "SELECT " SERIES ", process FROM series",
+	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN (SELECT bucket "
+			"FROM bucket WHERE bucket<=?2 AND (bucket>=?1 OR "
+			"bucket*600000000000+599999999999+longest>=?3 OR longest<0))",
+	[EACH_STACK] = "SELECT " STACK " FROM stack WHERE id>=?1",
+	[EACH_LOCATION] = "SELECT " LOCATION " FROM location WHERE id>=?1",
 	[GET_REQUEST] = "SELECT seq, arrived, hash, version, unknown_fields, moved, layout "
 			"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
 	[GET_PROFILE] =
@@ -54,10 +71,15 @@ static const char *const sql[QUERY_COUNT] = {
 	[LIST_BUCKETS] = "SELECT bucket, longest FROM bucket WHERE bucket<=?1 ORDER BY bucket",
 	[LIST_BUCKET_SERIES] = "SELECT series_id FROM bucket_series WHERE bucket=?1 ORDER BY "
 			       "series_id",
-	[SCAN_BUCKET] = "SELECT " SAMPLE_COLUMNS " FROM sample WHERE bucket=?1",
-	[SCAN_SERIES] = "SELECT " SAMPLE_COLUMNS
-			" FROM sample WHERE bucket=?1 AND series_id=?2 AND dt BETWEEN ?3 AND ?4",
-	[SCAN_LINK] = "SELECT " SAMPLE_COLUMNS " FROM sample WHERE link_id=?1",
+	[SCAN_BUCKET + DEPTH_TIMES] = TAKE("?1", "") OF_BUCKET,
+	[SCAN_BUCKET + DEPTH_STACK] = TAKE("?1", WITH_STACK) OF_BUCKET,
+	[SCAN_BUCKET + DEPTH_ATTRIBUTES] = TAKE("?1", WITH_ATTRIBUTES) OF_BUCKET,
+	[SCAN_BUCKET + DEPTH_ALL] = TAKE("?1", WITH_ALL) OF_BUCKET,
+	[SCAN_SERIES + DEPTH_TIMES] = TAKE("?1", "") OF_SERIES,
+	[SCAN_SERIES + DEPTH_STACK] = TAKE("?1", WITH_STACK) OF_SERIES,
+	[SCAN_SERIES + DEPTH_ATTRIBUTES] = TAKE("?1", WITH_ATTRIBUTES) OF_SERIES,
+	[SCAN_SERIES + DEPTH_ALL] = TAKE("?1", WITH_ALL) OF_SERIES,
+	[SCAN_LINK] = TAKE("bucket", WITH_ALL) "WHERE link_id=?1",
 };
 
 /* ---- a store ---- */
@@ -111,6 +133,7 @@ static void snapshot_free(struct sqlite_snapshot *snap)
 	arena_release(&snap->kept);
 	idmap_release(&snap->strings);
 	idmap_release(&snap->attrsets);
+	idmap_release(&snap->attributes);
 	free(snap->values);
 	free(snap->times);
 	free(snap);
@@ -158,7 +181,8 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 		return db_error(snap->db, err, "cannot open the store");
 	sqlite3_extended_result_codes(snap->db, 1);
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
-	return db_exec_f(snap->db, err,
+	return reader_make_take(snap, err) && reader_make_mark(snap, err) &&
+	       db_exec_f(snap->db, err,
 			 "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
 			 "trusted_schema=0",
 			 CACHE_KIB);
@@ -191,7 +215,7 @@ bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct e
 		ok = connect(snap, err);
 	}
 	/* The first read of the transaction fixes what it sees. */
-	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, err) &&
+	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, &snap->version, err) &&
 	     db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err);
 	if (!ok) {
 		snapshot_free(snap);
@@ -207,6 +231,7 @@ static void forget(struct sqlite_snapshot *snap)
 	arena_reset(&snap->kept);
 	idmap_clear(&snap->strings);
 	idmap_clear(&snap->attrsets);
+	idmap_clear(&snap->attributes);
 }
 
 void sqlite_end(struct sqlite_snapshot *snap)
@@ -251,6 +276,8 @@ void reader_trim(struct sqlite_snapshot *snap)
 
 sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct err *err)
 {
+	if (q == GET_SERIES && snap->version < 2)
+		q = GET_SERIES_OF_1;
 	if (!snap->queries[q] && !db_prepare(snap->db, sql[q], &snap->queries[q], err))
 		return NULL;
 	return snap->queries[q];

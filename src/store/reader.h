@@ -85,13 +85,28 @@ struct store_series {
 	struct store_attributes resource_attributes, scope_attributes, lifted;
 	struct str resource_schema_url, scope_name, scope_version, scope_schema_url;
 	struct str service_name; /* service.name, else unknown_service[:process.executable.name] */
+	uint64_t process; /* equal for one process: host, container and pid; 0: none is said */
 };
 
-/* Series that have samples in buckets touched by the window (to is exclusive; 0, UINT64_MAX =
- * all), by id. False of `fn` ends it early, which is no failure. */
-bool store_each_series(struct store_snapshot *snap, uint64_t from, uint64_t to,
+struct store_series_ask {
+	uint64_t from, to;   /* with samples in buckets that it touches; UINT64_MAX: no end */
+	const store_id *ids; /* ascending; only these. NULL: all */
+	size_t id_count;
+	bool brief;         /* ids, types, period and process, perhaps more */
+	struct str service; /* not empty: those of other services may be left out */
+};
+
+/* By id. False of `fn` ends it early, which is no failure. */
+bool store_each_series(struct store_snapshot *snap, const struct store_series_ask *ask,
 		       bool (*fn)(void *arg, const struct store_series *series), void *arg,
 		       struct err *err) MUST_CHECK;
+
+/* Keys of attributes that samples or profiles have beyond their series' resource and what was
+ * lifted; "service.name" also where series.service_name is not what their attributes say. *known
+ * false: any key may be. */
+bool store_each_sample_key(struct store_snapshot *snap, bool *known,
+			   bool (*fn)(void *arg, struct str key), void *arg,
+			   struct err *err) MUST_CHECK;
 
 /* ---- samples ---- */
 
@@ -108,12 +123,20 @@ struct store_sample {
 	uint32_t value_count, timestamp_count;
 };
 
+/* What a scan need not read is 0 in its samples (or not, as a store likes). */
+enum {
+	SAMPLE_STACK = 1,
+	SAMPLE_ATTRIBUTES = 2,
+	SAMPLE_LINK = 4,
+	SAMPLE_TIMES = 8 /* none of those */
+};
 struct store_scan {
 	uint64_t from, to;      /* samples with t0 < to and t1 >= from */
 	const store_id *series; /* ascending; NULL = all */
 	size_t series_count;
 	uint64_t asof;  /* only seq <= asof; 0 = all */
 	uint64_t after; /* only seq > after; 0 = all */
+	unsigned parts; /* of SAMPLE_STACK, ...; 0 = all of them. Times and values always */
 };
 
 /* In clustered order: (10-minute bucket, series, t0, seq). Reaches back by the longest t1 - t0 that

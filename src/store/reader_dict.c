@@ -81,16 +81,13 @@ bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena
 	return true;
 }
 
-static bool read_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
-			   struct err *err)
+static bool fetch_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
+			    struct err *err)
 {
 	uint64_t key, unit;
 	sqlite3_stmt *s;
 	bool ok;
 
-	*out = (struct store_attribute){ 0 };
-	if (!id)
-		return true;
 	if (!reader_row(snap, GET_ATTRIBUTE, id, &s, err))
 		return false;
 	key = db_u64(s, 0);
@@ -99,6 +96,27 @@ static bool read_attribute(struct sqlite_snapshot *snap, uint64_t id, struct sto
 	sqlite3_reset(s);
 	return ok && reader_text(snap, key, &out->key, err) &&
 	       reader_text(snap, unit, &out->unit, err);
+}
+
+static bool read_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
+			   struct err *err)
+{
+	struct idmap_slot *slot;
+	struct store_attribute *a;
+
+	*out = (struct store_attribute){ 0 };
+	if (!id)
+		return true;
+	slot = idmap_find(&snap->attributes, id);
+	if (!slot) {
+		a = arena_zalloc(&snap->kept, sizeof(*a));
+		if (!fetch_attribute(snap, id, a, err))
+			return false;
+		slot = idmap_add(&snap->attributes, id);
+		slot->ptr = a;
+	}
+	*out = *(const struct store_attribute *)slot->ptr;
+	return true;
 }
 
 static bool read_attrset(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
@@ -148,120 +166,50 @@ bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_a
 	return true;
 }
 
-/* ---- series ---- */
+/* ---- rows of ascending ids: where they are dense, one walk over the table ---- */
 
-struct series_row {
-	uint64_t tenant, resource, scope, types[4], lifted, service;
+enum { DENSE = 6 /* steps cost less than that many seeks */ };
+
+struct row_walk {
+	struct sqlite_snapshot *snap;
+	enum query get;
+	sqlite3_stmt *rows; /* the walk; NULL: each by itself */
+	int id_column;
 };
 
-static bool fill_resource(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
-{
-	uint64_t attrset, schema_url;
-	sqlite3_stmt *s;
-
-	if (!x->resource)
-		return true;
-	if (!reader_row(snap, GET_RESOURCE, x->resource, &s, err))
-		return false;
-	attrset = db_u64(s, 0);
-	schema_url = db_u64(s, 1);
-	sqlite3_reset(s);
-	return reader_attributes(snap, attrset, &x->resource_attributes, err) &&
-	       reader_text(snap, schema_url, &x->resource_schema_url, err);
-}
-
-static bool fill_scope(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
-{
-	uint64_t name, version, attrset, schema_url;
-	sqlite3_stmt *s;
-
-	if (!x->scope)
-		return true;
-	if (!reader_row(snap, GET_SCOPE, x->scope, &s, err))
-		return false;
-	name = db_u64(s, 0);
-	version = db_u64(s, 1);
-	attrset = db_u64(s, 2);
-	schema_url = db_u64(s, 3);
-	sqlite3_reset(s);
-	return reader_text(snap, name, &x->scope_name, err) &&
-	       reader_text(snap, version, &x->scope_version, err) &&
-	       reader_attributes(snap, attrset, &x->scope_attributes, err) &&
-	       reader_text(snap, schema_url, &x->scope_schema_url, err);
-}
-
-static bool read_series(struct sqlite_snapshot *snap, uint64_t id, struct store_series *x,
-			struct err *err)
-{
-	struct series_row r;
-	sqlite3_stmt *s;
-
-	*x = (struct store_series){ .id = id };
-	if (!reader_row(snap, GET_SERIES, id, &s, err))
-		return false;
-	r.tenant = db_u64(s, 0);
-	x->resource = db_u64(s, 1);
-	x->scope = db_u64(s, 2);
-	for (int i = 0; i < 4; i++)
-		r.types[i] = db_u64(s, 3 + i);
-	x->period = sqlite3_column_int64(s, 7);
-	r.lifted = db_u64(s, 8);
-	r.service = db_u64(s, 9);
-	sqlite3_reset(s);
-	if (!(reader_text(snap, r.tenant, &x->tenant, err) &&
-	      reader_text(snap, r.types[0], &x->sample_type, err) &&
-	      reader_text(snap, r.types[1], &x->sample_unit, err) &&
-	      reader_text(snap, r.types[2], &x->period_type, err) &&
-	      reader_text(snap, r.types[3], &x->period_unit, err) &&
-	      reader_attributes(snap, r.lifted, &x->lifted, err) &&
-	      reader_text(snap, r.service, &x->service_name, err) && fill_resource(snap, x, err) &&
-	      fill_scope(snap, x, err)))
-		return false;
-	x->hash = store_series_hash(x);
-	return true;
-}
-
-static bool series_ids(struct sqlite_snapshot *snap, uint64_t from, uint64_t to, sqlite3_stmt **out,
+static bool walk_begin(struct row_walk *w, enum query each, const store_id *ids, size_t count,
 		       struct err *err)
 {
-	/* Samples may end in the window though they began up to `longest` before it. */
-	static const char text[] = "SELECT DISTINCT series_id FROM bucket_series WHERE bucket IN "
-				   "(SELECT bucket FROM bucket "
-				   "WHERE bucket<=?2 AND (bucket>=?1 OR "
-				   "bucket*600000000000+599999999999+longest>=?3 OR "
-				   "longest<0)) ORDER BY series_id";
+	if (count < 16 || (ids[count - 1] - ids[0]) / DENSE > count)
+		return true;
+	w->rows = reader_query(w->snap, each, err);
+	if (w->rows)
+		db_bind_u64(w->rows, 1, ids[0]);
+	return w->rows != NULL;
+}
 
-	if (!db_prepare(snap->db, text, out, err))
-		return false;
-	db_bind_u64(*out, 1, from / STORE_BUCKET_NS);
-	db_bind_u64(*out, 2, (to - 1) / STORE_BUCKET_NS);
-	db_bind_u64(*out, 3, from > INT64_MAX ? INT64_MAX : from);
+/* The row of the next id, until the next call. */
+static bool walk_to(struct row_walk *w, uint64_t id, sqlite3_stmt **out, struct err *err)
+{
+	bool row = true;
+
+	if (!w->rows)
+		return reader_row(w->snap, w->get, id, out, err);
+	do {
+		if (!db_step(w->snap->db, w->rows, &row, err, "reading the store"))
+			return false;
+	} while (row && db_u64(w->rows, w->id_column) < id);
+	if (!row || db_u64(w->rows, w->id_column) != id)
+		return err_set(err, ERR_NOT_FOUND, "the store has no row %llu for: %s",
+			       (unsigned long long)id, sqlite3_sql(w->rows));
+	*out = w->rows;
 	return true;
 }
 
-bool sqlite_each_series(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
-			bool (*fn)(void *arg, const struct store_series *series), void *arg,
-			struct err *err)
+static void walk_end(struct row_walk *w)
 {
-	sqlite3_stmt *ids = NULL;
-	bool ok, row = true;
-
-	if (to <= from)
-		return true;
-	ok = series_ids(snap, from, to, &ids, err);
-	while (ok && row) {
-		struct store_series x;
-
-		ok = db_step(snap->db, ids, &row, err, "listing series");
-		if (!ok || !row)
-			break;
-		reader_trim(snap);
-		ok = read_series(snap, db_u64(ids, 0), &x, err);
-		if (ok && !fn(arg, &x))
-			break;
-	}
-	sqlite3_finalize(ids);
-	return ok;
+	if (w->rows)
+		sqlite3_reset(w->rows);
 }
 
 /* ---- stacks ---- */
@@ -271,9 +219,10 @@ bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t
 				  const store_id *locations, uint32_t location_count),
 		       void *arg, struct err *err)
 {
+	struct row_walk w = { .snap = snap, .get = GET_STACK, .id_column = 3 };
 	store_id *locations = NULL;
 	size_t cap = 0;
-	bool ok = true, more = true;
+	bool ok = walk_begin(&w, EACH_STACK, ids, count, err), more = true;
 
 	for (size_t i = 0; ok && more && i < count; i++) {
 		struct hash128 hash = { 0, 0 };
@@ -281,7 +230,7 @@ bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t
 		sqlite3_stmt *s;
 		struct codec c;
 
-		ok = reader_row(snap, GET_STACK, ids[i], &s, err);
+		ok = walk_to(&w, ids[i], &s, err);
 		if (!ok)
 			break;
 		if (db_bytes(s, 2).len == sizeof(hash))
@@ -298,8 +247,10 @@ bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t
 		ok = !c.failed || err_set(err, ERR_INVALID, "the stack %llu is damaged",
 					  (unsigned long long)ids[i]);
 		more = ok && fn(arg, ids[i], hash, locations, n);
-		sqlite3_reset(s);
+		if (!w.rows)
+			sqlite3_reset(s);
 	}
+	walk_end(&w);
 	free(locations);
 	return ok;
 }
@@ -413,21 +364,23 @@ static bool read_overlay(struct location_reader *r, struct store_location *l)
 	return true;
 }
 
-static bool read_location(struct location_reader *r, uint64_t id, struct store_location *l)
+static bool read_location(struct location_reader *r, struct row_walk *w, uint64_t id,
+			  struct store_location *l)
 {
 	uint64_t frame_type;
 	sqlite3_stmt *s;
 	bool ok;
 
 	*l = (struct store_location){ 0 };
-	if (!reader_row(r->snap, GET_LOCATION, id, &s, r->err))
+	if (!walk_to(w, id, &s, r->err))
 		return false;
 	l->mapping = db_u64(s, 0);
 	l->address = db_u64(s, 1);
 	l->attributes = db_u64(s, 2);
 	frame_type = db_u64(s, 3);
 	ok = read_lines(r, db_bytes(s, 4), &l->line_count);
-	sqlite3_reset(s);
+	if (!w->rows)
+		sqlite3_reset(s);
 	ok = ok && reader_text(r->snap, frame_type, &l->frame_type, r->err) && read_mapping(r, l) &&
 	     read_overlay(r, l);
 	l->lines = r->lines;
@@ -439,15 +392,17 @@ bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, siz
 			  void *arg, struct err *err)
 {
 	struct location_reader r = { .snap = snap, .err = err };
-	bool ok = true, more = true;
+	struct row_walk w = { .snap = snap, .get = GET_LOCATION, .id_column = 6 };
+	bool ok = walk_begin(&w, EACH_LOCATION, ids, count, err), more = true;
 
 	for (size_t i = 0; ok && more && i < count; i++) {
 		struct store_location l;
 
 		reader_trim(snap);
-		ok = read_location(&r, ids[i], &l);
+		ok = read_location(&r, &w, ids[i], &l);
 		more = ok && fn(arg, ids[i], &l);
 	}
+	walk_end(&w);
 	free(r.lines);
 	return ok;
 }

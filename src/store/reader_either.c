@@ -85,13 +85,20 @@ bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct er
 	return sqlite_facts(snap->sqlite, out, err);
 }
 
-bool store_each_series(struct store_snapshot *snap, uint64_t from, uint64_t to,
+bool store_each_series(struct store_snapshot *snap, const struct store_series_ask *ask,
 		       bool (*fn)(void *arg, const struct store_series *series), void *arg,
 		       struct err *err)
 {
 	if (snap->clickhouse)
-		return ch_each_series(snap->clickhouse, from, to, fn, arg, err);
-	return sqlite_each_series(snap->sqlite, from, to, fn, arg, err);
+		return ch_each_series(snap->clickhouse, ask, fn, arg, err);
+	return sqlite_each_series(snap->sqlite, ask, fn, arg, err);
+}
+
+bool store_each_sample_key(struct store_snapshot *snap, bool *known,
+			   bool (*fn)(void *arg, struct str key), void *arg, struct err *err)
+{
+	*known = false;
+	return snap->clickhouse || sqlite_each_sample_key(snap->sqlite, known, fn, arg, err);
 }
 
 bool store_scan(struct store_snapshot *snap, const struct store_scan *what,

@@ -21,6 +21,11 @@ enum query {
 	GET_RESOURCE,
 	GET_SCOPE,
 	GET_SERIES,
+	GET_SERIES_OF_1, /* of schema version 1 */
+	EACH_SERIES,
+	MARK_SERIES,
+	EACH_STACK,
+	EACH_LOCATION,
 	GET_REQUEST,
 	GET_PROFILE,
 	GET_PROFILE_BELOW,
@@ -28,23 +33,27 @@ enum query {
 	GET_SYMBOL,
 	LIST_BUCKETS,
 	LIST_BUCKET_SERIES,
-	SCAN_BUCKET,
-	SCAN_SERIES,
-	SCAN_LINK,
+	SCAN_BUCKET, /* and of each depth behind it */
+	SCAN_SERIES = SCAN_BUCKET + 4,
+	SCAN_LINK = SCAN_SERIES + 4,
 	QUERY_COUNT,
 };
 
-/* The columns of a sample as the three scans give them. */
-enum sample_column {
-	COL_BUCKET,
-	COL_SERIES,
-	COL_DT,
-	COL_SEQ,
-	COL_STACK,
-	COL_ATTRSET,
-	COL_LINK,
-	COL_VALUE,
-	COL_MORE,
+/* How much of a sample a scan reads; each has what those before it have. */
+enum sample_depth { DEPTH_TIMES, DEPTH_STACK, DEPTH_ATTRIBUTES, DEPTH_ALL, DEPTHS };
+
+/* The arguments of the SQL function take(), which is given each row of a scan: a step of SQLite's
+ * for each row would cost twice as much. */
+enum sample_argument {
+	ARG_BUCKET,
+	ARG_SERIES,
+	ARG_DT,
+	ARG_SEQ,
+	ARG_VALUE,
+	ARG_MORE,
+	ARG_STACK,
+	ARG_ATTRSET,
+	ARG_LINK,
 };
 
 struct sqlite_store {
@@ -59,14 +68,17 @@ struct sqlite_snapshot {
 	struct sqlite_store *store;
 	sqlite3 *db;
 	sqlite3_stmt *queries[QUERY_COUNT];
-	bool overlay;   /* the table symbol has rows */
-	uint64_t *lost; /* not NULL: leave out what cannot be read */
+	int64_t version; /* of the file's schema */
+	bool overlay;    /* the table symbol has rows */
+	uint64_t *lost;  /* not NULL: leave out what cannot be read */
 
 	/* What was met; forgotten when it passes the limit. */
 	struct arena kept;
-	struct idmap strings, attrsets;
+	struct idmap strings, attrsets, attributes;
 
 	/* Of the sample that is given. */
+	struct sample_scan *scan; /* that is running */
+	struct id_bits *marking;  /* of the list of series that is made */
 	int64_t *values;
 	uint64_t *times;
 	uint32_t value_cap, time_cap;
@@ -89,6 +101,6 @@ bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_a
 bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena *arena,
 		struct any_value *out, struct err *err) MUST_CHECK;
 
-/* reader_scan.c: from the columns above */
-bool reader_sample(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
-		   struct err *err) MUST_CHECK;
+/* Give the connection the functions mark() (reader_series.c) and take() (reader_scan.c). */
+bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
+bool reader_make_take(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

@@ -10,8 +10,12 @@
 
 enum { SEEK_COSTS_ROWS = 4 /* in series: read whole when more than one in so many is wanted */ };
 
+struct bucket {
+	uint64_t number, longest; /* t1 - t0 of its samples */
+};
+
 struct bucket_list {
-	uint64_t *buckets;
+	struct bucket *buckets;
 	uint32_t count, cap;
 };
 
@@ -42,7 +46,7 @@ static bool list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t t
 			out->buckets = realloc(out->buckets, out->cap * sizeof(*out->buckets));
 			assert(out->buckets);
 		}
-		out->buckets[out->count++] = bucket;
+		out->buckets[out->count++] = (struct bucket){ bucket, db_u64(s, 1) };
 	}
 	return true;
 }
@@ -93,29 +97,35 @@ static bool read_more(struct sqlite_snapshot *snap, struct str bytes, struct sto
 	return !c.failed;
 }
 
-bool reader_sample(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct store_sample *out,
-		   struct err *err)
+static uint64_t id_argument(int count, sqlite3_value **args, int i)
 {
-	bool valued = sqlite3_column_type(s, COL_VALUE) != SQLITE_NULL;
-	int more = sqlite3_column_type(s, COL_MORE);
+	return i < count ? (uint64_t)sqlite3_value_int64(args[i]) : 0;
+}
+
+static bool sample_from(struct sqlite_snapshot *snap, int count, sqlite3_value **args,
+			struct store_sample *out)
+{
+	bool valued = sqlite3_value_type(args[ARG_VALUE]) != SQLITE_NULL;
+	int more = sqlite3_value_type(args[ARG_MORE]);
 	struct store_sample x = {
-		.series = db_u64(s, COL_SERIES),
-		.seq = db_u64(s, COL_SEQ),
-		.t0 = db_u64(s, COL_BUCKET) * STORE_BUCKET_NS + db_u64(s, COL_DT),
-		.stack = db_u64(s, COL_STACK),
-		.attributes = db_u64(s, COL_ATTRSET),
-		.link = db_u64(s, COL_LINK),
+		.series = id_argument(count, args, ARG_SERIES),
+		.seq = id_argument(count, args, ARG_SEQ),
+		.t0 = id_argument(count, args, ARG_BUCKET) * STORE_BUCKET_NS +
+		      id_argument(count, args, ARG_DT),
+		.stack = id_argument(count, args, ARG_STACK),
+		.attributes = id_argument(count, args, ARG_ATTRSET),
+		.link = id_argument(count, args, ARG_LINK),
 		.events = 1,
-		.value = valued ? sqlite3_column_int64(s, COL_VALUE) : 1,
+		.value = valued ? sqlite3_value_int64(args[ARG_VALUE]) : 1,
 	};
 
 	x.t1 = x.t0;
-	want_values(snap, 1);
-	want_times(snap, 1);
 	if (more == SQLITE_BLOB) {
-		if (!read_more(snap, db_bytes(s, COL_MORE), &x))
-			return err_set(err, ERR_INVALID, "the sample %llu is damaged",
-				       (unsigned long long)x.seq);
+		const void *bytes = sqlite3_value_blob(args[ARG_MORE]);
+
+		if (!read_more(snap, str_from(bytes, (size_t)sqlite3_value_bytes(args[ARG_MORE])),
+			       &x))
+			return false;
 	} else {
 		x.timestamp_count = more == SQLITE_NULL;
 		x.value_count = valued;
@@ -130,14 +140,15 @@ bool reader_sample(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct store_s
 
 /* ---- scans ---- */
 
-struct scan {
+struct sample_scan {
 	struct sqlite_snapshot *snap;
 	const struct store_scan *what;
 	bool (*fn)(void *arg, const struct store_sample *s);
 	void *arg;
+	enum sample_depth depth;
 	size_t at;        /* in what->series: the whole bucket is read */
 	uint64_t t0_from; /* rows before are not looked at, one series at a time */
-	bool all, ended;
+	bool all, ended, failed;
 	struct err *err;
 };
 
@@ -148,7 +159,7 @@ static bool in_window(const struct store_scan *w, const struct store_sample *x)
 }
 
 /* Rows come with ascending series, so the list is walked once a bucket. */
-static bool wanted_series(struct scan *x, uint64_t series)
+static bool wanted_series(struct sample_scan *x, uint64_t series)
 {
 	if (x->all)
 		return true;
@@ -157,31 +168,64 @@ static bool wanted_series(struct scan *x, uint64_t series)
 	return x->at < x->what->series_count && x->what->series[x->at] == series;
 }
 
-static bool scan_rows(struct scan *x, sqlite3_stmt *s)
+/* One row. An error is how a function ends the statement; scan_rows() knows whether it is one. */
+static void take(sqlite3_context *context, int count, sqlite3_value **args)
 {
+	struct sqlite_snapshot *snap = sqlite3_user_data(context);
+	struct sample_scan *x = snap->scan;
 	struct store_sample sample;
-	bool row = true;
 
-	while (!x->ended) {
-		if (!db_step(x->snap->db, s, &row, x->err, "reading samples"))
-			return false;
-		if (!row)
-			return true;
-		if (!wanted_series(x, db_u64(s, COL_SERIES)))
-			continue;
-		if (!reader_sample(x->snap, s, &sample, x->err)) {
-			sqlite3_reset(s);
-			return false;
-		}
+	if (!x || x->ended || x->failed) {
+		sqlite3_result_error_code(context, SQLITE_ABORT);
+		return;
+	}
+	if (!wanted_series(x, id_argument(count, args, ARG_SERIES)))
+		return;
+	if (!sample_from(snap, count, args, &sample)) {
+		x->failed = true;
+		err_set(x->err, ERR_INVALID, "the sample %llu is damaged",
+			(unsigned long long)id_argument(count, args, ARG_SEQ));
+	} else {
 		x->ended = in_window(x->what, &sample) && !x->fn(x->arg, &sample);
 	}
-	sqlite3_reset(s);
-	return true;
+	if (x->ended || x->failed)
+		sqlite3_result_error_code(context, SQLITE_ABORT);
 }
 
-static bool scan_bucket(struct scan *x, uint64_t bucket)
+static void took(sqlite3_context *context)
 {
-	sqlite3_stmt *s = reader_query(x->snap, SCAN_BUCKET, x->err);
+	sqlite3_result_null(context);
+}
+
+bool reader_make_take(struct sqlite_snapshot *snap, struct err *err)
+{
+	int rc = sqlite3_create_function_v2(snap->db, "take", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+					    snap, NULL, take, took, NULL);
+
+	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to read samples");
+}
+
+static bool scan_rows(struct sample_scan *x, sqlite3_stmt *s)
+{
+	struct sample_scan *before = x->snap->scan;
+	int rc;
+
+	want_values(x->snap, 1);
+	want_times(x->snap, 1);
+	x->snap->scan = x;
+	do
+		rc = sqlite3_step(s);
+	while (rc == SQLITE_ROW);
+	x->snap->scan = before;
+	if (rc != SQLITE_DONE && !x->ended && !x->failed)
+		db_error(x->snap->db, x->err, "reading samples");
+	sqlite3_reset(s);
+	return rc == SQLITE_DONE ? !x->failed : x->ended;
+}
+
+static bool scan_bucket(struct sample_scan *x, uint64_t bucket)
+{
+	sqlite3_stmt *s = reader_query(x->snap, SCAN_BUCKET + x->depth, x->err);
 
 	if (!s)
 		return false;
@@ -190,9 +234,9 @@ static bool scan_bucket(struct scan *x, uint64_t bucket)
 	return scan_rows(x, s);
 }
 
-static bool scan_series(struct scan *x, uint64_t bucket, uint64_t series)
+static bool scan_series(struct sample_scan *x, uint64_t bucket, uint64_t series)
 {
-	sqlite3_stmt *s = reader_query(x->snap, SCAN_SERIES, x->err);
+	sqlite3_stmt *s = reader_query(x->snap, SCAN_SERIES + x->depth, x->err);
 	uint64_t begin = bucket * STORE_BUCKET_NS, dt_to = STORE_BUCKET_NS - 1;
 
 	if (!s)
@@ -208,7 +252,7 @@ static bool scan_series(struct scan *x, uint64_t bucket, uint64_t series)
 }
 
 /* Which of the wanted series a bucket has: into `found`; of how many. */
-static bool match_series(struct scan *x, uint64_t bucket, store_id *found, size_t *count,
+static bool match_series(struct sample_scan *x, uint64_t bucket, store_id *found, size_t *count,
 			 size_t *total)
 {
 	sqlite3_stmt *s = reader_query(x->snap, LIST_BUCKET_SERIES, x->err);
@@ -237,7 +281,7 @@ static bool match_series(struct scan *x, uint64_t bucket, store_id *found, size_
 	return true;
 }
 
-static bool scan_chosen(struct scan *x, uint64_t bucket, store_id *found)
+static bool scan_chosen(struct sample_scan *x, uint64_t bucket, store_id *found)
 {
 	size_t count, total;
 
@@ -253,10 +297,24 @@ static bool scan_chosen(struct scan *x, uint64_t bucket, store_id *found)
 	return true;
 }
 
+static enum sample_depth depth_of(unsigned parts)
+{
+	if (!parts || (parts & SAMPLE_LINK))
+		return DEPTH_ALL;
+	if (parts & SAMPLE_ATTRIBUTES)
+		return DEPTH_ATTRIBUTES;
+	return parts & SAMPLE_STACK ? DEPTH_STACK : DEPTH_TIMES;
+}
+
 bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
 		 bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
 {
-	struct scan x = { .snap = snap, .what = what, .fn = fn, .arg = arg, .err = err };
+	struct sample_scan x = { .snap = snap,
+				 .what = what,
+				 .fn = fn,
+				 .arg = arg,
+				 .depth = depth_of(what->parts),
+				 .err = err };
 	store_id *found = NULL;
 	struct bucket_list list;
 	bool ok = list_buckets(snap, what->from, what->to, &list, err);
@@ -267,8 +325,11 @@ bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
 	}
 	for (uint32_t i = 0; ok && !x.ended && i < list.count; i++) {
 		x.all = !what->series;
-		ok = what->series ? scan_chosen(&x, list.buckets[i], found)
-				  : scan_bucket(&x, list.buckets[i]);
+		x.t0_from = what->from > list.buckets[i].longest
+				    ? what->from - list.buckets[i].longest
+				    : 0;
+		ok = what->series ? scan_chosen(&x, list.buckets[i].number, found)
+				  : scan_bucket(&x, list.buckets[i].number);
 	}
 	free(found);
 	free(list.buckets);
@@ -290,12 +351,13 @@ static bool look_back(struct sqlite_snapshot *snap, uint64_t reach, uint64_t *ne
 		      struct err *err)
 {
 	struct store_scan what = { .from = *newest, .to = UINT64_MAX };
-	struct scan x = { .snap = snap,
-			  .what = &what,
-			  .fn = take_later,
-			  .arg = newest,
-			  .t0_from = *newest > reach ? *newest - reach : 0,
-			  .err = err };
+	struct sample_scan x = { .snap = snap,
+				 .what = &what,
+				 .fn = take_later,
+				 .arg = newest,
+				 .depth = DEPTH_TIMES,
+				 .t0_from = *newest > reach ? *newest - reach : 0,
+				 .err = err };
 	struct bucket_list list;
 	bool ok = list_buckets(snap, what.from, what.to, &list, err);
 
@@ -305,11 +367,11 @@ static bool look_back(struct sqlite_snapshot *snap, uint64_t reach, uint64_t *ne
 
 		ok = s != NULL;
 		if (ok)
-			db_bind_u64(s, 1, list.buckets[i]);
+			db_bind_u64(s, 1, list.buckets[i].number);
 		while (ok && row) {
 			ok = db_step(snap->db, s, &row, err, "listing a bucket's series");
 			if (ok && row)
-				ok = scan_series(&x, list.buckets[i], db_u64(s, 0));
+				ok = scan_series(&x, list.buckets[i].number, db_u64(s, 0));
 		}
 		if (s)
 			sqlite3_reset(s);
@@ -366,36 +428,39 @@ static bool contains(const store_id *ids, size_t count, uint64_t id)
 	return low < count && ids[low] == id;
 }
 
+struct of_links {
+	const struct store_scan *what;
+	bool (*fn)(void *arg, const struct store_sample *s);
+	void *arg;
+};
+
+static bool take_of_links(void *arg, const struct store_sample *x)
+{
+	const struct of_links *l = arg;
+
+	if (l->what->series && !contains(l->what->series, l->what->series_count, x->series))
+		return true;
+	return l->fn(l->arg, x);
+}
+
 bool sqlite_scan_links(struct sqlite_snapshot *snap, const store_id *links, size_t link_count,
 		       const struct store_scan *what,
 		       bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 		       struct err *err)
 {
-	bool ended = false;
+	struct of_links of = { what, fn, arg };
+	struct sample_scan x = {
+		.snap = snap, .what = what, .fn = take_of_links, .arg = &of, .all = true, .err = err
+	};
 
-	for (size_t i = 0; i < link_count && !ended; i++) {
+	for (size_t i = 0; i < link_count && !x.ended; i++) {
 		sqlite3_stmt *s = reader_query(snap, SCAN_LINK, err);
-		bool row = true;
 
 		if (!s)
 			return false;
 		db_bind_u64(s, 1, links[i]);
-		while (row && !ended) {
-			struct store_sample x;
-
-			if (!db_step(snap->db, s, &row, err, "reading samples of a link"))
-				return false;
-			if (!row)
-				break;
-			if (!reader_sample(snap, s, &x, err)) {
-				sqlite3_reset(s);
-				return false;
-			}
-			if (what->series && !contains(what->series, what->series_count, x.series))
-				continue;
-			ended = in_window(what, &x) && !fn(arg, &x);
-		}
-		sqlite3_reset(s);
+		if (!scan_rows(&x, s))
+			return false;
 	}
 	return true;
 }
@@ -478,7 +543,7 @@ static bool line_of_window(struct sqlite_snapshot *snap, const struct store_scan
 	*first = UINT64_MAX;
 	*last = 0;
 	for (uint32_t i = 0; ok && i < list.count; i++) {
-		db_bind_u64(s, 1, list.buckets[i]);
+		db_bind_u64(s, 1, list.buckets[i].number);
 		ok = db_step(snap->db, s, &row, err, "reading a bucket");
 		if (!ok || !row)
 			break;

@@ -15,7 +15,10 @@ void sqlite_end(struct sqlite_snapshot *snap);
 void sqlite_cancel(struct sqlite_snapshot *snap);
 bool sqlite_facts(struct sqlite_snapshot *snap, struct store_facts *out,
 		  struct err *err) MUST_CHECK;
-bool sqlite_each_series(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
+bool sqlite_each_sample_key(struct sqlite_snapshot *snap, bool *known,
+			    bool (*fn)(void *arg, struct str key), void *arg,
+			    struct err *err) MUST_CHECK;
+bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_ask *ask,
 			bool (*fn)(void *arg, const struct store_series *series), void *arg,
 			struct err *err) MUST_CHECK;
 bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,

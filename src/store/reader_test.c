@@ -130,9 +130,11 @@ static void test_scans(void **state)
 		assert_int_equal(scan(snap, (struct store_scan){ .from = from, .to = to }).samples,
 				 touching(p, from, to));
 	}
-	assert_true(store_each_series(snap, 0, UINT64_MAX, count_series, &series, &err));
+	static const struct store_series_ask all_series = { .to = UINT64_MAX };
+
+	assert_true(store_each_series(snap, &all_series, count_series, &series, &err));
 	assert_int_equal(series, 24);
-	assert_true(store_each_series(snap, 0, UINT64_MAX, take_series, &last, &err));
+	assert_true(store_each_series(snap, &all_series, take_series, &last, &err));
 	one = scan(snap,
 		   (struct store_scan){ .to = UINT64_MAX, .series = &last, .series_count = 1 });
 	assert_true(one.samples > 0 && one.samples < all.samples);

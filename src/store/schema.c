@@ -1,5 +1,14 @@
 #include "store/schema.h"
 
+/* The empty key: there are samples from before this table was kept, with any keys. */
+#define SAMPLE_KEY "CREATE TABLE sample_key(key TEXT NOT NULL, PRIMARY KEY(key)) WITHOUT ROWID;\n"
+
+/* From the version before. */
+static const char *const steps[] = {
+	[2] = "ALTER TABLE series ADD COLUMN process INTEGER; " SAMPLE_KEY
+	      "INSERT INTO sample_key VALUES('');",
+};
+
 /*
  * The order of columns matters for size: NULL, 0 and 1 take no byte beyond their byte in the row's
  * header, so that what is usual is one of them.
@@ -35,7 +44,7 @@ static const char tables[] =
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, tenant_id INTEGER, "
 	"resource_id INTEGER, scope_id INTEGER, sample_type_id INTEGER, sample_unit_id INTEGER, "
 	"period_type_id INTEGER, period_unit_id INTEGER, period INTEGER, lifted_id INTEGER, "
-	"service_id INTEGER);\n"
+	"service_id INTEGER, process INTEGER);\n"
 	/* One line of numbers: a request, then each of its profiles followed by its samples. A
 	 * profile's time and duration are NULL when they are the request's. */
 	"CREATE TABLE request(seq INTEGER PRIMARY KEY, arrived INTEGER NOT NULL, hash BLOB NOT "
@@ -54,7 +63,7 @@ static const char tables[] =
 	"CREATE TABLE bucket(bucket INTEGER PRIMARY KEY, longest INTEGER, first_seq INTEGER, "
 	"last_seq INTEGER, n INTEGER);\n"
 	"CREATE TABLE bucket_series(bucket INTEGER NOT NULL, series_id INTEGER NOT NULL, PRIMARY "
-	"KEY(bucket, series_id)) WITHOUT ROWID;\n"
+	"KEY(bucket, series_id)) WITHOUT ROWID;\n" SAMPLE_KEY
 	"CREATE TABLE coverage(host_id INTEGER, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, "
 	"reason_id "
 	"INTEGER, n INTEGER, seq INTEGER, PRIMARY KEY(t0, host_id, reason_id, seq)) WITHOUT "
@@ -104,6 +113,30 @@ static bool make(sqlite3 *db, struct err *err)
 			 STORE_APPLICATION_ID, STORE_VERSION, tables, schema_views());
 }
 
+/* All steps at once or none. */
+static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
+{
+	struct err ignored;
+	bool ok;
+
+	if (version >= STORE_VERSION)
+		return true;
+	if (version < 1)
+		return err_set(err, ERR_INVALID, "the store says schema version %lld",
+			       (long long)version);
+	ok = db_exec(db, "BEGIN IMMEDIATE", err);
+	for (int64_t i = version + 1; ok && i <= STORE_VERSION; i++)
+		ok = db_exec(db, steps[i], err);
+	ok = ok && db_exec_f(db, err, "PRAGMA user_version=%d; COMMIT", STORE_VERSION);
+	if (!ok) {
+		err_prefix(err, "bringing the store from schema version %lld to %d",
+			   (long long)version, STORE_VERSION);
+		if (!db_exec(db, "ROLLBACK", &ignored))
+			return false;
+	}
+	return ok;
+}
+
 bool schema_prepare(sqlite3 *db, struct err *err)
 {
 	int64_t application, version, count;
@@ -116,16 +149,17 @@ bool schema_prepare(sqlite3 *db, struct err *err)
 		return false;
 	if (count == 0 && (application == 0 || application == STORE_APPLICATION_ID))
 		return db_exec(db, "PRAGMA journal_mode=WAL", err) && make(db, err);
-	return judge(application, version, err) && db_exec(db, "PRAGMA journal_mode=WAL", err);
+	return judge(application, version, err) && db_exec(db, "PRAGMA journal_mode=WAL", err) &&
+	       upgrade(db, version, err);
 }
 
-bool schema_check(sqlite3 *db, struct err *err)
+bool schema_check(sqlite3 *db, int64_t *version, struct err *err)
 {
-	int64_t application, version, count;
+	int64_t application, count;
 
-	if (!read_marks(db, &application, &version, &count, err))
+	if (!read_marks(db, &application, version, &count, err))
 		return false;
 	if (count == 0 && application == 0)
 		return err_set(err, ERR_NOT_FOUND, "the store is empty: nothing was written yet");
-	return judge(application, version, err);
+	return judge(application, *version, err);
 }

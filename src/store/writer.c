@@ -32,7 +32,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 	[ADD_LINK] = "INSERT INTO link VALUES(?1, ?2, ?3, ?4)",
 	[ADD_RESOURCE] = "INSERT INTO resource VALUES(?1, ?2, ?3, ?4, ?5)",
 	[ADD_SCOPE] = "INSERT INTO scope VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-	[ADD_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+	[ADD_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+		       "?12)",
 	[ADD_REQUEST] = "INSERT INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[ADD_PROFILE] = ("INSERT INTO profile VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
 			 "?11, ?12)"),
@@ -40,6 +41,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 	[ADD_SAMPLE] = "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
 	[ADD_COVERAGE] = "INSERT OR IGNORE INTO coverage VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[ADD_BUCKET_SERIES] = "INSERT OR IGNORE INTO bucket_series VALUES(?1, ?2)",
+	[ADD_SAMPLE_KEY] = "INSERT OR IGNORE INTO sample_key VALUES(?1)",
 	[ADD_LOOKUP] = "INSERT OR IGNORE INTO lookup VALUES(?1, ?2, ?3)",
 	[PUT_LOOKUP_STATE] = "INSERT OR REPLACE INTO lookup_state VALUES(?1, ?2)",
 	[PUT_BUCKET] = "INSERT OR REPLACE INTO bucket VALUES(?1, ?2, ?3, ?4, ?5)",

@@ -26,6 +26,7 @@ enum statement {
 	ADD_NOTE,
 	ADD_SAMPLE,
 	ADD_BUCKET_SERIES,
+	ADD_SAMPLE_KEY,
 	ADD_COVERAGE,
 	ADD_LOOKUP,
 	PUT_LOOKUP_STATE,
@@ -126,3 +127,11 @@ static inline struct hash128 bucket_series_key(uint64_t bucket, uint64_t series)
 /* writer_put.c */
 void writer_put_request(struct store_writer *w, const struct store_request *r);
 void writer_flush_buckets(struct store_writer *w);
+
+/* writer_keys.c: keys of the request at hand whose values its series do not have. */
+struct lifted;
+void writer_put_sample_keys(struct store_writer *w, const struct lifted *l);
+/* Notes it when a new series' service_id is not what a query finds in its attributes. */
+void writer_put_odd_service(struct store_writer *w, const struct resource_profiles *r,
+			    const struct scope_profiles *c, const struct attribute_index *lifted,
+			    uint32_t lifted_count);

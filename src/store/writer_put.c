@@ -38,6 +38,7 @@ struct putting {
 	uint32_t series;             /* of samples from which nothing is lifted */
 	uint32_t profile;            /* index in the message */
 	const struct profile *first; /* its time and duration are the usual ones */
+	uint32_t scope;              /* index of the open one */
 	struct lifted lifted;
 };
 
@@ -52,6 +53,23 @@ static uint32_t service_id(struct putting *x, const struct attribute_index *at, 
 	id = writer_text(x->w, lifted_service(x->p, x->resource, at, count, &text));
 	buf_release(&text);
 	return id;
+}
+
+static uint64_t process_of(const struct putting *x, const struct attribute_index *lifted,
+			   uint32_t lifted_count)
+{
+	const struct dictionary *d = &x->p->dict;
+	const struct key_values *r = &x->resource->attributes;
+	struct process_parts parts = { 0 };
+
+	for (uint32_t i = 0; i < r->count; i++)
+		process_note(&parts, r->ptr[i].key, &r->ptr[i].value);
+	for (uint32_t i = 0; i < lifted_count; i++) {
+		const struct attribute *a = &d->attributes[lifted[i].v];
+
+		process_note(&parts, d->strings[a->key.v], &a->value);
+	}
+	return process_hash(&parts);
 }
 
 static uint32_t add_series(struct putting *x, struct hash128 hash,
@@ -78,7 +96,9 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 	db_bind_id(s, 9, (uint64_t)f->period);
 	db_bind_id(s, 10, ids[4]);
 	db_bind_id(s, 11, ids[5]);
+	db_bind_u64(s, 12, process_of(x, lifted, lifted_count));
 	writer_run(w, ADD_SERIES, "adding a series");
+	writer_put_odd_service(w, x->resource, &x->p->scopes[x->scope], lifted, lifted_count);
 	return id;
 }
 
@@ -436,6 +456,7 @@ static void put_scope(struct putting *x, uint32_t index)
 {
 	struct range profiles = x->p->scopes[index].profiles;
 
+	x->scope = index;
 	x->scope_id = writer_scope(x->w, index, &x->scope_hash);
 	codec_put(&x->layout, x->scope_id);
 	codec_put(&x->layout, kept_profiles(x->p, profiles));
@@ -499,6 +520,7 @@ void writer_put_request(struct store_writer *w, const struct store_request *r)
 		put_resource(&x, i);
 	add_request(&x, r, seq, w->now.facts.profiles - profiles);
 	add_samples(&x);
+	writer_put_sample_keys(w, &x.lifted);
 	w->now.facts.samples += x.row_count;
 	buf_release(&x.layout);
 	w->p = NULL;

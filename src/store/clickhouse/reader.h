@@ -17,7 +17,7 @@ bool ch_begin(struct ch_store *s, struct ch_snapshot **out, struct err *err) MUS
 void ch_end(struct ch_snapshot *snap);
 void ch_cancel(struct ch_snapshot *snap);
 bool ch_facts(struct ch_snapshot *snap, struct store_facts *out, struct err *err) MUST_CHECK;
-bool ch_each_series(struct ch_snapshot *snap, uint64_t from, uint64_t to,
+bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
 		    bool (*fn)(void *arg, const struct store_series *series), void *arg,
 		    struct err *err) MUST_CHECK;
 bool ch_scan(struct ch_snapshot *snap, const struct store_scan *what,

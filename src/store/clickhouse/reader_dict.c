@@ -107,6 +107,7 @@ static bool read_series(struct ch_snapshot *snap, uint64_t id, struct store_seri
 	    !fill_scope(snap, x, err))
 		return false;
 	x->hash = store_series_hash(x);
+	x->process = store_process(x->resource_attributes, x->lifted);
 	return true;
 }
 
@@ -141,17 +142,14 @@ static bool fetch_series(struct ch_snapshot *snap, const uint64_t *ids, size_t n
 	return ok;
 }
 
-bool ch_each_series(struct ch_snapshot *snap, uint64_t from, uint64_t to,
-		    bool (*fn)(void *arg, const struct store_series *series), void *arg,
-		    struct err *err)
+/* Those of the window, ascending. */
+static bool list_series(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct id_list *ids,
+			struct err *err)
 {
-	struct id_list ids = { 0 };
 	struct buf where;
 	struct codec c;
-	bool ok, more = true;
+	bool ok;
 
-	if (to <= from)
-		return true;
 	buf_init(&where, 0);
 	ok = ch_window(snap, from, to, &where, err);
 	buf_reset(&snap->sql);
@@ -162,7 +160,22 @@ bool ch_each_series(struct ch_snapshot *snap, uint64_t from, uint64_t to,
 	buf_release(&where);
 	ok = ok && ch_ask(snap, &c, err);
 	while (ok && codec_more(&c))
-		id_list_add(&ids, row_get(&c, 8));
+		id_list_add(ids, row_get(&c, 8));
+	return ok;
+}
+
+bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
+		    bool (*fn)(void *arg, const struct store_series *series), void *arg,
+		    struct err *err)
+{
+	struct id_list ids = { 0 };
+	bool ok = true, more = true;
+
+	if (ask->to <= ask->from)
+		return true;
+	for (size_t i = 0; ask->ids && i < ask->id_count; i++)
+		id_list_add(&ids, ask->ids[i]);
+	ok = ask->ids || list_series(snap, ask->from, ask->to, &ids, err);
 	for (size_t at = 0; ok && more && at < ids.count; at += CHUNK) {
 		size_t n = ids.count - at < CHUNK ? ids.count - at : CHUNK;
 

@@ -1,0 +1,295 @@
+/*
+ * reader_series.c - series of a window: which there are, and what they say.
+ *
+ * A store has far more series than a question is about. So those of a window are marked in a bit
+ * map; then one walk over the table reads what rows say by themselves, and only what passes the
+ * question is read in full.
+ */
+#include "store/lifted.h"
+#include "store/reader_internal.h"
+
+/* The columns of GET_SERIES and EACH_SERIES. */
+enum { COL_SERVICE = 9, COL_ID = 10, COL_PROCESS = 11 };
+
+/* ---- one row ---- */
+
+struct series_row {
+	uint64_t tenant, types[4], lifted, service;
+	bool process_known;
+};
+
+static bool fill_resource(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
+{
+	uint64_t attrset, schema_url;
+	sqlite3_stmt *s;
+
+	if (!x->resource)
+		return true;
+	if (!reader_row(snap, GET_RESOURCE, x->resource, &s, err))
+		return false;
+	attrset = db_u64(s, 0);
+	schema_url = db_u64(s, 1);
+	sqlite3_reset(s);
+	return reader_attributes(snap, attrset, &x->resource_attributes, err) &&
+	       reader_text(snap, schema_url, &x->resource_schema_url, err);
+}
+
+static bool fill_scope(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
+{
+	uint64_t name, version, attrset, schema_url;
+	sqlite3_stmt *s;
+
+	if (!x->scope)
+		return true;
+	if (!reader_row(snap, GET_SCOPE, x->scope, &s, err))
+		return false;
+	name = db_u64(s, 0);
+	version = db_u64(s, 1);
+	attrset = db_u64(s, 2);
+	schema_url = db_u64(s, 3);
+	sqlite3_reset(s);
+	return reader_text(snap, name, &x->scope_name, err) &&
+	       reader_text(snap, version, &x->scope_version, err) &&
+	       reader_attributes(snap, attrset, &x->scope_attributes, err) &&
+	       reader_text(snap, schema_url, &x->scope_schema_url, err);
+}
+
+/* From a row of the columns above; `full` says what the row itself does not. */
+static bool read_row(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct series_row *r,
+		     struct store_series *x, struct err *err)
+{
+	*x = (struct store_series){ .id = db_u64(s, COL_ID) };
+	r->tenant = db_u64(s, 0);
+	x->resource = db_u64(s, 1);
+	x->scope = db_u64(s, 2);
+	for (int i = 0; i < 4; i++)
+		r->types[i] = db_u64(s, 3 + i);
+	x->period = sqlite3_column_int64(s, 7);
+	r->lifted = db_u64(s, 8);
+	r->service = db_u64(s, COL_SERVICE);
+	r->process_known = sqlite3_column_type(s, COL_PROCESS) != SQLITE_NULL;
+	x->process = db_u64(s, COL_PROCESS);
+	return reader_text(snap, r->types[0], &x->sample_type, err) &&
+	       reader_text(snap, r->types[1], &x->sample_unit, err) &&
+	       reader_text(snap, r->types[2], &x->period_type, err) &&
+	       reader_text(snap, r->types[3], &x->period_unit, err);
+}
+
+static bool fill(struct sqlite_snapshot *snap, const struct series_row *r, struct store_series *x,
+		 struct err *err)
+{
+	if (!(reader_text(snap, r->tenant, &x->tenant, err) &&
+	      reader_attributes(snap, r->lifted, &x->lifted, err) &&
+	      reader_text(snap, r->service, &x->service_name, err) && fill_resource(snap, x, err) &&
+	      fill_scope(snap, x, err)))
+		return false;
+	x->hash = store_series_hash(x);
+	if (!r->process_known)
+		x->process = store_process(x->resource_attributes, x->lifted);
+	return true;
+}
+
+/* ---- which ---- */
+
+struct id_bits {
+	uint8_t *bits;
+	uint64_t cap, last, count;
+};
+
+static void mark(sqlite3_context *context, int count, sqlite3_value **args)
+{
+	struct sqlite_snapshot *snap = sqlite3_user_data(context);
+	uint64_t id = (uint64_t)sqlite3_value_int64(args[0]);
+	struct id_bits *b = snap->marking;
+
+	(void)count;
+	if (!b || id > UINT32_MAX) { /* the writer counts in 32 bits */
+		sqlite3_result_error_code(context, SQLITE_CORRUPT);
+		return;
+	}
+	if (id / 8 >= b->cap) {
+		uint64_t cap = id / 4 + 1024;
+
+		b->bits = realloc(b->bits, cap);
+		assert(b->bits);
+		memset(b->bits + b->cap, 0, cap - b->cap);
+		b->cap = cap;
+	}
+	b->count += !(b->bits[id / 8] >> (id % 8) & 1);
+	b->bits[id / 8] |= (uint8_t)(1u << (id % 8));
+	b->last = id > b->last ? id : b->last;
+}
+
+static void marked(sqlite3_context *context)
+{
+	sqlite3_result_null(context);
+}
+
+bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err)
+{
+	int rc = sqlite3_create_function_v2(snap->db, "mark", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
+					    snap, NULL, mark, marked, NULL);
+
+	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
+}
+
+/* Samples may end in the window though they began up to `longest` before it. */
+static bool mark_window(struct sqlite_snapshot *snap, const struct store_series_ask *ask,
+			struct id_bits *out, struct err *err)
+{
+	sqlite3_stmt *s = reader_query(snap, MARK_SERIES, err);
+	bool row = true, ok = s != NULL;
+
+	if (!ok)
+		return false;
+	db_bind_u64(s, 1, ask->from / STORE_BUCKET_NS);
+	db_bind_u64(s, 2, (ask->to - 1) / STORE_BUCKET_NS);
+	db_bind_u64(s, 3, ask->from > INT64_MAX ? INT64_MAX : ask->from);
+	snap->marking = out;
+	while (ok && row)
+		ok = db_step(snap->db, s, &row, err, "listing series");
+	snap->marking = NULL;
+	sqlite3_reset(s);
+	return ok;
+}
+
+/* ---- the walk ---- */
+
+struct series_walk {
+	struct sqlite_snapshot *snap;
+	const struct store_series_ask *ask;
+	bool (*fn)(void *arg, const struct store_series *series);
+	void *arg;
+	struct idmap services; /* service_id -> 1: asked for, 2: not */
+	bool ended;
+};
+
+static bool is_asked_for(struct series_walk *w, uint64_t service, bool *yes, struct err *err)
+{
+	struct idmap_slot *slot;
+	struct str text;
+
+	*yes = true;
+	if (!w->ask->service.len || !service)
+		return true;
+	slot = idmap_find(&w->services, service);
+	if (!slot) {
+		if (!reader_text(w->snap, service, &text, err))
+			return false;
+		slot = idmap_add(&w->services, service);
+		slot->number = str_equal(text, w->ask->service) ? 1 : 2;
+	}
+	*yes = slot->number == 1;
+	return true;
+}
+
+/* A statement that has more rows stays open: what is read here has statements of its own. */
+static bool give_row(struct series_walk *w, sqlite3_stmt *s, bool reset, struct err *err)
+{
+	struct series_row r = { 0 };
+	struct store_series x;
+	bool yes, ok;
+
+	ok = is_asked_for(w, db_u64(s, COL_SERVICE), &yes, err);
+	if (ok && yes) {
+		reader_trim(w->snap);
+		ok = read_row(w->snap, s, &r, &x, err);
+	}
+	if (reset)
+		sqlite3_reset(s);
+	if (!ok || !yes)
+		return ok;
+	if ((!w->ask->brief || !r.process_known) && !fill(w->snap, &r, &x, err))
+		return false;
+	w->ended = !w->fn(w->arg, &x);
+	return true;
+}
+
+static bool give_one(struct series_walk *w, uint64_t id, struct err *err)
+{
+	sqlite3_stmt *s;
+
+	return reader_row(w->snap, GET_SERIES, id, &s, err) && give_row(w, s, true, err);
+}
+
+static bool is_marked(const struct id_bits *b, uint64_t id)
+{
+	return id / 8 < b->cap && b->bits[id / 8] >> (id % 8) & 1;
+}
+
+static bool walk_table(struct series_walk *w, const struct id_bits *b, struct err *err)
+{
+	sqlite3_stmt *s = reader_query(w->snap, EACH_SERIES, err);
+	bool row = true, ok = s != NULL;
+
+	while (ok && !w->ended) {
+		ok = db_step(w->snap->db, s, &row, err, "listing series");
+		if (!ok || !row || db_u64(s, COL_ID) > b->last)
+			break;
+		if (is_marked(b, db_u64(s, COL_ID)))
+			ok = give_row(w, s, false, err);
+	}
+	if (s)
+		sqlite3_reset(s);
+	return ok;
+}
+
+static bool walk_marked(struct series_walk *w, struct err *err)
+{
+	enum { DENSE = 6 };
+	struct id_bits b = { 0 };
+	bool ok = mark_window(w->snap, w->ask, &b, err);
+
+	if (ok && w->snap->version > 1 && b.count > b.last / DENSE)
+		ok = walk_table(w, &b, err);
+	else
+		for (uint64_t id = 0; ok && !w->ended && id <= b.last && b.count; id++)
+			if (is_marked(&b, id))
+				ok = give_one(w, id, err);
+	free(b.bits);
+	return ok;
+}
+
+bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_ask *ask,
+			bool (*fn)(void *arg, const struct store_series *series), void *arg,
+			struct err *err)
+{
+	struct series_walk w = { .snap = snap, .ask = ask, .fn = fn, .arg = arg };
+	bool ok = true;
+
+	if (ask->to <= ask->from)
+		return true;
+	if (!ask->ids)
+		ok = walk_marked(&w, err);
+	for (size_t i = 0; ok && !w.ended && ask->ids && i < ask->id_count; i++)
+		ok = give_one(&w, ask->ids[i], err);
+	idmap_release(&w.services);
+	return ok;
+}
+
+/* ---- keys of samples ---- */
+
+bool sqlite_each_sample_key(struct sqlite_snapshot *snap, bool *known,
+			    bool (*fn)(void *arg, struct str key), void *arg, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	bool row = true, ok;
+
+	*known = snap->version > 1;
+	if (!*known)
+		return true;
+	ok = db_prepare(snap->db, "SELECT key FROM sample_key ORDER BY key", &s, err);
+	while (ok) {
+		struct str key;
+
+		ok = db_step(snap->db, s, &row, err, "reading the keys of samples");
+		if (!ok || !row)
+			break;
+		key = db_bytes(s, 0);
+		*known = key.len > 0;
+		if (!*known || !fn(arg, key))
+			break;
+	}
+	sqlite3_finalize(s);
+	return ok;
+}
