@@ -123,6 +123,8 @@ static void print_stats(const struct agent_stats *s)
 	       (unsigned long long)k->captured, (unsigned long long)k->capture_limit,
 	       (unsigned long long)k->capture_ring, (unsigned long long)k->frames,
 	       k->sampled ? (double)k->time_ns / 1e3 / (double)k->sampled : 0);
+	printf("median: native stacks %.2f us, with a runtime's frames %.2f us\n",
+	       (double)s->native_ns / 1e3, (double)s->runtime_ns / 1e3);
 	if (s->bpf_runs)
 		printf("BPF run time %.2f us per run, %llu runs\n",
 		       (double)s->bpf_ns / 1e3 / (double)s->bpf_runs,

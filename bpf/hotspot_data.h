@@ -76,7 +76,7 @@ enum hotspot_frame_kind { HOTSPOT_NONE, HOTSPOT_INTERPRETED, HOTSPOT_COMPILED, H
 /* What a walk keeps between steps, and room that is not on a stack of 512 bytes: part of struct
  * unwind_walk. */
 struct hotspot_walk {
-	__u64 named; /* the name that named_kind is of: most frames have the same; 0 at the start */
+	__u64 named; /* the name that named_kind is of: most frames have the same */
 	__u32 named_kind;
 	__u32 frame_bytes;
 	__u64 blob, code, name;

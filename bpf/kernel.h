@@ -58,6 +58,7 @@ struct task_struct {
 	u64 self_exec_id; /* how often this process and those it was forked from called exec() */
 	u64 start_boottime;
 	struct task_struct *group_leader;
+	char comm[16];
 	struct css_set *cgroups;
 	struct thread_struct thread;
 } KERNEL_STRUCT;

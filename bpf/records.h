@@ -3,13 +3,15 @@
  * in the ring, and why stacks end. Compiles in both worlds; all sizes are checked.
  *
  * Who writes what: user space (the worker) writes processes, mappings, executables, pages, rows,
- * rules and runtimes; BPF writes counters, records, and the `used` clocks of executables.
+ * rules, runtimes and a word of counters; BPF writes the other counters, records, and the `used`
+ * clocks of executables.
  */
 #pragma once
 #ifndef __bpf__
 #include <linux/types.h>
 #endif
 #include "hotspot_data.h"
+#include "unwind_rows.h"
 
 enum {
 	UNWIND_FRAMES_MAX = 1024,
@@ -162,25 +164,100 @@ _Static_assert(sizeof(struct unwind_runtime) == 256, "unwind_runtime is 256 byte
 #define EXECUTABLE_LOADED     1u
 #define EXECUTABLE_TRACKS_RBX 2u /* its rules tell where rbx is (UNWIND_CFA_RBX) */
 
+enum { PROCESSES_VERSIONS = 8 };
+
 /* counters: one per CPU, in an mmap-able array. */
 struct sample_counters {
-	__u64 fired;         /* the program ran */
+	/* what every sample counts: one cache line */
+	__u64 fired;   /* the program ran */
+	__u64 sampled; /* a record was sent */
+	__u64 frames;  /* user frames pushed */
+	__u64 time_ns; /* spent in the program, as it sees itself */
+	/* Not a count: user space adds one behind each change of `processes`, so that BPF may
+	 * remember what it found there. */
+	__u32 processes_version[PROCESSES_VERSIONS]; /* by pid % PROCESSES_VERSIONS */
+	__u32 tables_version; /* as well, where executables change that had been walked through */
+	__u32 padding2;
+	__u64 ended[UNWIND_END_COUNT];
+	/* the rest */
 	__u64 idle;          /* the idle task: skipped */
 	__u64 filtered;      /* a process that the filter excludes */
-	__u64 sampled;       /* a record was sent */
 	__u64 dropped_ring;  /* the ring was full */
 	__u64 dropped_ns;    /* a process outside our pid namespace */
 	__u64 captured;      /* stacks copied for user space */
 	__u64 capture_limit; /* not copied: rate limit */
 	__u64 capture_ring;  /* not copied: the ring was full */
-	__u64 frames;        /* user frames pushed */
-	__u64 time_ns;       /* spent in the program, as it sees itself */
-	__u64 ended[UNWIND_END_COUNT];
-	__u64 padding[32 - 11 - UNWIND_END_COUNT];
+	__u64 padding[32 - 16 - UNWIND_END_COUNT];
 };
 _Static_assert(sizeof(struct sample_counters) == 256, "sample_counters is 256 bytes");
 
 /* ---- the walk ----------------------------------------------------------------------------- */
+
+/*
+ * What is remembered of an address: the usual rules in one half of a cache line. It holds for one
+ * run of mappings (which are written once, and rest for longer than this lives before they are
+ * written again), until the clock has gone on (what was walked through is looked up anew, and
+ * marked as used, every few seconds), and as long as tables_version stays.
+ */
+enum {
+	UNWIND_KNOWN_BITS = 10,
+	UNWIND_KNOWN_SLOTS = 1 << UNWIND_KNOWN_BITS, /* of each CPU: 32 KiB */
+	UNWIND_KNOWN_SHIFT = 1
+}; /* lives 2^(30 + that) ns */
+#define UNWIND_KNOWN_AT(now, version) \
+	((__u32)((now) >> UNWIND_KNOWN_SHIFT & 0xffff) | (version) << 16)
+#define UNWIND_KNOWN_NS (UINT64_C(1) << (30 + UNWIND_KNOWN_SHIFT))
+
+enum unwind_known_kind {
+	KNOWN_NOTHING,
+	KNOWN_BY_SP, /* CFA = SP + cfa_offset, RA at CFA - 8, FP at CFA + fp_offset */
+	KNOWN_BY_FP, /* CFA = FP + cfa_offset */
+	KNOWN_SURE_FP,
+	KNOWN_STOP,
+};
+struct unwind_known {
+	__u64 pc; /* as it is looked up: behind a call one less */
+	__u64 load_bias;
+	__u32 run;                   /* first_mapping */
+	__u32 when;                  /* unwind_walk.known_at */
+	__s16 cfa_offset, fp_offset; /* fp_offset 0: FP stays */
+	__u32 what;                  /* KNOWN() */
+};
+_Static_assert(sizeof(struct unwind_known) == 32, "unwind_known is 32 bytes");
+#define KNOWN(kind, owner, executable) ((__u32)(kind) << 28 | (__u32)(owner) << 24 | (executable))
+#define KNOWN_KIND(what)               ((what) >> 28)
+#define KNOWN_OWNER(what)              ((what) >> 24 & 15) /* enum unwind_step_kind */
+#define KNOWN_EXECUTABLE(what)         ((what)&0xffffff)
+
+/*
+ * And of 4 KiB of code, for addresses that were not seen yet: whose they are and which rows are
+ * theirs. Only where all of it is one mapping's, one owner's and one unwind_page's. As short-lived.
+ */
+enum {
+	UNWIND_KNOWN_PAGE_BITS = 8,
+	UNWIND_KNOWN_PAGES = 1 << UNWIND_KNOWN_PAGE_BITS, /* of each CPU: 10 KiB */
+	UNWIND_KNOWN_PAGE_SHIFT = 12
+};
+struct unwind_known_page {
+	__u64 page; /* pc >> UNWIND_KNOWN_PAGE_SHIFT */
+	__u64 load_bias;
+	__u32 run, when; /* as in unwind_known */
+	__u32 executable;
+	__u16 owner; /* enum unwind_step_kind */
+	__u16 tracks_rbx;
+	struct unwind_page rows; /* only those that hold here */
+};
+_Static_assert(sizeof(struct unwind_known_page) == 40, "unwind_known_page is 40 bytes");
+
+/* Memory of the target that was read in one piece. */
+enum { UNWIND_WINDOW_BYTES = 2048 };
+struct unwind_window {
+	__u64 start;   /* a multiple of 8 */
+	__u32 bytes;   /* that are there; 0: nothing was read yet */
+	__u32 careful; /* a read of the whole was refused: the stack ends near */
+	__u64 word;    /* that was asked for and not there */
+	__u64 words[UNWIND_WINDOW_BYTES / 8];
+};
 
 /* What a walk has found out about CPython: part of struct unwind_walk, zero at its start. */
 enum cpython_walk_state {
@@ -193,7 +270,15 @@ struct cpython_walk {
 	__u64 frame;  /* the next one */
 	__u32 state;  /* enum cpython_walk_state */
 	__u32 pushed; /* a frame of the present loop */
+	__u64 code;   /* the last code object, and its cookie */
+	__u64 cookie;
+	__u64 near;         /* the last frame that was read */
+	__u64 window_start; /* frames lie side by side: [window_start, + window_bytes) */
+	__u64 window_bytes;
+};
+struct cpython_room {
 	__u64 block[16];
+	__u64 window[UNWIND_WINDOW_BYTES / 8];
 };
 
 /* Of a code object's file name, name, third object and first line. Never 0. */
@@ -263,12 +348,15 @@ enum record_kind { RECORD_SAMPLE = 1, RECORD_STACK };
 #define SAMPLE_KTHREAD   (1u << 3)
 #define SAMPLE_IDLE      (1u << 4)
 
+#define SAMPLE_TOOK_NS 16
+
 /* A sample: this header, kernel_count pcs, then word_count words of user frames. */
 struct sample_record {
 	__u16 kind;  /* RECORD_SAMPLE */
 	__u16 flags; /* SAMPLE_* */
-	__u32 cpu;
-	__u64 time_ns; /* CLOCK_MONOTONIC */
+	__u16 cpu;
+	__u16 took_before; /* by the record before it on this CPU, in SAMPLE_TOOK_NS; 0: unknown */
+	__u64 time_ns;     /* CLOCK_MONOTONIC */
 	__u32 pid, tid;
 	__u64 start_boottime_ns; /* of the process: tells reused pids apart */
 	__u32 image;             /* of the mappings that were used; 0 with SAMPLE_UNKNOWN */

@@ -21,6 +21,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile bool send_idle;
 const volatile bool only_listed;
 const volatile __u32 ring_wake_bytes = 1 << 19;
+const volatile __u32 ring_look_bytes = 1 << 17; /* sent by a CPU before it looks how full it is */
 const volatile __u32 captures_per_second = 100;
 const volatile __u32 capture_bytes = UNWIND_CAPTURE_MAX; /* at most that */
 const volatile __u64 pidns_dev, pidns_ino;               /* 0: the root namespace */
@@ -105,7 +106,23 @@ struct {
 	__uint(max_entries, 1024);
 } runtimes SEC(".maps");
 
-/* CPU -> what was counted there. Read through mmap. */
+/* CPU and slot -> what is remembered of an address (unwind_known). BPF alone: 32 KiB per CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct unwind_known);
+	__uint(max_entries, UNWIND_KNOWN_SLOTS); /* times CPUs: set before loading */
+} known SEC(".maps");
+
+/* The same for 4 KiB of code (unwind_known_page). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, u32);
+	__type(value, struct unwind_known_page);
+	__uint(max_entries, UNWIND_KNOWN_PAGES); /* times CPUs: set before loading */
+} known_pages SEC(".maps");
+
+/* CPU -> what was counted there. Read through mmap; the worker writes the versions. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -159,6 +176,30 @@ static __always_inline const struct unwind_runtime *env_runtime(struct unwind_cu
 	return bpf_map_lookup_elem(&runtimes, &i);
 }
 
+static __always_inline struct unwind_known *env_known(struct unwind_cursor *c, u32 slot)
+{
+	u32 i = bpf_get_smp_processor_id() * UNWIND_KNOWN_SLOTS + slot;
+
+	(void)c;
+	return bpf_map_lookup_elem(&known, &i);
+}
+
+static __always_inline struct unwind_known_page *env_known_page(struct unwind_cursor *c, u32 slot)
+{
+	u32 i = bpf_get_smp_processor_id() * UNWIND_KNOWN_PAGES + slot;
+
+	(void)c;
+	return bpf_map_lookup_elem(&known_pages, &i);
+}
+
+int stack_miss(u64 at);
+
+static __always_inline bool env_stack_miss(struct unwind_cursor *c, u64 at)
+{
+	(void)c;
+	return stack_miss(at);
+}
+
 static __always_inline u32 env_steps(struct unwind_cursor *c)
 {
 	(void)c;
@@ -168,12 +209,23 @@ static __always_inline u32 env_steps(struct unwind_cursor *c)
 #define UNWIND_INLINE static __always_inline
 #include "unwind.h"
 
+/* What the last processes were, by pid: a look-up in `processes` touches five cold cache lines. */
+enum { RECENT_PROCESSES = PROCESSES_VERSIONS };
+struct recent_process {
+	u32 version; /* sample_counters.processes_version */
+	u32 pid;     /* 0: none */
+	struct unwind_process process;
+};
+
 /* The one scratch of this program: perf events of one CPU do not interrupt each other. */
 struct scratch {
 	u64 woken_ns;       /* when the reader was last woken for news */
 	u64 capture_window; /* second of the token bucket */
 	u32 captures_left;
+	u32 took;            /* by the record that was sent last, as in sample_record */
+	u32 unlooked;        /* bytes sent since the last look at how full the ring is */
 	struct pt_regs user; /* of a task that was interrupted in the kernel */
+	struct recent_process recent[RECENT_PROCESSES];
 	struct unwind_walk walk;
 };
 _Static_assert(sizeof(struct scratch) <= 32768, "a per-CPU value is at most 32 KiB");
@@ -191,12 +243,20 @@ static __always_inline struct scratch *scratch_get(void)
 	return bpf_map_lookup_elem(&scratches, &zero);
 }
 
+/* Global: the verifier looks at it once, not once per call. */
+__noinline int stack_miss(u64 at)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_stack_miss(&s->walk, at) : 0;
+}
+
 /* A step is a function of its own: the verifier looks at it once per call, with its own stack. */
 static __noinline int step_native(void)
 {
 	struct scratch *s = scratch_get();
 
-	return s ? unwind_native(&s->walk) : UNWIND_STOPPED;
+	return s ? unwind_native_looked_up(&s->walk) : UNWIND_STOPPED;
 }
 
 static __noinline int step_cpython(void)
@@ -230,6 +290,8 @@ static int walk_step(u32 index, void *none)
 		 s->walk.cursor.step == UNWIND_STEP_HOTSPOT)
 		result = step_hotspot();
 	else
+		result = unwind_native_known(&s->walk);
+	if (result == UNWIND_NOT_KNOWN)
 		result = step_native();
 	return result == UNWIND_AGAIN ? 0 : 1;
 }
@@ -387,17 +449,25 @@ static __always_inline void send(struct scratch *s, struct sample_counters *coun
 		words = UNWIND_WORDS_MAX;
 	/* Wake the reader when room gets scarce; and, but not too often, when it has something to
 	 * tell us: each sample of a process that we do not know costs a copied stack. */
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes) {
-		flags = BPF_RB_FORCE_WAKEUP;
+	s->unlooked += sizeof(*r) + words * 8;
+	if (s->unlooked >= ring_look_bytes) {
+		s->unlooked = 0;
+		if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
+			flags = BPF_RB_FORCE_WAKEUP;
+	}
+	if (flags == BPF_RB_FORCE_WAKEUP) {
+		s->woken_ns = r->time_ns;
 	} else if (worth_capturing(r->end) && r->time_ns - s->woken_ns > WAKE_PAUSE_NS) {
 		s->woken_ns = r->time_ns;
 		flags = BPF_RB_FORCE_WAKEUP;
 	}
 	if (bpf_ringbuf_output(&ring, r, sizeof(*r) + words * 8, flags)) {
 		count->dropped_ring++;
+		s->took = 0;
 		return;
 	}
 	count->sampled++;
+	s->took = 1; /* and is known at the end */
 }
 
 /* Walks the user stack of the current task into the scratch; what stopped it is in walk.end. */
@@ -423,6 +493,17 @@ static __always_inline void walk_user(struct unwind_walk *w, const struct unwind
 	unwind_finish(w);
 }
 
+/* Without the helper's call: a task's own fields may be read directly. */
+static __always_inline void take_comm(struct sample_record *r, struct task_struct *task)
+{
+	const u64 *from = (const u64 *)(const void *)task->comm;
+	u64 *to = (u64 *)(void *)r->comm;
+
+	to[0] = from[0];
+	to[1] = from[1];
+	r->comm[15] = 0; /* it may be being changed */
+}
+
 static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scratch *s,
 				   struct sample_counters *count, struct task_struct *task,
 				   const struct unwind_process *p, u32 pid, u32 tid, u64 now)
@@ -434,6 +515,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 	r->kind = RECORD_SAMPLE;
 	r->flags = 0;
 	r->cpu = bpf_get_smp_processor_id();
+	r->took_before = (u16)s->took;
 	r->time_ns = now;
 	r->pid = pid;
 	r->tid = tid;
@@ -441,9 +523,10 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 	r->image = 0;
 	r->exec_id = (u32)task->self_exec_id;
 	r->kernel_count = 0;
-	bpf_get_current_comm(r->comm, sizeof(r->comm));
+	take_comm(r, task);
 	w->word_count = 0;
 	w->now = now >> 30;
+	w->known_at = UNWIND_KNOWN_AT(w->now, count->tables_version);
 	w->mapping.start = w->mapping.end = 0;
 	w->cursor.frame_count = 0;
 	if (!(ctx->regs.cs & 3)) {
@@ -478,10 +561,9 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 }
 
 /* pid and tid as user space knows them; false: not in our pid namespace. */
-static __always_inline bool task_ids(u32 *pid, u32 *tid)
+static __always_inline bool task_ids(struct task_struct *task, u32 *pid, u32 *tid)
 {
 	struct bpf_pidns_info ns;
-	u64 both;
 
 	if (pidns_ino) {
 		if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)))
@@ -490,10 +572,30 @@ static __always_inline bool task_ids(u32 *pid, u32 *tid)
 		*tid = ns.pid;
 		return true;
 	}
-	both = bpf_get_current_pid_tgid();
-	*pid = both >> 32;
-	*tid = (u32)both;
+	*pid = task->tgid;
+	*tid = task->pid;
 	return true;
+}
+
+/* What is known of a process; NULL: nothing. */
+static __always_inline const struct unwind_process *find_process(
+	struct scratch *s, const struct sample_counters *count, u32 pid)
+{
+	struct recent_process *r = &s->recent[pid % RECENT_PROCESSES];
+	u32 version = count->processes_version[pid % PROCESSES_VERSIONS];
+	const struct unwind_process *p;
+
+	if (r->pid == pid && r->version == version && pid)
+		return &r->process;
+	/* The version was read before: what is changed meanwhile is looked up again. */
+	barrier();
+	p = bpf_map_lookup_elem(&processes, &pid);
+	if (!p)
+		return NULL;
+	r->process = *p;
+	r->pid = pid;
+	r->version = version;
+	return &r->process;
 }
 
 SEC("perf_event")
@@ -501,27 +603,32 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 {
 	u32 cpu = bpf_get_smp_processor_id(), pid, tid;
 	struct sample_counters *count = bpf_map_lookup_elem(&counters, &cpu);
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s = scratch_get();
 	const struct unwind_process *p;
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), took;
 
 	if (!s || !count)
 		return 0;
 	count->fired++;
-	if (!(u32)bpf_get_current_pid_tgid() && !send_idle) {
+	if (!task->pid && !send_idle) {
 		count->idle++;
 		return 0;
 	}
-	if (!task_ids(&pid, &tid)) {
+	if (!task_ids(task, &pid, &tid)) {
 		count->dropped_ns++;
 		return 0;
 	}
-	p = bpf_map_lookup_elem(&processes, &pid);
+	p = find_process(s, count, pid);
 	if (p ? p->verdict == PROCESS_DROP : only_listed) {
 		count->filtered++;
 		return 0;
 	}
-	sample(ctx, s, count, bpf_get_current_task_btf(), p, pid, tid, now);
-	count->time_ns += bpf_ktime_get_ns() - now;
+	sample(ctx, s, count, task, p, pid, tid, now);
+	took = bpf_ktime_get_ns() - now;
+	count->time_ns += took;
+	took /= SAMPLE_TOOK_NS;
+	if (s->took)
+		s->took = took > 0xffff ? 0xffff : took;
 	return 0;
 }

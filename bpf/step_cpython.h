@@ -13,10 +13,10 @@
 #pragma once
 
 #define CPYTHON_U64(w, offset) \
-	(*(const __u64 *)(const void *)((const char *)(w)->cpython.block + ((offset)&120)))
+	(*(const __u64 *)(const void *)((const char *)(w)->cpython_room.block + ((offset)&120)))
 #define CPYTHON_U32(w, offset) \
-	(*(const __u32 *)(const void *)((const char *)(w)->cpython.block + ((offset)&124)))
-#define CPYTHON_U8(w, offset) (((const __u8 *)(w)->cpython.block)[(offset)&127])
+	(*(const __u32 *)(const void *)((const char *)(w)->cpython_room.block + ((offset)&124)))
+#define CPYTHON_U8(w, offset) (((const __u8 *)(w)->cpython_room.block)[(offset)&127])
 
 /* Back to the native walk; the loop's own frame is shown only if it runs no Python frame yet. */
 UNWIND_INLINE int unwind_cpython_leave(struct unwind_walk *w)
@@ -67,15 +67,52 @@ UNWIND_INLINE __u64 unwind_cpython_cookie(struct unwind_walk *w, const struct cp
 {
 	__u64 file, name, more, cookie;
 
-	if (!env_read(&w->cursor, w->cpython.block, CPYTHON_CODE_BYTES, code + r->code_base))
+	if (code == w->cpython.code) /* it calls itself */
+		return w->cpython.cookie;
+	w->cpython.code = 0;
+	if (!env_read(&w->cursor, w->cpython_room.block, CPYTHON_CODE_BYTES, code + r->code_base))
 		return 0;
+	w->cpython.code = code;
 	file = CPYTHON_U64(w, r->code_file);
 	name = CPYTHON_U64(w, r->code_file + 8);
 	more = CPYTHON_U64(w, r->code_file + 16);
-	if (file == name)
-		return ~(__u64)0;
-	cookie = cpython_cookie(file, name, more, CPYTHON_U32(w, r->code_line));
+	cookie = file == name ? ~(__u64)0
+			      : cpython_cookie(file, name, more, CPYTHON_U32(w, r->code_line));
+	w->cpython.cookie = cookie;
 	return cookie;
+}
+
+/*
+ * A frame into the block. From 3.11 on most frames of a thread lie side by side, the caller below
+ * the one it called: where that is so, they are read many at a time.
+ */
+UNWIND_INLINE bool unwind_cpython_read(struct unwind_walk *w, __u64 frame)
+{
+	struct cpython_room *room = &w->cpython_room;
+	struct cpython_walk *p = &w->cpython;
+	__u64 offset = frame - p->window_start, near = p->near - frame;
+
+	p->near = frame;
+	if (offset > UNWIND_WINDOW_BYTES - CPYTHON_FRAME_BYTES || !p->window_bytes) {
+		p->window_bytes = 0;
+		if (near > UNWIND_WINDOW_BYTES / 2)
+			return env_read(&w->cursor, room->block, CPYTHON_FRAME_BYTES, frame);
+		/* Downwards, but not into another page, which may not be there. */
+		offset = frame & 4095;
+		if (offset > UNWIND_WINDOW_BYTES - CPYTHON_FRAME_BYTES)
+			offset = UNWIND_WINDOW_BYTES - CPYTHON_FRAME_BYTES;
+		p->window_start = frame - offset;
+		if (!env_read(&w->cursor, room->window, UNWIND_WINDOW_BYTES, p->window_start))
+			return env_read(&w->cursor, room->block, CPYTHON_FRAME_BYTES, frame);
+		p->window_bytes = UNWIND_WINDOW_BYTES;
+	}
+	offset >>= 3;
+	if (frame & 7 || offset > (UNWIND_WINDOW_BYTES - CPYTHON_FRAME_BYTES) / 8)
+		return env_read(&w->cursor, room->block, CPYTHON_FRAME_BYTES, frame);
+#pragma GCC unroll 10
+	for (int i = 0; i < CPYTHON_FRAME_BYTES / 8; i++)
+		room->block[i] = room->window[offset + i];
+	return true;
 }
 
 UNWIND_INLINE int unwind_cpython_frame(struct unwind_walk *w, const struct cpython_runtime *r)
@@ -84,9 +121,9 @@ UNWIND_INLINE int unwind_cpython_frame(struct unwind_walk *w, const struct cpyth
 	__u32 at;
 	bool last;
 
-	if (r->loop == CPYTHON_LOOP_OF_ONE
-		    ? !env_read(&w->cursor, w->cpython.block, CPYTHON_FRAME_OBJECT_BYTES, frame)
-		    : !env_read(&w->cursor, w->cpython.block, CPYTHON_FRAME_BYTES, frame))
+	if (r->loop == CPYTHON_LOOP_OF_ONE ? !env_read(&w->cursor, w->cpython_room.block,
+						       CPYTHON_FRAME_OBJECT_BYTES, frame)
+					   : !unwind_cpython_read(w, frame))
 		return unwind_cpython_finish(w, CPYTHON_LOST);
 	w->cpython.frame = CPYTHON_U64(w, r->frame_previous);
 	code = CPYTHON_U64(w, r->frame_code);
@@ -102,7 +139,7 @@ UNWIND_INLINE int unwind_cpython_frame(struct unwind_walk *w, const struct cpyth
 	}
 	cookie = unwind_cpython_cookie(w, r, code);
 	if (cookie != ~(__u64)0) {
-		if (!unwind_push_runtime(w, FRAME_TAG_CPYTHON, w->mapping.executable, code,
+		if (!unwind_push_runtime(w, FRAME_TAG_CPYTHON, w->executable, code,
 					 (__u64)at << 32 | (cookie & 0xffffffff)))
 			return unwind_stop(w, UNWIND_END_DEPTH);
 		w->cpython.pushed = 1;

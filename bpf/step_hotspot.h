@@ -74,11 +74,12 @@ UNWIND_INLINE __u32 hotspot_blob_kind(struct unwind_walk *w)
 	struct hotspot_walk *s = &w->hotspot;
 	__u64 text = 0;
 
-	if (s->name == s->named && s->name)
+	if (w->hotspot_named && s->name == s->named)
 		return s->named_kind;
 	if (!env_read(&w->cursor, &text, 8, s->name))
 		return HOTSPOT_BLOB_STUB;
 	s->named = s->name;
+	w->hotspot_named = 1;
 	s->named_kind = HOTSPOT_BLOB_STUB;
 	if (text == 0x00646f6874656d6e) /* "nmethod" */
 		s->named_kind = HOTSPOT_BLOB_NMETHOD;

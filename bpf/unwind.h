@@ -12,6 +12,9 @@
  *   const struct unwind_row *env_block(c, __u32 block)            NULL: not there
  *   const struct unwind_rule *env_rule(c, __u32 index)            NULL: out of range
  *   const struct unwind_runtime *env_runtime(c, __u32 index)      NULL: out of range
+ *   struct unwind_known *env_known(c, __u32 slot)           slot < UNWIND_KNOWN_SLOTS; NULL: none
+ *   struct unwind_known_page *env_known_page(c, __u32 slot)  slot < UNWIND_KNOWN_PAGES
+ *   bool env_stack_miss(c, __u64 at)                        unwind_stack_miss(walk of c, at)
  *   __u32 env_steps(c)             steps that are switched on, bits 1 << enum unwind_step_kind
  *
  * A step goes one frame on. cursor.step says whose turn it is: unwind_native() hands over where pc
@@ -40,6 +43,8 @@ enum unwind_result {
 	UNWIND_BY_FP,         /* if it is plausible */
 	UNWIND_BY_SURE_FP,    /* the table promises one */
 	UNWIND_BY_FOREIGN_FP, /* as sure, and the frame may lie on another stack */
+	UNWIND_NOT_KNOWN,     /* nothing is remembered: look into the tables */
+	UNWIND_BY_ROWS,       /* those in w->rows */
 };
 
 /* A walk: the cursor and what it has found so far. */
@@ -49,13 +54,24 @@ struct unwind_walk {
 	__u32 first_mapping, mapping_count;
 	__u32 end; /* enum unwind_end, once stopped */
 	__u32 word_count;
-	__u32 frame_tag;                             /* of the frame of cursor.pc */
+	__u32 executable;        /* of the frame of cursor.pc, if it has one */
+	__u32 owner;             /* enum unwind_step_kind: whose frame that is */
+	__u32 tracks_rbx;        /* of that executable's rules */
+	struct unwind_page rows; /* among which its rule is */
+	__u64 load_bias;
 	__u32 now;                                   /* the clock of unwind_executable.used */
 	__u16 runtimes[UNWIND_PROCESS_RUNTIMES + 1]; /* of the process; the last is padding */
+	__u32 known_at;      /* UNWIND_KNOWN_AT(): what is remembered from another time is void */
+	__u32 hotspot_named; /* hotspot.named is of this walk */
+	__u32 padding;
 	struct cpython_walk cpython;
-	struct hotspot_walk hotspot;
+	struct unwind_rule rule; /* as it stands at cursor.pc */
+	struct unwind_window stack;
 	struct sample_record record; /* directly before its words: what is sent is one piece */
 	__u64 words[UNWIND_WORDS_MAX];
+	/* Behind them: a native stack shall touch no more pages than it must. */
+	struct cpython_room cpython_room;
+	struct hotspot_walk hotspot;
 };
 
 UNWIND_INLINE int unwind_stop(struct unwind_walk *w, enum unwind_end end)
@@ -118,7 +134,10 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 	w->cpython.frame = 0;
 	w->cpython.state = CPYTHON_NEW;
 	w->cpython.pushed = 0;
-	w->hotspot.named = 0;
+	w->cpython.code = w->cpython.near = 0;
+	w->cpython.window_bytes = 0;
+	w->hotspot_named = 0;
+	w->stack.bytes = w->stack.careful = 0;
 	w->end = UNWIND_END_DEPTH; /* what is true when the steps end by themselves */
 }
 
@@ -127,6 +146,68 @@ UNWIND_INLINE void unwind_finish(struct unwind_walk *w)
 {
 	if (w->end == UNWIND_END_BOTTOM && w->cpython.state == CPYTHON_LOST)
 		w->end = UNWIND_END_RUNTIME;
+}
+
+/*
+ * Reads memory from w->stack.start on into the window: as much as it holds, or, once that was
+ * refused, only to the end of the page. A read costs a call and some 80 ns, however short it is:
+ * one for a window of a stack instead of one for each frame.
+ */
+UNWIND_INLINE bool unwind_window_fill(struct unwind_walk *w)
+{
+	struct unwind_window *s = &w->stack;
+	__u32 left = UNWIND_WINDOW_BYTES;
+
+	if (!s->careful) {
+		s->bytes = UNWIND_WINDOW_BYTES;
+		if (env_read(&w->cursor, s->words, UNWIND_WINDOW_BYTES, s->start))
+			return true;
+		s->careful = 1;
+	}
+	left = 4096 - (s->start & 4095);
+	if (left > UNWIND_WINDOW_BYTES)
+		left = UNWIND_WINDOW_BYTES;
+	s->bytes = left;
+	if (env_read(&w->cursor, s->words, left, s->start))
+		return true;
+	s->bytes = 0;
+	return false;
+}
+
+/* A word of the stack that is not in the window, into w->stack.word. */
+UNWIND_INLINE bool unwind_stack_miss(struct unwind_walk *w, __u64 at)
+{
+	struct unwind_window *s = &w->stack;
+	__u64 offset = at - w->cursor.sp;
+
+	if (at & 7)
+		return env_read(&w->cursor, &s->word, 8, at);
+	/* What else will be asked for lies above SP. */
+	s->start = (offset < UNWIND_WINDOW_BYTES / 2 ? w->cursor.sp : at) & ~7ull;
+	/* A copied stack does not end with a page. */
+	if (!unwind_window_fill(w))
+		return env_read(&w->cursor, &s->word, 8, at);
+	offset = at - s->start;
+	if (offset >= s->bytes)
+		return env_read(&w->cursor, &s->word, 8, at);
+	s->word = s->words[(offset >> 3) & (UNWIND_WINDOW_BYTES / 8 - 1)];
+	return true;
+}
+
+/* A word of the stack, which is read window by window. */
+UNWIND_INLINE bool unwind_stack_word(struct unwind_walk *w, __u64 at, __u64 *value)
+{
+	struct unwind_window *s = &w->stack;
+	__u64 offset = at - s->start;
+
+	if (offset >= s->bytes || at & 7) {
+		if (!env_stack_miss(&w->cursor, at))
+			return false;
+		*value = s->word;
+		return true;
+	}
+	*value = s->words[(offset >> 3) & (UNWIND_WINDOW_BYTES / 8 - 1)];
+	return true;
 }
 
 /* A runtime's step has nothing to say of this frame. */
@@ -217,7 +298,7 @@ UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
 UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool other_stack)
 {
 	struct unwind_cursor *c = &w->cursor;
-	__u64 pair[2], fp = c->fp;
+	__u64 pair[2] = { 0, 0 }, fp = c->fp;
 
 	if (!fp)
 		return unwind_stop(w, sure ? UNWIND_END_BOTTOM : UNWIND_END_NO_RULE);
@@ -225,7 +306,7 @@ UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool
 		return unwind_stop(w, sure ? UNWIND_END_BAD_CFA : UNWIND_END_NO_RULE);
 	if (!sure && (fp & 7 || fp - c->sp > 1 << 20))
 		return unwind_stop(w, UNWIND_END_NO_RULE);
-	if (!env_read(c, pair, sizeof(pair), fp))
+	if (!unwind_stack_word(w, fp, &pair[0]) || !unwind_stack_word(w, fp + 8, &pair[1]))
 		return unwind_stop(w, sure ? UNWIND_END_UNREADABLE : UNWIND_END_NO_RULE);
 	if (!sure) {
 		if (pair[0] && pair[0] <= fp)
@@ -294,9 +375,10 @@ UNWIND_INLINE int unwind_go_morestack(struct unwind_walk *w, const struct unwind
 }
 
 /* Where the caller's FP or RA is: `from` of a rule. */
-UNWIND_INLINE bool unwind_value(struct unwind_cursor *c, __u32 from, __s32 offset, __u64 cfa,
+UNWIND_INLINE bool unwind_value(struct unwind_walk *w, __u32 from, __s32 offset, __u64 cfa,
 				__u64 *value, enum unwind_end *why)
 {
+	struct unwind_cursor *c = &w->cursor;
 	__u64 base;
 
 	if (from == UNWIND_FROM_CFA) {
@@ -316,7 +398,46 @@ UNWIND_INLINE bool unwind_value(struct unwind_cursor *c, __u32 from, __s32 offse
 		return false;
 	}
 	*why = UNWIND_END_UNREADABLE;
-	return env_read(c, value, 8, base + (__s64)offset);
+	return unwind_stack_word(w, base + (__s64)offset, value);
+}
+
+/*
+ * What is known of an address is remembered where it is a usual rule. A stack has few addresses
+ * that the last ones had not, and the way through mappings, pages and rows touches a dozen cache
+ * lines, which on the way of a sample are cold: 16 us of 20 for a stack of 30 frames.
+ */
+UNWIND_INLINE __u32 unwind_known_slot(__u64 pc)
+{
+	return (__u32)((pc * 0x9e3779b97f4a7c15u) >> (64 - UNWIND_KNOWN_BITS));
+}
+
+UNWIND_INLINE void unwind_remember(struct unwind_walk *w, __u32 kind, __s32 cfa_offset,
+				   __s32 fp_offset)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 pc = c->pc - (c->return_address ? 1 : 0);
+	struct unwind_known *k = env_known(c, unwind_known_slot(pc));
+
+	if (!k || cfa_offset != (__s16)cfa_offset || fp_offset != (__s16)fp_offset)
+		return;
+	k->pc = pc;
+	k->load_bias = w->load_bias;
+	k->run = w->first_mapping;
+	k->when = w->known_at;
+	k->cfa_offset = (__s16)cfa_offset;
+	k->fp_offset = (__s16)fp_offset;
+	k->what = KNOWN(kind, w->owner, w->executable);
+}
+
+UNWIND_INLINE void unwind_remember_rule(struct unwind_walk *w, const struct unwind_rule *rule)
+{
+	if (rule->kind != UNWIND_CFA || rule->cfa_base > UNWIND_REG_FP ||
+	    rule->ra_from != UNWIND_FROM_CFA || rule->ra_offset != -8)
+		return;
+	if (rule->fp_from == UNWIND_FROM_SAME)
+		unwind_remember(w, KNOWN_BY_SP + rule->cfa_base, rule->cfa_offset, 0);
+	else if (rule->fp_from == UNWIND_FROM_CFA && rule->fp_offset)
+		unwind_remember(w, KNOWN_BY_SP + rule->cfa_base, rule->cfa_offset, rule->fp_offset);
 }
 
 /* CFA, FP and RA by the rule's own words: kinds CFA, CFA_RUN (as it stands at `low`), CFA_DEREF and
@@ -325,16 +446,19 @@ UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule
 				 __u32 row_low)
 {
 	struct unwind_cursor *c = &w->cursor;
-	struct unwind_rule plain, *rule = &plain;
+	/* Not on the stack: the verifier would follow each value of it on its own. */
+	struct unwind_rule *rule = &w->rule;
 	enum unwind_end why = UNWIND_END_BAD_RULE;
-	__u64 cfa = 0, fp = c->fp, ra, index = 0, pair[2];
+	__u64 cfa = 0, fp = c->fp, ra = 0, index = 0;
 	__u32 ra_from = UNWIND_FROM_CFA;
 	__s32 ra_offset = -8;
 
-	unwind_rule_at(in_row, low, row_low, &plain);
+	unwind_rule_at(in_row, low, row_low, rule);
+	if (!w->tracks_rbx)
+		unwind_remember_rule(w, rule);
 	if (rule->kind == UNWIND_PLT) {
 		cfa = c->sp + 8 + ((c->pc & 15) >= (__u64)rule->cfa_offset ? 8 : 0);
-		if (!env_read(c, &ra, 8, cfa - 8))
+		if (!unwind_stack_word(w, cfa - 8, &ra))
 			return unwind_stop(w, UNWIND_END_UNREADABLE);
 		return unwind_to(w, ra, cfa, fp);
 	}
@@ -354,17 +478,10 @@ UNWIND_INLINE int unwind_by_rule(struct unwind_walk *w, const struct unwind_rule
 		ra_from = rule->ra_from;
 		ra_offset = rule->ra_offset;
 	}
-	/* The usual frame in one read: FP and RA side by side below the CFA. */
-	if (ra_from == UNWIND_FROM_CFA && ra_offset == -8 && rule->fp_from == UNWIND_FROM_CFA &&
-	    rule->fp_offset == -16) {
-		if (!env_read(c, pair, sizeof(pair), cfa - 16))
-			return unwind_stop(w, UNWIND_END_UNREADABLE);
-		return unwind_to(w, pair[1], cfa, pair[0]);
-	}
-	if (!unwind_value(c, ra_from, ra_offset, cfa, &ra, &why))
+	if (!unwind_value(w, ra_from, ra_offset, cfa, &ra, &why))
 		return unwind_stop(w, why);
 	if (rule->fp_from != UNWIND_FROM_SAME &&
-	    !unwind_value(c, rule->fp_from, rule->fp_offset, cfa, &fp, &why))
+	    !unwind_value(w, rule->fp_from, rule->fp_offset, cfa, &fp, &why))
 		return unwind_stop(w, why);
 	return unwind_to(w, ra, cfa, fp);
 }
@@ -381,26 +498,47 @@ UNWIND_INLINE int unwind_track_rbx(struct unwind_cursor *c, const struct unwind_
 	return UNWIND_AGAIN;
 }
 
-/* By the table of the executable. */
-UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_executable *e,
-				  __u64 at)
+/* Do all of these 4 KiB of elf_vaddr belong to the same step? */
+UNWIND_INLINE bool unwind_one_owner(const struct unwind_executable *e, __u64 start)
+{
+	return !e->interpreter_step ||
+	       (e->interpreter[0] - start - 1 >= 4095 && e->interpreter[1] - start - 1 >= 4095 &&
+		e->interpreter2[0] - start - 1 >= 4095 && e->interpreter2[1] - start - 1 >= 4095);
+}
+
+UNWIND_INLINE void unwind_remember_page(struct unwind_walk *w, const struct unwind_executable *e,
+					const struct unwind_row *rows, __u64 at)
+{
+	__u64 page = (at + w->load_bias) >> UNWIND_KNOWN_PAGE_SHIFT;
+	struct unwind_known_page *k =
+		env_known_page(&w->cursor, unwind_known_slot(page) >>
+						   (UNWIND_KNOWN_BITS - UNWIND_KNOWN_PAGE_BITS));
+
+	if (!k || w->load_bias & 4095 || !unwind_one_owner(e, at & ~4095ull))
+		return;
+	k->when = ~0u;
+	k->page = page;
+	k->load_bias = w->load_bias;
+	k->run = w->first_mapping;
+	k->executable = w->executable;
+	k->owner = (__u16)w->owner;
+	k->tracks_rbx = (__u16)w->tracks_rbx;
+	k->rows = w->rows;
+	k->rows.first = (__u16)unwind_find(rows, &w->rows, at & ~4095ull);
+	k->rows.last = (__u16)unwind_find(rows, &w->rows, at | 4095);
+	k->when = w->known_at;
+}
+
+/* w->rows are those of elf_vaddr `at`. */
+UNWIND_INLINE int unwind_by_rows(struct unwind_walk *w, __u64 at)
 {
 	struct unwind_cursor *c = &w->cursor;
-	const struct unwind_page *page;
-	const struct unwind_row *rows;
+	const struct unwind_page *page = &w->rows;
+	const struct unwind_row *rows = env_block(c, page->block);
 	const struct unwind_rule *rule;
-	__u64 n = (at >> UNWIND_PAGE_SHIFT) - e->first_page;
 	__u32 i, row_low, known;
 	int result;
 
-	if (n >= e->page_count)
-		return UNWIND_BY_FP;
-	page = env_page(c, e->page_base + (__u32)n);
-	if (!page || page->state == UNWIND_PAGE_ABSENT)
-		return unwind_stop(w, UNWIND_END_NO_TABLE);
-	if (page->state == UNWIND_PAGE_EMPTY)
-		return UNWIND_BY_FP;
-	rows = env_block(c, page->block);
 	if (!rows)
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
 	i = unwind_find(rows, page, at);
@@ -416,10 +554,11 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 	case UNWIND_PLT:
 		known = c->leaf_known;
 		result = unwind_by_rule(w, rule, at & 0xffff, row_low);
-		if (result == UNWIND_AGAIN && e->flags & EXECUTABLE_TRACKS_RBX)
+		if (result == UNWIND_AGAIN && w->tracks_rbx)
 			return unwind_track_rbx(c, rule, known);
 		return result;
 	case UNWIND_FP:
+		unwind_remember(w, KNOWN_SURE_FP, 16, -16);
 		return UNWIND_BY_SURE_FP;
 	case UNWIND_FP_OTHER_STACK:
 		return UNWIND_BY_FOREIGN_FP;
@@ -430,10 +569,38 @@ UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_exe
 	case UNWIND_GO_MORESTACK:
 		return unwind_go_morestack(w, rule);
 	case UNWIND_STOP:
+		unwind_remember(w, KNOWN_STOP, 0, 0);
 		return unwind_stop(w, UNWIND_END_BOTTOM);
 	default:
 		return unwind_stop(w, UNWIND_END_BAD_RULE);
 	}
+}
+
+/* By the table of the executable. */
+UNWIND_INLINE int unwind_by_table(struct unwind_walk *w, const struct unwind_executable *e,
+				  __u64 at)
+{
+	struct unwind_cursor *c = &w->cursor;
+	const struct unwind_page *page;
+	const struct unwind_row *rows;
+	__u64 n = (at >> UNWIND_PAGE_SHIFT) - e->first_page;
+
+	if (n >= e->page_count)
+		return UNWIND_BY_FP;
+	page = env_page(c, e->page_base + (__u32)n);
+	if (!page)
+		return unwind_stop(w, UNWIND_END_NO_TABLE);
+	w->rows = *page;
+	if (w->rows.state == UNWIND_PAGE_ABSENT)
+		return unwind_stop(w, UNWIND_END_NO_TABLE);
+	if (w->rows.state == UNWIND_PAGE_EMPTY)
+		return UNWIND_BY_FP;
+	rows = env_block(c, w->rows.block);
+	if (!rows)
+		return unwind_stop(w, UNWIND_END_NO_TABLE);
+	w->tracks_rbx = e->flags & EXECUTABLE_TRACKS_RBX;
+	unwind_remember_page(w, e, rows, at);
+	return UNWIND_BY_ROWS;
 }
 
 /* Whose code is at pc, which lies in w->mapping? */
@@ -452,29 +619,58 @@ UNWIND_INLINE __u32 unwind_owner(const struct unwind_walk *w, const struct unwin
 	return UNWIND_STEP_NATIVE;
 }
 
-/* Pushes the frame of pc and goes to its caller, or says that its frame pointer leads there. */
-UNWIND_INLINE int unwind_method(struct unwind_walk *w)
+/* By what is remembered of the code around pc. */
+UNWIND_INLINE int unwind_by_known_page(struct unwind_walk *w, __u64 pc)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 page = pc >> UNWIND_KNOWN_PAGE_SHIFT;
+	const struct unwind_known_page *k = env_known_page(
+		c, unwind_known_slot(page) >> (UNWIND_KNOWN_BITS - UNWIND_KNOWN_PAGE_BITS));
+
+	if (!k || k->page != page || k->run != w->first_mapping || !k->executable ||
+	    k->when != w->known_at || !w->mapping_count)
+		return UNWIND_NOT_KNOWN;
+	w->executable = k->executable;
+	w->load_bias = k->load_bias;
+	w->owner = k->owner;
+	w->tracks_rbx = k->tracks_rbx;
+	w->rows = k->rows;
+	if (w->owner != UNWIND_STEP_NATIVE && c->pushed == UNWIND_FRAME_NEW) {
+		c->step = w->owner;
+		return UNWIND_AGAIN;
+	}
+	if (c->pushed != UNWIND_FRAME_PUSHED &&
+	    !unwind_push(w, FRAME_TAG_NATIVE, w->executable, c->pc - w->load_bias))
+		return unwind_stop(w, UNWIND_END_DEPTH);
+	return UNWIND_BY_ROWS;
+}
+
+/* By mapping and table: pushes the frame of pc and goes to its caller, or says that its frame
+ * pointer leads there. */
+UNWIND_INLINE int unwind_by_mapping(struct unwind_walk *w, __u64 pc)
 {
 	struct unwind_cursor *c = &w->cursor;
 	struct unwind_executable *e;
-	__u32 owner;
-	__u64 pc = c->pc - (c->return_address ? 1 : 0);
 	bool mapped = unwind_map(w, pc);
 	bool placed =
 		mapped && w->mapping.executable && w->mapping.load_bias != UNWIND_BIAS_UNKNOWN;
 
 	e = placed ? env_executable(c, w->mapping.executable) : NULL;
-	if (mapped && env_steps(c) && c->pushed == UNWIND_FRAME_NEW) {
-		owner = unwind_owner(w, e, pc);
-		if (owner != UNWIND_STEP_NATIVE && owner < UNWIND_STEP_COUNT &&
-		    env_steps(c) >> owner & 1) {
-			c->step = owner;
+	w->owner = UNWIND_STEP_NATIVE;
+	w->executable = placed ? w->mapping.executable : 0;
+	w->load_bias = w->mapping.load_bias;
+	if (mapped && env_steps(c)) {
+		__u32 owner = unwind_owner(w, e, pc);
+
+		if (owner < UNWIND_STEP_COUNT && env_steps(c) >> owner & 1)
+			w->owner = owner;
+		if (w->owner != UNWIND_STEP_NATIVE && c->pushed == UNWIND_FRAME_NEW) {
+			c->step = w->owner;
 			return UNWIND_AGAIN;
 		}
 	}
 	if (c->pushed != UNWIND_FRAME_PUSHED &&
-	    !(placed ? unwind_push(w, FRAME_TAG_NATIVE, w->mapping.executable,
-				   c->pc - w->mapping.load_bias)
+	    !(placed ? unwind_push(w, FRAME_TAG_NATIVE, w->executable, c->pc - w->load_bias)
 		     : unwind_push(w, FRAME_TAG_PC, 0, c->pc)))
 		return unwind_stop(w, UNWIND_END_DEPTH);
 	if (!mapped)
@@ -486,17 +682,67 @@ UNWIND_INLINE int unwind_method(struct unwind_walk *w)
 	if (!e || !(e->flags & EXECUTABLE_LOADED))
 		return unwind_stop(w, UNWIND_END_NO_TABLE);
 	e->used = w->now;
-	return unwind_by_table(w, e, pc - w->mapping.load_bias);
+	return unwind_by_table(w, e, pc - w->load_bias);
+}
+
+/* One native frame, by what is remembered of its address. */
+UNWIND_INLINE int unwind_native_known(struct unwind_walk *w)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 pc = c->pc - (c->return_address ? 1 : 0), cfa, ra = 0, fp = c->fp;
+	const struct unwind_known *k = env_known(c, unwind_known_slot(pc));
+	__u32 kind;
+
+	if (!k || k->pc != pc || k->run != w->first_mapping || k->when != w->known_at ||
+	    !w->mapping_count)
+		return UNWIND_NOT_KNOWN;
+	kind = KNOWN_KIND(k->what);
+	if (kind == KNOWN_NOTHING)
+		return UNWIND_NOT_KNOWN;
+	w->executable = KNOWN_EXECUTABLE(k->what);
+	if (KNOWN_OWNER(k->what) != UNWIND_STEP_NATIVE && c->pushed == UNWIND_FRAME_NEW) {
+		c->step = KNOWN_OWNER(k->what);
+		return UNWIND_AGAIN;
+	}
+	if (c->pushed != UNWIND_FRAME_PUSHED &&
+	    !unwind_push(w, FRAME_TAG_NATIVE, w->executable, c->pc - k->load_bias))
+		return unwind_stop(w, UNWIND_END_DEPTH);
+	if (kind == KNOWN_STOP)
+		return unwind_stop(w, UNWIND_END_BOTTOM);
+	if (kind == KNOWN_SURE_FP) {
+		if (!fp)
+			return unwind_stop(w, UNWIND_END_BOTTOM);
+		if (fp < c->sp)
+			return unwind_stop(w, UNWIND_END_BAD_CFA);
+	}
+	cfa = (kind == KNOWN_BY_SP ? c->sp : fp) + (__s64)k->cfa_offset;
+	if (!unwind_stack_word(w, cfa - 8, &ra) ||
+	    (k->fp_offset && !unwind_stack_word(w, cfa + (__s64)k->fp_offset, &fp)))
+		return unwind_stop(w, UNWIND_END_UNREADABLE);
+	return unwind_to(w, ra, cfa, fp);
+}
+
+/* One native frame, by the tables. */
+UNWIND_INLINE int unwind_native_looked_up(struct unwind_walk *w)
+{
+	__u64 pc = w->cursor.pc - (w->cursor.return_address ? 1 : 0);
+	int result = unwind_by_known_page(w, pc);
+
+	if (result == UNWIND_NOT_KNOWN)
+		result = unwind_by_mapping(w, pc);
+	if (result == UNWIND_BY_ROWS)
+		result = unwind_by_rows(w, pc - w->load_bias);
+	if (result == UNWIND_AGAIN || result == UNWIND_STOPPED)
+		return result;
+	return unwind_by_frame_pointer(w, result != UNWIND_BY_FP, result == UNWIND_BY_FOREIGN_FP);
 }
 
 /* One native frame. */
 UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 {
-	int result = unwind_method(w);
+	int result = unwind_native_known(w);
 
-	if (result < UNWIND_BY_FP)
-		return result;
-	return unwind_by_frame_pointer(w, result != UNWIND_BY_FP, result == UNWIND_BY_FOREIGN_FP);
+	return result == UNWIND_NOT_KNOWN ? unwind_native_looked_up(w) : result;
 }
 
 #include "step_cpython.h"

@@ -575,6 +575,8 @@ void agent_stats(struct agent *a, struct agent_stats *out)
 	out->mappings = a->store.mapping_runs.used;
 	out->runtimes_attached = a->table.attach.attached;
 	out->runtimes_refused = a->table.attach.refused;
+	out->native_ns = sample_costs_quantile(&a->resolver.costs, COST_NATIVE, 0.5);
+	out->runtime_ns = sample_costs_quantile(&a->resolver.costs, COST_RUNTIME, 0.5);
 	out->row_blocks = a->store.block_count;
 	out->rules = a->store.rules.count;
 	if (!a->seam->ops->run_time(a->seam, &out->bpf_ns, &out->bpf_runs, &err))

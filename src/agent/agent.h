@@ -59,7 +59,10 @@ struct agent_stats {
 	uint64_t files_opened, files_refused;         /* executables */
 	uint64_t runtimes_attached, runtimes_refused; /* language runtimes of processes */
 	uint32_t processes, mappings, executables, row_blocks, rules; /* now */
-	uint64_t ring_late;        /* samples that came out of order by more than the slack */
+	uint64_t ring_late; /* samples that came out of order by more than the slack */
+	/* Median time in the kernel, of samples of native stacks, and of those with frames of
+	 * language runtimes. */
+	uint64_t native_ns, runtime_ns;
 	uint64_t bpf_ns, bpf_runs; /* if the kernel's BPF statistics are on */
 };
 

@@ -185,6 +185,8 @@ static void set_metrics(struct profiling *r)
 	set_state(r, "executables", s.executables);
 	set_state(r, "row_blocks", s.row_blocks);
 	set_state(r, "symbol_bytes", naming_bytes(r->naming));
+	set_state(r, "sample_ns_native", s.native_ns);
+	set_state(r, "sample_ns_runtime", s.runtime_ns);
 	set_events(r, "side_band_lost", s.side_band_lost);
 	set_events(r, "resyncs", s.resyncs);
 	set_events(r, "files_refused", s.files_refused);

@@ -289,6 +289,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		r->bad_records++;
 		return false;
 	}
+	sample_costs_add(&r->costs, &s, words);
 	p = process_table_get(r->table, &s);
 	if (!p)
 		return false;

@@ -6,6 +6,7 @@
  */
 #pragma once
 #include "agent/process/table.h"
+#include "agent/sample/cost.h"
 #include "agent/trace.h"
 #include "agent/unwind/twin.h"
 #include "base/str.h"
@@ -20,6 +21,7 @@ struct resolver {
 	uint32_t frame_count;
 	uint64_t resumed, bad_records, held_dropped;
 	uint64_t ended[UNWIND_END_COUNT];
+	struct sample_costs costs;
 };
 
 enum { RESOLVE_FRAMES_MOST = UNWIND_KERNEL_FRAMES_MAX + UNWIND_FRAMES_MAX + 2 };

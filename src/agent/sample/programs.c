@@ -126,6 +126,7 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 	o->rodata->send_idle = options->send_idle;
 	o->rodata->only_listed = options->only_listed;
 	o->rodata->ring_wake_bytes = p->ring_bytes / 2;
+	o->rodata->ring_look_bytes = p->ring_bytes / 8 / p->cpu_count;
 	o->rodata->steps_enabled = options->steps;
 	o->rodata->captures_per_second = captures_for(options);
 	o->rodata->capture_bytes =
@@ -135,6 +136,9 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 	set_pid_namespace(o);
 	return bpf_map__set_max_entries(o->maps.ring, p->ring_bytes) == 0 &&
 	       bpf_map__set_max_entries(o->maps.counters, p->cpu_count) == 0 &&
+	       bpf_map__set_max_entries(o->maps.known, p->cpu_count * UNWIND_KNOWN_SLOTS) == 0 &&
+	       bpf_map__set_max_entries(o->maps.known_pages, p->cpu_count * UNWIND_KNOWN_PAGES) ==
+		       0 &&
 	       bpf_map__set_max_entries(o->maps.mappings, bpf_map__max_entries(o->maps.mappings)
 								  << scale) == 0 &&
 	       bpf_map__set_max_entries(o->maps.executables,

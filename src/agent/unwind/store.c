@@ -19,8 +19,10 @@ enum {
 	RUNTIMES_MOST = UINT16_MAX,
 };
 #define EXECUTABLE_GRACE_NS (30 * STORE_GRACE_NS)
-#define BLOCK_BYTES         (UNWIND_BLOCK_ROWS * sizeof(struct unwind_row))
-#define GROUP_BYTES         (UNWIND_GROUP_BLOCKS * BLOCK_BYTES)
+/* Longer than BPF remembers what it found in mappings and rows. */
+#define KNOWN_GRACE_NS (UNWIND_KNOWN_NS + STORE_GRACE_NS)
+#define BLOCK_BYTES    (UNWIND_BLOCK_ROWS * sizeof(struct unwind_row))
+#define GROUP_BYTES    (UNWIND_GROUP_BLOCKS * BLOCK_BYTES)
 
 static size_t whole_pages(size_t bytes)
 {
@@ -79,7 +81,12 @@ static bool open_arrays(struct unwind_store *s, const struct seam_maps *maps, ui
 	extents_init(&s->executable_ids, 1, s->executable_count - 1);
 	extents_init(&s->page_runs, 0, s->page_count);
 	extents_init(&s->runtime_slots, 1, s->runtime_count - 1);
-	if (s->mappings && s->executables && s->pages && s->runtimes && rules)
+	if (maps->cpu_count)
+		s->counters = map_array(maps->counters, maps->cpu_count, sizeof(*s->counters),
+					"counters", err);
+	s->cpu_count = maps->cpu_count;
+	if (s->mappings && s->executables && s->pages && s->runtimes && rules &&
+	    (s->counters || !s->cpu_count))
 		return true;
 	unwind_store_close(s);
 	return false;
@@ -122,6 +129,7 @@ void unwind_store_close(struct unwind_store *s)
 	unmap_array(s->executables, s->executable_count, sizeof(*s->executables));
 	unmap_array(s->pages, s->page_count, sizeof(*s->pages));
 	unmap_array(s->runtimes, s->runtime_count, sizeof(*s->runtimes));
+	unmap_array(s->counters, s->cpu_count, sizeof(*s->counters));
 	unmap_array(s->rules.array, s->rule_count, sizeof(*s->rules.array));
 	free(s->runtime_users);
 	unwind_rules_release(&s->rules);
@@ -135,12 +143,19 @@ void unwind_store_close(struct unwind_store *s)
 void unwind_store_tick(struct unwind_store *s, uint64_t now_ns)
 {
 	s->now_ns = now_ns;
-	extents_reclaim(&s->mapping_runs, now_ns, STORE_GRACE_NS);
+	extents_reclaim(&s->mapping_runs, now_ns, KNOWN_GRACE_NS);
 	extents_reclaim(&s->executable_ids, now_ns, EXECUTABLE_GRACE_NS);
 	extents_reclaim(&s->page_runs, now_ns, STORE_GRACE_NS);
 	extents_reclaim(&s->runtime_slots, now_ns, STORE_GRACE_NS);
 	for (uint32_t i = 0; i < s->block_count; i++)
-		extents_reclaim(&s->rows[i], now_ns, STORE_GRACE_NS);
+		extents_reclaim(&s->rows[i], now_ns, KNOWN_GRACE_NS);
+}
+
+/* BPF forgets what it remembers of code. */
+static void tables_changed(struct unwind_store *s)
+{
+	for (uint32_t i = 0; i < s->cpu_count; i++)
+		__atomic_fetch_add(&s->counters[i].tables_version, 1, __ATOMIC_RELEASE);
 }
 
 bool unwind_store_take_executable(struct unwind_store *s, uint32_t *id)
@@ -192,6 +207,7 @@ void unwind_store_set_interpreter(struct unwind_store *s, uint32_t id, uint32_t 
 	memcpy(e->interpreter, range, sizeof(e->interpreter));
 	memcpy(e->interpreter2, cold, sizeof(e->interpreter2));
 	__atomic_store_n(&e->interpreter_step, step, __ATOMIC_RELEASE);
+	tables_changed(s);
 }
 
 uint16_t unwind_store_take_runtime(struct unwind_store *s, const struct unwind_runtime *r)
@@ -346,11 +362,20 @@ void unwind_store_retire_run(void *store, uint32_t first, uint32_t count)
 	extents_retire(&s->mapping_runs, first, count, s->now_ns);
 }
 
+/* BPF forgets what it remembers of this process. */
+static void process_changed(struct unwind_store *s, uint32_t pid)
+{
+	for (uint32_t i = 0; i < s->cpu_count; i++)
+		__atomic_fetch_add(&s->counters[i].processes_version[pid % PROCESSES_VERSIONS], 1,
+				   __ATOMIC_RELEASE);
+}
+
 bool unwind_store_put_process(struct unwind_store *s, uint32_t pid, const struct unwind_process *p,
 			      struct err *err)
 {
 	if (s->processes_fd >= 0 && bpf_map_update_elem(s->processes_fd, &pid, p, BPF_ANY))
 		return err_set_errno(err, "telling BPF of process %u", pid);
+	process_changed(s, pid);
 	return true;
 }
 
@@ -358,4 +383,5 @@ void unwind_store_drop_process(struct unwind_store *s, uint32_t pid)
 {
 	if (s->processes_fd >= 0)
 		bpf_map_delete_elem(s->processes_fd, &pid);
+	process_changed(s, pid);
 }

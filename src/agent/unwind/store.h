@@ -29,7 +29,9 @@ struct unwind_store {
 	struct unwind_page *pages;
 	struct unwind_rules rules;
 	struct unwind_runtime *runtimes;
-	uint32_t *runtime_users; /* by slot */
+	uint32_t *runtime_users;          /* by slot */
+	struct sample_counters *counters; /* by CPU: only the versions are ours */
+	uint32_t cpu_count;
 	uint32_t mapping_count, executable_count, page_count, rule_count, runtime_count;
 	struct extents mapping_runs, executable_ids, page_runs, runtime_slots;
 	struct unwind_row *blocks[STORE_BLOCKS_MOST]; /* NULL: not made yet */

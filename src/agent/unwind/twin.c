@@ -14,9 +14,14 @@ static const struct unwind_page *env_page(struct unwind_cursor *c, uint32_t inde
 static const struct unwind_row *env_block(struct unwind_cursor *c, uint32_t block);
 static const struct unwind_rule *env_rule(struct unwind_cursor *c, uint32_t index);
 static const struct unwind_runtime *env_runtime(struct unwind_cursor *c, uint32_t index);
+static struct unwind_known *env_known(struct unwind_cursor *c, uint32_t slot);
+static struct unwind_known_page *env_known_page(struct unwind_cursor *c, uint32_t slot);
+static bool env_stack_miss(struct unwind_cursor *c, uint64_t at);
 static uint32_t env_steps(struct unwind_cursor *c);
 #define UNWIND_INLINE static
 #include "bpf/unwind.h"
+
+enum { KNOWN_HERE = 64, KNOWN_PAGES_HERE = 16 }; /* for one walk */
 
 struct twin {
 	struct unwind_walk walk; /* first: its first member is the cursor */
@@ -25,6 +30,8 @@ struct twin {
 	const struct mapping_set *set;
 	struct unwind_mapping from_set;
 	uint32_t steps, lost; /* bits 1 << enum unwind_step_kind */
+	struct unwind_known known[KNOWN_HERE];
+	struct unwind_known_page known_pages[KNOWN_PAGES_HERE];
 };
 
 static struct twin *twin_of(struct unwind_cursor *c)
@@ -89,6 +96,21 @@ static const struct unwind_runtime *env_runtime(struct unwind_cursor *c, uint32_
 	return index < s->runtime_count ? &s->runtimes[index] : NULL;
 }
 
+static struct unwind_known *env_known(struct unwind_cursor *c, uint32_t slot)
+{
+	return &twin_of(c)->known[slot % KNOWN_HERE];
+}
+
+static struct unwind_known_page *env_known_page(struct unwind_cursor *c, uint32_t slot)
+{
+	return &twin_of(c)->known_pages[slot % KNOWN_PAGES_HERE];
+}
+
+static bool env_stack_miss(struct unwind_cursor *c, uint64_t at)
+{
+	return unwind_stack_miss(&twin_of(c)->walk, at);
+}
+
 static uint32_t env_steps(struct unwind_cursor *c)
 {
 	return twin_of(c)->steps;
@@ -147,6 +169,9 @@ enum unwind_end twin_walk(struct twin *t)
 
 	/* What was known when it stopped may be old. */
 	w->mapping = (struct unwind_mapping){ 0 };
+	memset(t->known, 0, sizeof(t->known));
+	memset(t->known_pages, 0, sizeof(t->known_pages));
+	w->stack.bytes = w->cpython.window_bytes = 0;
 	w->end = UNWIND_END_DEPTH;
 	for (uint32_t i = 0; i < UNWIND_STEPS_MAX; i++)
 		if (step(w) != UNWIND_AGAIN)

@@ -29,14 +29,19 @@ struct rig {
 	uint32_t executable, run;
 	struct unwind_row rows[64];
 	uint32_t row_count;
+	uint32_t present;         /* words of them; 0: all */
+	uint32_t reads, evict_at; /* at this read the tables go; 0: never */
 };
 
 static bool read_words(void *ctx, uint64_t address, void *to, uint32_t bytes)
 {
-	const struct rig *r = ctx;
+	struct rig *r = ctx;
 	uint64_t offset = address - STACK;
+	uint64_t there = r->present ? r->present * 8 : sizeof(r->words);
 
-	if (offset > sizeof(r->words) || bytes > sizeof(r->words) - offset)
+	if (++r->reads == r->evict_at)
+		unwind_store_evict(&r->store, r->executable);
+	if (offset > there || bytes > there - offset)
 		return false;
 	memcpy(to, (const char *)r->words + offset, bytes);
 	return true;
@@ -92,9 +97,9 @@ static void publish(struct rig *r)
 					  r->rows, r->row_count, &err));
 }
 
-static enum unwind_end walk(struct rig *r, uint64_t pc, uint64_t fp)
+static enum unwind_end walk_from(struct rig *r, uint64_t pc, uint64_t sp, uint64_t fp)
 {
-	struct unwind_cursor c = { .pc = pc, .sp = SP, .fp = fp, .leaf_known = 1 };
+	struct unwind_cursor c = { .pc = pc, .sp = sp, .fp = fp, .leaf_known = 1 };
 	const struct twin_memory memory = { read_words, r };
 
 	c.leaf[UNWIND_REG_R10 - UNWIND_REG_LEAF] = SP + 64;
@@ -102,6 +107,11 @@ static enum unwind_end walk(struct rig *r, uint64_t pc, uint64_t fp)
 	twin_start(r->twin, &r->store, &memory, &c, NULL);
 	twin_run(r->twin, r->run, 3);
 	return twin_walk(r->twin);
+}
+
+static enum unwind_end walk(struct rig *r, uint64_t pc, uint64_t fp)
+{
+	return walk_from(r, pc, SP, fp);
 }
 
 static uint32_t frames(const struct rig *r, uint64_t *out)
@@ -508,14 +518,127 @@ static void test_lost_runtime(void **state)
 	}
 }
 
+/* What was found out of an address serves each further frame there, with every usual rule: the
+ * tables go with the first read of the stack, and only an address not seen before needs them. */
+static void test_known_addresses(void **state)
+{
+	static const struct {
+		const char *what;
+		struct unwind_rule rule;
+		uint32_t words; /* of a frame: its return address is the last, its FP before that */
+		bool fp;
+	} cases[] = {
+		{ "sp",
+		  { .kind = UNWIND_CFA,
+		    .cfa_base = UNWIND_REG_SP,
+		    .cfa_offset = 16,
+		    .fp_from = UNWIND_FROM_SAME,
+		    .ra_from = UNWIND_FROM_CFA,
+		    .ra_offset = -8 },
+		  2,
+		  false },
+		{ "sp, fp saved",
+		  { .kind = UNWIND_CFA,
+		    .cfa_base = UNWIND_REG_SP,
+		    .cfa_offset = 32,
+		    .fp_from = UNWIND_FROM_CFA,
+		    .fp_offset = -16,
+		    .ra_from = UNWIND_FROM_CFA,
+		    .ra_offset = -8 },
+		  4,
+		  false },
+		{ "fp",
+		  { .kind = UNWIND_CFA,
+		    .cfa_base = UNWIND_REG_FP,
+		    .cfa_offset = 16,
+		    .fp_from = UNWIND_FROM_CFA,
+		    .fp_offset = -16,
+		    .ra_from = UNWIND_FROM_CFA,
+		    .ra_offset = -8 },
+		  4,
+		  true },
+		{ "sure fp", { .kind = UNWIND_FP }, 4, true },
+	};
+	enum { DEEP = 60 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t pc, last, got[DEEP + 8];
+		struct rig r;
+
+		set_up(&r);
+		pc = add_rule(&r, cases[i].rule);
+		/* Not in the same 4 KiB: those are remembered as a whole. */
+		while (r.row_count * STEP < 1u << UNWIND_KNOWN_PAGE_SHIFT)
+			add_rule(&r, sp_frame(8 + 8 * (int32_t)r.row_count));
+		last = add_rule(&r, stop_rule);
+		publish(&r);
+		for (uint32_t n = 1; n <= DEEP; n++) {
+			uint32_t at = n * cases[i].words - 1;
+
+			r.words[at] = n < DEEP ? pc : last;
+			r.words[at - 1] = SP + (at + cases[i].words - 1) * 8;
+		}
+		for (r.evict_at = 0; r.evict_at <= 1; r.evict_at++) {
+			enum unwind_end end;
+			uint32_t count;
+
+			r.reads = 0;
+			end = walk(&r, pc, cases[i].fp ? SP + (cases[i].words - 2) * 8 : 0);
+			count = frames(&r, got);
+			if (end != (r.evict_at ? UNWIND_END_NO_TABLE : UNWIND_END_BOTTOM) ||
+			    count != DEEP + 1 || got[0] != pc || got[DEEP - 1] != pc ||
+			    got[DEEP] != last)
+				fail_msg("%s: end %d, %u frames", cases[i].what, (int)end, count);
+			/* A window at a time, not a frame at a time. */
+			assert_in_range(r.reads, 1, DEEP * 4 * 8 / UNWIND_WINDOW_BYTES + 1);
+		}
+		tear_down(&r);
+	}
+}
+
+/* Stacks that end where their page ends, and ones that are not aligned. */
+static void test_windows_of_the_stack(void **state)
+{
+	uint64_t pc, last, got[WORDS + 8];
+	struct rig r;
+
+	(void)state;
+	set_up(&r);
+	pc = add_rule(&r, sp_frame(8));
+	last = add_rule(&r, stop_rule);
+	publish(&r);
+	for (uint32_t i = 0; i < WORDS; i++)
+		r.words[i] = pc;
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_UNREADABLE);
+	assert_int_equal(frames(&r, got), WORDS + 1);
+	r.words[WORDS - 1] = last;
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_BOTTOM);
+	assert_int_equal(frames(&r, got), WORDS + 1);
+	assert_int_equal(walk_from(&r, pc, SP + 8 * (WORDS - 1), 0), UNWIND_END_BOTTOM);
+	assert_int_equal(frames(&r, got), 2);
+	/* A copied stack may end anywhere. */
+	r.present = 100;
+	assert_int_equal(walk(&r, pc, 0), UNWIND_END_UNREADABLE);
+	assert_int_equal(frames(&r, got), 100 + 1);
+	r.present = 0;
+	memset(r.words, 0, sizeof(r.words));
+	memcpy((char *)r.words + 4, &pc, sizeof(pc));
+	memcpy((char *)r.words + 12, &last, sizeof(last));
+	assert_int_equal(walk_from(&r, pc, SP + 4, 0), UNWIND_END_BOTTOM);
+	assert_int_equal(frames(&r, got), 3);
+	tear_down(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),       cmocka_unit_test(test_plt_after_push),
-		cmocka_unit_test(test_signal),      cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_no_progress), cmocka_unit_test(test_leaf_register),
-		cmocka_unit_test(test_depth),       cmocka_unit_test(test_anonymous_code),
-		cmocka_unit_test(test_goes_on),     cmocka_unit_test(test_lost_runtime),
+		cmocka_unit_test(test_kinds),           cmocka_unit_test(test_plt_after_push),
+		cmocka_unit_test(test_signal),          cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_no_progress),     cmocka_unit_test(test_leaf_register),
+		cmocka_unit_test(test_depth),           cmocka_unit_test(test_anonymous_code),
+		cmocka_unit_test(test_goes_on),         cmocka_unit_test(test_lost_runtime),
+		cmocka_unit_test(test_known_addresses), cmocka_unit_test(test_windows_of_the_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
