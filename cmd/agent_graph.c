@@ -1,12 +1,12 @@
 /* agent_graph.c - the agent's flags as the YAML of a graph: profiling -> one OTLP exporter,
  * durable. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent.h"
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "base/text.h"
 #include "graph_yaml.h"
 
@@ -30,30 +30,6 @@ static const char *exporter_variable(const char *what)
 }
 
 /* ---- who says it ---- */
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)tolower((unsigned char)c);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Baggage's spelling (W3C Baggage, 3.3.1): %41 is 'A'. */
-static void append_decoded(struct buf *out, struct str s)
-{
-	for (size_t i = 0; i < s.len; i++) {
-		int high = i + 2 < s.len && s.ptr[i] == '%' ? hex_digit(s.ptr[i + 1]) : -1;
-		int low = high >= 0 ? hex_digit(s.ptr[i + 2]) : -1;
-
-		if (low >= 0) {
-			buf_char(out, (char)(high * 16 + low));
-			i += 2;
-		} else {
-			buf_char(out, s.ptr[i]);
-		}
-	}
-}
 
 struct attribute_list {
 	struct {
@@ -115,7 +91,7 @@ static void put_attributes(const struct attribute_list *list, struct yaml_out *y
 			graph_begin(y, "resource_attributes");
 		any = true;
 		if (list->at[i].encoded)
-			append_decoded(&value, list->at[i].value);
+			percent_decode(&value, list->at[i].value);
 		else
 			buf_str(&value, list->at[i].value);
 		yaml_key(y, list->at[i].key);
@@ -136,7 +112,7 @@ static void put_service_name(const struct agent_flags *f, const struct attribute
 		if (!str_is(list->at[i].key, "service.name"))
 			continue;
 		if (list->at[i].encoded)
-			append_decoded(&decoded, list->at[i].value);
+			percent_decode(&decoded, list->at[i].value);
 		else
 			buf_str(&decoded, list->at[i].value);
 		buf_char(&decoded, '\0');

@@ -1,6 +1,7 @@
 #include "net/grpc_frame.h"
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "net/proto_text.h"
 
 enum { MESSAGE_BYTES_MOST = 4096, TIMEOUT_DIGITS_MOST = 8 };
@@ -81,17 +82,14 @@ bool grpc_timeout_parse(struct str text, uint64_t *out_ns)
 
 void grpc_message_encode(struct buf *out, struct str text)
 {
-	static const char hex[] = "0123456789ABCDEF";
-
 	text = str_head(text, MESSAGE_BYTES_MOST);
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.ptr[i];
-		const char escape[3] = { '%', hex[c >> 4], hex[c & 15] };
 
 		if (c >= 0x20 && c <= 0x7e && c != '%')
 			buf_char(out, (char)c);
 		else
-			buf_append(out, escape, sizeof(escape));
+			percent_append(out, c);
 	}
 }
 

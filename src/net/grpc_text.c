@@ -4,6 +4,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "net/server.h"
 
 static const char *const status_names[] = {
@@ -70,33 +71,9 @@ int grpc_status_from_h2_error(uint32_t error_code)
 	}
 }
 
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 void grpc_message_decode(struct buf *out, struct str text)
 {
-	for (size_t i = 0; i < text.len; i++) {
-		int high = -1, low = -1;
-
-		if (text.ptr[i] == '%' && text.len - i > 2) {
-			high = hex_value(text.ptr[i + 1]);
-			low = hex_value(text.ptr[i + 2]);
-		}
-		if (high < 0 || low < 0) {
-			buf_char(out, text.ptr[i]);
-			continue;
-		}
-		buf_char(out, (char)(high << 4 | low));
-		i += 2;
-	}
+	percent_decode(out, text);
 }
 
 static int base64_value(char c)

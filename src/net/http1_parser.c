@@ -1,4 +1,5 @@
 #include "net/http1_parser.h"
+#include "base/hex.h"
 
 enum { CHUNK_OVERHEAD_MOST = 16 * 1024, CHUNK_DIGITS_MOST = 15 };
 
@@ -256,21 +257,10 @@ enum http1_result http1_parse_head(struct str in, struct http1_head *head, size_
 
 /* Chunked bodies (RFC 9112, 7.1), a byte at a time except for the data. */
 
-static int hex_digit(unsigned char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static enum http1_result chunk_size_char(struct http1_chunked *c, unsigned char ch,
 					 const char **why)
 {
-	int digit = hex_digit(ch);
+	int digit = hex_value((char)ch);
 
 	if (digit >= 0) {
 		if (++c->digits > CHUNK_DIGITS_MOST)

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "model/profiles.h"
 #include "query/engine.h"
 #include "query/label_match.h"
@@ -336,18 +337,9 @@ static int id_order(const void *a, const void *b)
 
 static bool hex_id(struct str text, uint8_t *out, size_t len, struct err *err)
 {
-	static const char digits[] = "0123456789abcdef";
-
-	for (size_t i = 0; i < len * 2; i++) {
-		const char *d =
-			i < text.len && text.ptr[i] ? strchr(digits, text.ptr[i] | 0x20) : NULL;
-
-		if (!d || text.len != len * 2)
-			return err_set(err, ERR_INVALID, "an id has %zu hex digits, not \"%.*s\"",
-				       len * 2, (int)(text.len < 64 ? text.len : 64), text.ptr);
-		out[i / 2] = (uint8_t)(out[i / 2] << 4 | (d - digits));
-	}
-	return true;
+	return hex_decode(text, out, len) ||
+	       err_set(err, ERR_INVALID, "an id has %zu hex digits, not \"%.*s\"", len * 2,
+		       STR_ARG(str_head(text, 64)));
 }
 
 /* {trace_id="...", span_id="..."}: through the links, so that a store need not look at all. */

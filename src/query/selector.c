@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "query/regex.h"
+#include "base/hex.h"
 
 /* ---- the text, token by token ---- */
 
@@ -52,15 +53,6 @@ static bool is_key_char(char c)
 	       (c && strchr("_.:-/", c)) || (unsigned char)c >= 0x80;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static size_t put_utf8(char *out, uint32_t c)
 {
 	if (c < 0x80) {
@@ -101,7 +93,7 @@ static size_t unescape(struct lexer *l, char *out)
 	if (!digits)
 		return 0;
 	for (unsigned i = 0; i < digits; i++) {
-		int d = l->at < l->text.len ? hex_digit(l->text.ptr[l->at++]) : -1;
+		int d = l->at < l->text.len ? hex_value(l->text.ptr[l->at++]) : -1;
 
 		if (d < 0)
 			return 0;

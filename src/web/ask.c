@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hex.h"
 #include "query/time_range.h"
 #include "web/internal.h"
 
@@ -91,14 +92,6 @@ static bool add_transforms(const struct web_ask *a, struct query_request *q, str
 	return true;
 }
 
-static int hex_value(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
-}
-
 /* NULL with no error where the parameter is absent. */
 static bool id_param(struct web_ask *a, const char *name, size_t bytes, const uint8_t **out,
 		     struct err *err)
@@ -113,14 +106,9 @@ static bool id_param(struct web_ask *a, const char *name, size_t bytes, const ui
 		return err_set(err, ERR_INVALID, "%s has %zu hex digits, wanted are %zu", name,
 			       text.len, 2 * bytes);
 	id = arena_alloc(&a->arena, bytes);
-	for (size_t i = 0; i < bytes; i++) {
-		int high = hex_value(text.ptr[2 * i]), low = hex_value(text.ptr[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return err_set(err, ERR_INVALID, "%s is no hex number: \"%.*s\"", name,
-				       STR_ARG(text));
-		id[i] = (uint8_t)(high * 16 + low);
-	}
+	if (!hex_decode(text, id, bytes))
+		return err_set(err, ERR_INVALID, "%s is no hex number: \"%.*s\"", name,
+			       STR_ARG(text));
 	*out = id;
 	return true;
 }

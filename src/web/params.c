@@ -2,16 +2,7 @@
 
 #include <string.h>
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
+#include "base/hex.h"
 
 static bool decode(struct arena *arena, struct str in, struct str *out, struct err *err)
 {
@@ -24,13 +15,14 @@ static bool decode(struct arena *arena, struct str in, struct str *out, struct e
 		if (c == '+') {
 			c = ' ';
 		} else if (c == '%') {
-			if (in.len - i < 3 || hex_digit(in.ptr[i + 1]) < 0 ||
-			    hex_digit(in.ptr[i + 2]) < 0)
+			int byte = percent_escape_at(in, i);
+
+			if (byte < 0)
 				return err_set(err, ERR_INVALID,
 					       "the URL's query has a bad escape at byte %zu of "
 					       "\"%.*s\"",
 					       i, (int)(in.len < 80 ? in.len : 80), in.ptr);
-			c = (char)(hex_digit(in.ptr[i + 1]) * 16 + hex_digit(in.ptr[i + 2]));
+			c = (char)byte;
 			i += 2;
 		}
 		text[len++] = c;

@@ -1,6 +1,7 @@
 /* pyro_select.c - what a request selects, as questions to the engine. */
 #include "query/selector.h"
 #include "web/pyro.h"
+#include "base/hex.h"
 
 enum { TYPES_MOST = 256, MS = 1000000 };
 
@@ -17,14 +18,6 @@ static bool range_of(const struct pyro_request *r, struct query_range *out, stru
 	*out = (struct query_range){ (uint64_t)(r->start > most ? most : r->start) * MS,
 				     (uint64_t)(r->end > most ? most : r->end) * MS };
 	return true;
-}
-
-static int hex_value(char c)
-{
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-				      : -1;
 }
 
 /* Hex, with or without the dashes of a UUID. */

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include "wire/schema.h"
+#include "base/hex.h"
 
 void json_reader_init(struct json_reader *j, struct str text, uint32_t depth_limit)
 {
@@ -198,17 +199,6 @@ bool json_key_is(struct str key, const char *name)
 }
 
 /* ---- strings ---- */
-
-static int hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
 
 /* Four hex digits at j->at, or -1. */
 static int32_t take_hex4(struct json_reader *j)

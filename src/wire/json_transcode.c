@@ -1,6 +1,7 @@
 #include "wire/json_transcode.h"
 
 #include "base/cleanup.h"
+#include "base/hex.h"
 #include "wire/json_reader.h"
 #include "wire/pb_reader.h"
 #include "wire/schema.h"
@@ -71,21 +72,13 @@ static void put_bytes(struct transcoder *t, uint32_t number, struct str s)
 
 /* ---- bytes and ids ---- */
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c = (char)(c | 0x20);
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool from_hex(struct str s, struct buf *out)
 {
 	buf_reset(out);
 	if (s.len % 2)
 		return false;
 	for (size_t i = 0; i < s.len; i += 2) {
-		int high = hex_digit(s.ptr[i]), low = hex_digit(s.ptr[i + 1]);
+		int high = hex_value(s.ptr[i]), low = hex_value(s.ptr[i + 1]);
 
 		if (high < 0 || low < 0)
 			return false;

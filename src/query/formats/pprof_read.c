@@ -12,6 +12,7 @@
 #include "query/formats/import.h"
 #include "query/formats/import_build.h"
 #include "wire/pb_reader.h"
+#include "base/hex.h"
 
 enum { TYPES_MOST = 256, LABELS_MOST = 256, LINES_MOST = 4096, STRINGS_MOST = 1 << 24 };
 
@@ -274,22 +275,6 @@ struct one_sample {
 	uint32_t label_count;
 };
 
-static bool hex_bytes(struct str text, uint8_t *out, size_t len)
-{
-	static const char digits[] = "0123456789abcdef";
-
-	if (text.len != len * 2)
-		return false;
-	for (size_t i = 0; i < text.len; i++) {
-		const char *d = text.ptr[i] ? strchr(digits, text.ptr[i]) : NULL;
-
-		if (!d)
-			return false;
-		out[i / 2] = (uint8_t)(out[i / 2] << 4 | (d - digits));
-	}
-	return true;
-}
-
 static bool take_label(struct reading *r, struct one_sample *s, struct str message)
 {
 	uint64_t v[9];
@@ -304,8 +289,8 @@ static bool take_label(struct reading *r, struct one_sample *s, struct str messa
 		s->timestamp = v[3];
 		return true;
 	}
-	if ((str_is(key, "trace_id") && hex_bytes(text, s->link.trace_id, 16)) ||
-	    (str_is(key, "span_id") && hex_bytes(text, s->link.span_id, 8)))
+	if ((str_is(key, "trace_id") && hex_decode(text, s->link.trace_id, 16)) ||
+	    (str_is(key, "span_id") && hex_decode(text, s->link.span_id, 8)))
 		return true;
 	if (s->label_count == LABELS_MOST)
 		return err_set(r->err, ERR_LIMIT, "pprof: a sample with more than %d labels",

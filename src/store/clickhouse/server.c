@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/hex.h"
 
 enum {
 	TIMEOUT_S = 30,
@@ -436,19 +437,14 @@ static bool call(struct ch_server *s, struct http_client *client, struct blob *b
 
 static void put_encoded(struct buf *url, struct str s)
 {
-	static const char hex[] = "0123456789ABCDEF";
-
 	for (size_t i = 0; i < s.len; i++) {
 		unsigned char c = (unsigned char)s.ptr[i];
 
 		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		    strchr("-_.~", c)) {
+		    strchr("-_.~", c))
 			buf_char(url, (char)c);
-		} else {
-			buf_char(url, '%');
-			buf_char(url, hex[c >> 4]);
-			buf_char(url, hex[c & 15]);
-		}
+		else
+			percent_append(url, c);
 	}
 }
 
