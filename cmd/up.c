@@ -203,6 +203,7 @@ static void put_receivers(struct yaml_out *y, bool agent)
 		graph_put_number(y, "samples_per_second", f.rate);
 		graph_put_bool(y, "send_error_frames", true);
 		graph_put(y, "reporter_interval", "1s");
+		graph_put_bool(y, "inlines", true);
 		yaml_map_end(y);
 	}
 	yaml_map_end(y);

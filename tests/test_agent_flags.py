@@ -5,6 +5,7 @@ import pytest
 import yaml
 
 import program
+from agents import needs_bpf  # noqa: F401
 
 
 def graph(*words, env=None, name=None):
@@ -200,3 +201,13 @@ def test_bad_settings_are_told(tmp_path, settings, says):
 def test_a_backend_with_the_agent():
     g = yaml.safe_load(program.run("backend", "-with-agent", "--print-config", check=0).stdout)
     assert g["service"]["pipelines"]["profiles"]["receivers"] == ["otlp", "profiling"]
+
+
+def test_inlined_functions_where_a_person_looks(needs_bpf):
+    """On for up and record, at most 200 ms of CPU per report; the agent is asked for them."""
+    def profiling(*words):
+        return yaml.safe_load(program.run(*words, "--print-config", check=0).stdout)["receivers"]["profiling"]
+    up = profiling("up")
+    assert up["inlines"] is True and up["naming_budget"] == "200ms"
+    assert profiling("agent", "-collection-agent", "h:1")["inlines"] is False
+    assert profiling("agent", "-collection-agent", "h:1", "-inlines")["inlines"] is True

@@ -282,7 +282,9 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 	struct captured memory;
 	const uint64_t *words, *more;
 	enum unwind_end end;
+	const struct process *before;
 	struct process *p;
+	bool compared;
 	uint32_t count;
 
 	if (!take_record(record, &s, &words)) {
@@ -290,6 +292,8 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		return false;
 	}
 	sample_costs_add(&r->costs, &s, words);
+	before = process_table_find(r->table, s.pid);
+	compared = before && before->exec_id_known; /* else BPF had no number to see exec() by */
 	p = process_table_get(r->table, &s);
 	if (!p)
 		return false;
@@ -304,7 +308,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		put(r, &(struct trace_frame){ .kind = FRAME_KERNEL,
 					      .return_address = i > 0,
 					      .address = words[i] });
-	if (s.image && s.image != p->image && !p->exec_id_known &&
+	if (s.image && s.image != p->image && !compared &&
 	    !only_a_pc(words + s.kernel_count, s.word_count)) {
 		end = UNWIND_END_STALE; /* walked by the mappings of what ran before exec() */
 	} else {

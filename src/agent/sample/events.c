@@ -179,28 +179,41 @@ static bool start_clocks(struct events *e, struct err *err)
 	return true;
 }
 
+bool events_follow(struct events *e, const uint32_t *cpus, uint32_t count, struct err *err)
+{
+	uint32_t next = 0;
+
+	for (uint32_t cpu = 0; cpu < SEAM_CPUS_MAX; cpu++) {
+		struct cpu_events *c = &e->cpus[cpu];
+		bool online = next < count && cpus[next] == cpu;
+
+		next += online;
+		if (!online) {
+			close_cpu(c);
+			continue;
+		}
+		/* Processes move: the side band is of every CPU, also those that are not sampled.
+		 */
+		if (c->side_fd >= 0)
+			continue;
+		if (!open_side_band(e, cpu, err) || (wanted(e, cpu) && !open_clock(e, cpu, err))) {
+			close_cpu(c); /* tried again as a whole */
+			return false;
+		}
+	}
+	return !e->enabled || start_clocks(e, err);
+}
+
 bool events_refresh(struct events *e, struct err *err)
 {
-	uint32_t *list = malloc(SEAM_CPUS_MAX * sizeof(*list)), count = 0, next = 0;
-	bool ok = list && online_cpus(list, &count, err);
+	uint32_t *list = malloc(SEAM_CPUS_MAX * sizeof(*list)), count = 0;
+	bool ok;
 
 	if (!list)
 		return err_set(err, ERR_LIMIT, "no memory for the list of CPUs");
-	for (uint32_t cpu = 0; ok && cpu < SEAM_CPUS_MAX; cpu++) {
-		struct cpu_events *c = &e->cpus[cpu];
-		bool online = next < count && list[next] == cpu;
-
-		next += online;
-		if (!online)
-			close_cpu(c);
-		/* Processes move: the side band is of every CPU, also those that are not sampled.
-		 */
-		else if (c->side_fd < 0)
-			ok = open_side_band(e, cpu, err) &&
-			     (!wanted(e, cpu) || open_clock(e, cpu, err));
-	}
+	ok = online_cpus(list, &count, err) && events_follow(e, list, count, err);
 	free(list);
-	return ok && (!e->enabled || start_clocks(e, err));
+	return ok;
 }
 
 struct events *events_new(const struct seam_options *options, int program_fd, struct err *err)

@@ -20,6 +20,9 @@ void events_free(struct events *e);
 bool events_enable(struct events *e, bool on, struct err *err) MUST_CHECK;
 /* Opens what is missing on CPUs that are online now, closes it on those that went. */
 bool events_refresh(struct events *e, struct err *err) MUST_CHECK;
+/* The same, for CPUs that the caller says are online, in ascending order. */
+bool events_follow(struct events *e, const uint32_t *cpus, uint32_t count,
+		   struct err *err) MUST_CHECK;
 /* Descriptor of a side band not handed out yet (owned by e), or -1. */
 int events_next_side_band(struct events *e, uint32_t *cpu);
 /* "0-3,8,10-11" into cpus; false: not such a list, or more than cap. */
