@@ -24,7 +24,7 @@
 
 static struct {
 	const char *db, *listen, *grpc, *http, *retention, *max_size, *rate, *log_level, *metrics;
-	const char *auth, *tls_cert, *tls_key, *hosts;
+	const char *auth, *tls_cert, *tls_key, *hosts, *source;
 } f = {
 	.listen = "127.0.0.1:4040",
 	.grpc = "127.0.0.1:4317",
@@ -51,6 +51,8 @@ static const struct flag flags[] = {
 	  "of the page: certificate chain, PEM", NULL, true, false },
 	{ WHAT, "tls-key", FLAG_STRING, &f.tls_key, "FILE", NULL, "of the page: private key, PEM",
 	  NULL, true, false },
+	{ WHAT, "source", FLAG_STRING, &f.source, "DIR", NULL,
+	  "folder of source files, whose text the page may show", NULL, true, false },
 	{ WHAT, "no-agent", FLAG_BOOL, &no_agent, NULL, NULL,
 	  "do not profile this machine: receive and show only", NULL, false, false },
 	{ WHAT, "samples-per-second", FLAG_UINT, &f.rate, "HZ", "20", "of the agent, on each CPU",
@@ -235,6 +237,7 @@ static void put_store(struct yaml_out *y, const char *db)
 	graph_begin(y, "web");
 	graph_put(y, "endpoint", f.listen);
 	graph_put(y, "store", db);
+	graph_put(y, "source", f.source);
 	put_guard(y);
 	yaml_map_end(y);
 	yaml_map_end(y);
@@ -372,6 +375,20 @@ static void keep_url(const char *db)
 		dprintf(fd, "%s\n", url);
 }
 
+/* Ours are told by what they answer; behind TLS by the URL that one of ours left. */
+static bool other_is_there(const char *db)
+{
+	char path[PATH_MAX], url[PAGE_URL_MOST] = "";
+	AUTO(fd_close) int fd = -1;
+
+	if (up_page_is_there(f.listen))
+		return true;
+	if (url_file(db, path))
+		fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && read(fd, url, sizeof(url) - 1) > 0 && strncmp(url, "https://", 8) == 0 &&
+	       strncmp(url + 8, f.listen, strlen(f.listen)) == 0 && up_page_is_tls(f.listen);
+}
+
 /* A page of flametap's is there already: that is the one to look at. */
 static int show_other(const char *db)
 {
@@ -402,10 +419,14 @@ static int run(void)
 	struct service_options options = {
 		.command = "up", .sources = &source, .source_count = 1, .print_config = print_config
 	};
+	static char address[300];
 	char path[4096];
 	struct err err;
 	bool agent = agent_wanted();
 
+	/* So that the URL that is printed is the one that it will be. */
+	if (!print_config && up_page_pick_port(f.listen, address, sizeof(address)))
+		f.listen = address;
 	if (!check_auth(&err) || (!f.db && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
 	if (!make_graph(f.db ? f.db : path, agent, &yaml, &err))
@@ -415,7 +436,7 @@ static int run(void)
 	umask(0077); /* the store is its owner's */
 	if (print_config)
 		return service_run(&options);
-	if (up_page_is_there(f.listen))
+	if (other_is_there(f.db ? f.db : path))
 		return show_other(f.db ? f.db : path);
 	greet(f.db ? f.db : path, agent);
 	keep_url(f.db ? f.db : path);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -87,6 +88,47 @@ bool up_page_is_there(const char *address)
 	return exchange(address, buf_view(&head), (struct str){ 0 }, answer) &&
 	       (strstr(answer, "\"application\":\"flametap\"") ||
 		strstr(answer, "realm=\"flametap\""));
+}
+
+bool up_page_is_tls(const char *address)
+{
+	AUTO(fd_close) int fd = connect_to(address);
+	char answer[16] = "";
+
+	if (fd < 0 || !send_all(fd, STR("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")))
+		return false;
+	/* An alert, or an end: not a word of HTTP. */
+	return recv(fd, answer, sizeof(answer) - 1, 0) >= 0 && strncmp(answer, "HTTP/", 5) != 0;
+}
+
+bool up_page_pick_port(const char *address, char *out, size_t room)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE },
+			*list = NULL;
+	const char *colon = strrchr(address, ':');
+	struct sockaddr_storage bound;
+	socklen_t len = sizeof(bound);
+	AUTO(fd_close) int fd = -1;
+	char host[256], port[16];
+	bool ok;
+
+	if (!colon || strcmp(colon, ":0") != 0 || colon - address >= (ptrdiff_t)sizeof(host))
+		return false;
+	snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
+	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
+		host[strlen(host) - 1] = 0;
+		memmove(host, host + 1, strlen(host));
+	}
+	if (getaddrinfo(host[0] ? host : NULL, "0", &hints, &list) != 0)
+		return false;
+	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ok = fd >= 0 && bind(fd, list->ai_addr, list->ai_addrlen) == 0 &&
+	     getsockname(fd, (struct sockaddr *)&bound, &len) == 0 &&
+	     getnameinfo((struct sockaddr *)&bound, len, NULL, 0, port, sizeof(port),
+			 NI_NUMERICSERV) == 0;
+	freeaddrinfo(list);
+	return ok &&
+	       (size_t)snprintf(out, room, "%.*s:%s", (int)(colon - address), address, port) < room;
 }
 
 /* ---- the demo ---- */

@@ -16,11 +16,14 @@
 #include "web/web.h"
 
 static const char *listen_address = "127.0.0.1:4040";
+static const char *source_folder;
 static bool print_url_only;
 
 static const struct flag flags[] = {
 	{ "Flags", "listen", FLAG_STRING, &listen_address, "ADDRESS", "127.0.0.1:4040",
 	  "where the page is", NULL, false, false },
+	{ "Flags", "source", FLAG_STRING, &source_folder, "DIR", NULL,
+	  "folder of source files, whose text the page may show", NULL, false, false },
 	{ "Flags", "quiet", FLAG_BOOL, &print_url_only, NULL, NULL,
 	  "print the URL and nothing else", NULL, false, false },
 	{ 0 },
@@ -83,6 +86,7 @@ static int serve(struct samples *s, const char *what)
 	struct web_options options = {
 		.address = listen_address,
 		.sources = { open_source, s, s->store ? "sqlite" : "files", what },
+		.source_folder = source_folder,
 		.read_only = true,
 	};
 	struct net_loops *loops;

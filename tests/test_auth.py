@@ -1,6 +1,7 @@
 """Who may see the page: a token exchanged for a cookie, files of passwords and tokens, TLS; nothing is left open beside them."""
 
 import base64
+import hashlib
 import http.client
 import re
 import signal
@@ -19,7 +20,7 @@ from web_pages import request
 BIG = fixtures.OTLP / f"{fixtures.BIG}.pb"
 # One of each kind of route.
 ROUTES = [("GET", "/"), ("GET", "/app.js"), ("GET", "/span/x"), ("GET", "/api/v1/status"), ("GET", "/api/v1/live"), ("GET", "/api/v1/status/buildinfo"),
-          ("GET", "/pyroscope/render?query=x"), ("GET", "/ready"), ("GET", "/debug/pprof/profile?seconds=1"), ("POST", "/ingest?name=a"),
+          ("GET", "/pyroscope/render?query=x"), ("GET", "/ready"), ("GET", "/debug/pprof/profile?seconds=1"), ("POST", "/ingest?name=a"), ("POST", "/api/v1/upload"), ("GET", "/api/v1/uploads"),
           ("POST", "/querier.v1.QuerierService/ProfileTypes"), ("GET", "/querier.v1.QuerierService/ProfileTypes?connect=v1"),
           ("POST", "/push.v1.PusherService/Push"), ("POST", "/v1development/profiles"), ("GET", "/nothing")]
 TYPES = {"/querier": "application/proto", "/push": "application/proto", "/v1dev": "application/x-protobuf"}
@@ -64,7 +65,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_url(tmp_path):
     with up(tmp_path, "--auth", "token") as server:
         page = page_of(server)
         url = server.wait_line(r"flametap up: http://").split()[-1]
-        token = re.fullmatch(r"http://127\.0\.0\.1:0/\?token=([0-9a-f]{32})", url).group(1)
+        token = re.fullmatch(r"http://127\.0\.0\.1:[1-9]\d*/\?token=([0-9a-f]{32})", url).group(1)
         first = request(page, "GET", f"/?token={token}")
         assert first.status == 303 and first.headers["location"] == "/" and token not in first.headers["location"]
         cookie = first.headers["set-cookie"]
@@ -140,3 +141,27 @@ def test_tls(tmp_path):
         assert first.status == 303 and "Secure" in first.headers["set-cookie"]
         with pytest.raises((http.client.HTTPException, OSError)):
             request(page, "GET", "/")
+
+
+def test_a_browser_without_the_token_is_asked_for_it(tmp_path):
+    """The page to sign in runs nothing, and its policy names its own style."""
+    with up(tmp_path, "--auth", "token", FLAMETAP_TOKEN="s3same") as server:
+        page = page_of(server)
+        assert f"flametap up: http://{page}/?token=s3same" in server.log, "port 0 is printed as the port that it became"
+        got = request(page, "GET", "/?view=flame", headers={"Accept": "text/html,*/*"})
+        style = re.search(rb"<style>(.*)</style>", got.body).group(1)
+        policy = "sha256-" + base64.b64encode(hashlib.sha256(style).digest()).decode()
+        assert got.status == 401 and got.headers["content-type"].startswith("text/html") and b"s3same" not in got.body
+        assert policy in got.headers["content-security-policy"] and b'name="token"' in got.body and b"<script" not in got.body
+        assert request(page, "GET", "/?token=s3same", headers={"Accept": "text/html"}).status == 303
+        assert request(page, "GET", "/api/v1/status").json()["error"]["what"]
+
+
+def test_a_second_up_knows_a_first_one_behind_tls(tmp_path):
+    authority = certificates.Authority(tmp_path / "ca", "ca")
+    cert, key = authority.issue("page")
+    with up(tmp_path, "--tls-cert", cert, "--tls-key", key) as server:
+        page = page_of(server)
+        second = program.run("up", "--no-agent", "--listen", page, "--grpc-address", "", "--http-address", "", "--db", tmp_path / "up.db",
+                             "--tls-cert", cert, "--tls-key", key, check=0)
+        assert f"it runs already: https://{page}/\n".encode() in second.stderr

@@ -127,6 +127,7 @@ static struct query_scan scan_of(const struct query *q, struct query_range range
 		.asof = q->request.asof,
 		/* What is not said by the series is said by the sample's own attributes. */
 		.parts = q->parts && rows_decide(q) ? q->parts | ROW_ATTRIBUTES : q->parts,
+		.after = q->request.after,
 	};
 }
 

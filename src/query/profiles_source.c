@@ -308,6 +308,8 @@ static bool walk_samples(struct query_source *s, const struct query_scan *scan, 
 {
 	struct profiles_source *m = source_of(s);
 
+	if (scan->after)
+		return true; /* a message does not change */
 	for (uint32_t i = 0; i < m->p->profile_count; i++) {
 		uint32_t series = m->series_of_profile[i];
 

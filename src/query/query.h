@@ -77,9 +77,11 @@ struct query_request {
 	const uint8_t *profile_ids;        /* 16 bytes each: only samples of these profiles */
 	uint32_t profile_id_count;         /* 0: of all */
 	uint64_t asof;                     /* 0: the newest */
-	bool gauge_last;                   /* gauges: the last profile, no average */
-	bool clip;          /* query_collect: of a sample only the events in the window, not all */
-	size_t limit_bytes; /* 0: QUERY_LIMIT_BYTES */
+	uint64_t after;  /* only what came after that state (an `asof`): what is added to an answer
+			    of it. 0: all.  Not for gauges, whose averages do not add up */
+	bool gauge_last; /* gauges: the last profile, no average */
+	bool clip;       /* query_collect: of a sample only the events in the window, not all */
+	size_t limit_bytes;           /* 0: QUERY_LIMIT_BYTES */
 	uint64_t deadline_ns;         /* clock_monotonic_ns(); 0: none. ERR_TIMEOUT */
 	const atomic_bool *cancelled; /* may be NULL. ERR_CANCELLED */
 };

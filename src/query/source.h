@@ -92,6 +92,7 @@ struct query_scan {
 	uint32_t link_count;
 	uint64_t asof;  /* nothing that came later; UINT64_MAX: all */
 	unsigned parts; /* of ROW_STACK, ... what will be looked at; others may be 0. 0: all */
+	uint64_t after; /* nothing that was there in that state; 0: all */
 };
 enum { ROW_STACK = 1, ROW_ATTRIBUTES = 2, ROW_LINK = 4, ROW_TIMES = 8 /* none of those */ };
 

@@ -159,7 +159,30 @@ static struct store_scan scan_of(const struct query_scan *scan)
 		.series_count = scan->series_count,
 		.asof = scan->asof == UINT64_MAX ? 0 : scan->asof,
 		.parts = scan->parts,
+		.after = scan->after,
 	};
+}
+
+static bool take_first(void *arg, const struct store_profile *p)
+{
+	uint64_t *first = arg;
+
+	if (p->first_ns < *first)
+		*first = p->first_ns;
+	return *first > 0;
+}
+
+/* Of what came after a state only the profiles say where in time it begins: the rest of the window
+ * need not be walked. */
+static bool narrow(struct store_snapshot *snap, struct store_scan *what, struct err *err)
+{
+	uint64_t first = UINT64_MAX;
+
+	if (!store_each_profile(snap, what, take_first, &first, err))
+		return false;
+	if (first > what->from)
+		what->from = first;
+	return true;
 }
 
 static bool walk_rows(struct query_source *q, const struct query_scan *scan, query_row_fn *fn,
@@ -169,6 +192,10 @@ static bool walk_rows(struct query_source *q, const struct query_scan *scan, que
 	struct store_scan what = scan_of(scan);
 	bool ok;
 
+	if (what.after && !narrow(w.source->snapshot, &what, err))
+		return false;
+	if (what.from >= what.to)
+		return true;
 	if (scan->links)
 		ok = store_scan_links(w.source->snapshot, scan->links, scan->link_count, &what,
 				      give_row, &w, err);

@@ -563,6 +563,13 @@ static bool line_of_window(struct sqlite_snapshot *snap, const struct store_scan
 }
 
 /* From the columns 2, 3, 12 and 13: time, duration, t0, span. */
+static uint64_t first_of(sqlite3_stmt *s)
+{
+	uint64_t time = db_u64(s, 2), first = time + db_u64(s, 12) * 1000;
+
+	return first < time ? first : time;
+}
+
 static bool profile_touches(const struct store_scan *what, sqlite3_stmt *s)
 {
 	uint64_t time = db_u64(s, 2), end = time + db_u64(s, 3);
@@ -606,6 +613,8 @@ bool sqlite_each_profile(struct sqlite_snapshot *snap, const struct store_scan *
 			continue;
 		reader_trim(snap);
 		ok = read_profile(snap, s, &x, err);
+		if (ok)
+			x.first_ns = first_of(s);
 		if (ok && !fn(arg, &x))
 			break;
 	}

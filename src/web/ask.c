@@ -113,13 +113,14 @@ static bool id_param(struct web_ask *a, const char *name, size_t bytes, const ui
 	return true;
 }
 
-static bool asof_of(const struct web_ask *a, uint64_t *out, struct err *err)
+/* A state of the source, as an answer named it. */
+static bool state_param(const struct web_ask *a, const char *name, uint64_t *out, struct err *err)
 {
-	struct str text = params_get(&a->params, "asof");
+	struct str text = params_get(&a->params, name);
 
 	*out = 0;
 	if (text.len && !str_to_u64(text, out))
-		return err_set(err, ERR_INVALID, "asof is no number: \"%.*s\"",
+		return err_set(err, ERR_INVALID, "%s is no number: \"%.*s\"", name,
 			       (int)(text.len < 40 ? text.len : 40), text.ptr);
 	return true;
 }
@@ -146,7 +147,8 @@ struct query *web_begin(struct web_ask *a, int side, struct err *err)
 	};
 
 	if (!range_of(a, side, &q.range, err) || !add_transforms(a, &q, err) ||
-	    !asof_of(a, &q.asof, err) || (by.len && !query_by_parse(by, &q.by, err)) ||
+	    !state_param(a, "asof", &q.asof, err) || !state_param(a, "since", &q.after, err) ||
+	    (by.len && !query_by_parse(by, &q.by, err)) ||
 	    !id_param(a, "trace", 16, &q.trace_id, err) || !id_param(a, "span", 8, &q.span_id, err))
 		return NULL;
 	return query_begin(&q, err);

@@ -19,7 +19,7 @@
 
 struct web_state {
 	const char *endpoint, *store_path, *allowed_hosts, *token, *basic_file, *bearer_file;
-	const char *tls_cert_file, *tls_key_file, *uploads;
+	const char *tls_cert_file, *tls_key_file, *uploads, *source;
 	uint32_t threads;
 	uint64_t timeout_ns, uploads_retention_ns, uploads_most_bytes;
 
@@ -48,6 +48,8 @@ static const struct config_field web_fields[] = {
 	FIELD("tls_key_file", CONFIG_STRING, tls_key_file, NULL, "private key, PEM"),
 	FIELD("query_threads", CONFIG_UINT32, threads, "2", "questions answered at a time"),
 	FIELD("query_timeout", CONFIG_DURATION, timeout_ns, "30s", "most time for a question"),
+	FIELD("source", CONFIG_STRING, source, NULL,
+	      "folder of source files, whose text the page may show"),
 	FIELD("uploads", CONFIG_STRING, uploads, NULL,
 	      "folder of files dropped onto the page; default: the store's name and .uploads"),
 	FIELD("uploads_retention", CONFIG_DURATION, uploads_retention_ns, "720h",
@@ -88,6 +90,7 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 		.bearer_file = w->bearer_file,
 		.tls_cert_file = w->tls_cert_file,
 		.tls_key_file = w->tls_key_file,
+		.source_folder = w->source && *w->source ? w->source : NULL,
 		.sources = { open_source, w, "sqlite", w->store_path },
 		.metrics = host->metrics,
 		.threads = w->threads,

@@ -276,8 +276,58 @@ bool web_guard_let_in(struct web_guard *g, const struct net_request *r, struct e
 	       err_set(err, status == 401 ? ERR_UNAUTHENTICATED : ERR_PERMISSION, "%s", why);
 }
 
+#define SIGN_IN_STYLE                                                                  \
+	"body{margin:0;min-height:100vh;display:grid;place-items:center;background:li" \
+	"ght-dark(#fbfaf7,#191a1c);color:light-dark(#1d1c1a,#e9e6e0);font:15px/1.5 sy" \
+	"stem-ui,sans-serif}main{max-width:26rem;padding:1.5rem}h1{font-size:1.25rem;" \
+	"margin:0;color:light-dark(#a8470b,#ffb067)}form{display:grid;grid-template-c" \
+	"olumns:1fr auto;gap:.25rem .5rem}label{grid-column:1/3}input,button{font:inh" \
+	"erit;padding:.4rem .6rem;border:1px solid light-dark(#8a857b,#8b8982);border" \
+	"-radius:4px;background:none;color:inherit}"
+/* base64 of SIGN_IN_STYLE's SHA-256: tests/test_auth.py counts it again */
+#define SIGN_IN_HASH "XoAp+mO/8+nlju7FJ0a7pM8v9a7PtXM0LQzcn1panKM="
+
+/* A person who opened the address without its token: where it is asked for, in a form that leads to
+ * ?token=. */
+static const char SIGN_IN[] =
+	"<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+	"<meta name=\"color-scheme\" content=\"light dark\">\n<title>flametap: sign in</title>\n"
+	"<style>" SIGN_IN_STYLE "</style>\n</head>\n<body>\n<main>\n<h1>flametap</h1>\n"
+	"<p>This page wants its token: it stands in the URL that <code>flametap up</code> "
+	"printed.</p>\n"
+	"<form action=\"/\" method=\"get\">\n<label for=\"token\">Token</label>\n"
+	"<input id=\"token\" name=\"token\" type=\"password\" autocomplete=\"current-password\" "
+	"required autofocus>\n<button>Open</button>\n</form>\n</main>\n</body>\n</html>\n";
+
+static bool wants_page(const struct web_guard *g, const struct net_request *r)
+{
+	return g->options->token && str_is(net_request_method(r), "GET") &&
+	       str_search(net_request_header(r, "accept"), STR("text/html")) >= 0;
+}
+
+static void ask_token(const struct web_guard *g, struct net_request *r)
+{
+	const struct net_header headers[] = {
+		{ "content-type", STR("text/html; charset=utf-8") },
+		{ "content-security-policy",
+		  STR("default-src 'none'; style-src 'sha256-" SIGN_IN_HASH
+		      "'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'") },
+		{ "x-content-type-options", STR("nosniff") },
+		{ "referrer-policy", STR("no-referrer") },
+		{ "cache-control", STR("no-store") },
+		{ "www-authenticate", str_cstr(g->challenge) },
+	};
+
+	net_reply_http(r, 401, headers, ARRAY_LEN(headers), str_cstr(SIGN_IN));
+}
+
 void web_guard_refuse(const struct web_guard *g, struct net_request *r, int status, const char *why)
 {
+	if (status == 401 && wants_page(g, r)) {
+		ask_token(g, r);
+		return;
+	}
 	web_reply_error(r, status, str_cstr(why), (struct str){ 0 },
 			status == 401 ? g->challenge : NULL);
 }

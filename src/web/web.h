@@ -40,6 +40,8 @@ struct web_options {
 	/* Files that are dropped onto the page (uploads.h). NULL: kept in memory. Zeros: the
 	 * defaults there. */
 	const char *upload_folder;
+	const char *source_folder; /* where the text of source files is (source_text.h); NULL:
+				      nowhere */
 	uint64_t upload_retention_ns, upload_most_bytes;
 	struct uploads *uploads; /* the server's own */
 	struct metrics *metrics; /* may be NULL */

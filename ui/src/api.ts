@@ -155,6 +155,11 @@ export interface Source {
 	unit: string;
 	total: number;
 	lines: [line: number, self: number, total: number][];
+	/** Where the program may read sources: the file that was found and its lines from text_first on, or why there are none. */
+	text_of?: string;
+	text_first?: number;
+	text?: string[];
+	no_text?: string;
 }
 
 export interface Answer<T> {

@@ -9,6 +9,7 @@ import type { Tree } from "./flame/tree";
 import { Bar, diffState } from "./bar";
 import { clock, dateTime, duration } from "./format";
 import { useKeys } from "./keys";
+import { followTop, followTree, spanOf, useFollowed, useFollowedTimeline } from "./follow";
 import { live } from "./live";
 import { Foot } from "./parts/foot";
 import { Help } from "./parts/help";
@@ -46,6 +47,10 @@ export function typeLabel(type: ProfileType | undefined): string {
 	return sample || type.id;
 }
 
+/** What can't be followed by its changes is asked for again so often. */
+const ASK_ALL_MS = 10_000;
+
+const FLAMEGRAPH = followTree("flamegraph");
 const GRAPHS = ["icicle", "flame", "inverted", "diff"];
 
 export function App() {
@@ -54,6 +59,7 @@ export function App() {
 	const [help, setHelp] = useState(false);
 	const [selected, setSelected] = useState<FrameId | null>(null);
 	const [tick, setTick] = useState(0);
+	const [asof, setAsof] = useState("");
 	const uploading = useUpload(store);
 	const upload = uploadOf(store.state.query);
 	const statusParams = new URLSearchParams(upload ? { query: `{upload.id="${upload}"}` } : {});
@@ -65,7 +71,13 @@ export function App() {
 
 	useEffect(() => {
 		if (!store.state.live || report()) return;
-		return live(selectionParams(state), () => setTick((n) => n + 1));
+		let asked = Date.now();
+		return live(selectionParams(state), (at) => {
+			setAsof(at);
+			if (Date.now() - asked < ASK_ALL_MS) return;
+			asked = Date.now();
+			setTick((n) => n + 1);
+		});
 	}, [store.state.live, state.type, state.query]);
 
 	const actions: FrameActions = {
@@ -104,7 +116,7 @@ export function App() {
 			{known.types.length === 0 ? (
 				<Nothing status={known} />
 			) : (
-				<Body store={filled} status={known} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} />
+				<Body store={filled} status={known} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} asof={asof} />
 			)}
 			{help && <Help onClose={() => setHelp(false)} />}
 		</>
@@ -150,9 +162,11 @@ interface BodyProps {
 	selected: FrameId | null;
 	onSelect(frame: FrameId): void;
 	tick: number;
+	/** The newest state, told live. */
+	asof: string;
 }
 
-/** A report's table is sorted here; the program sorts its own. */
+/** A table that was put together here is sorted here; the program sorts its own. */
 function sortRows(top: TopData, by: string): TopData["rows"] {
 	const share = (v: number, whole: number | undefined) => (whole ? v / whole : 0);
 	const weigh = (r: TopData["rows"][number]) =>
@@ -171,23 +185,32 @@ function Body(props: BodyProps) {
 	const [opened, setOpened] = useState("");
 	const params = selectionParams(state, state.view === "diff" ? "both" : "left");
 	const key = `${params} ${tick}`;
+	const type = status.types.find((t) => t.id === state.type);
+	/* Averages do not add up, and a part that was opened has no window of its own. */
+	const span = state.live && type && !type.gauge && !opened && state.to === "now" && state.view !== "diff" ? spanOf(state.from) : null;
 
 	const treeParams = new URLSearchParams(params);
 	if (state.view === "inverted") treeParams.set("inverted", "1");
 	if (opened) treeParams.set("root", opened);
-	const tree = useAnswer(`${treePath(state)} ${treeParams} ${tick}`, (signal) => askTree(treePath(state), treeParams, signal));
+	const askedTree = useAnswer(span === null ? `${treePath(state)} ${treeParams} ${tick}` : null, (signal) => askTree(treePath(state), treeParams, signal));
+	const followedTree = useFollowed(span, treeParams, props.asof, FLAMEGRAPH);
+	const tree = span === null ? askedTree : followedTree;
 
 	const topParams = new URLSearchParams(params);
 	topParams.set("sort", sort);
-	const top = useAnswer(state.layout !== "graph" ? `${topParams} ${state.view === "diff"} ${tick}` : null, (signal) => askJSON<TopData>("top", topParams, signal));
+	const tabled = state.layout !== "graph";
+	const followedTop = useFollowed(tabled ? span : null, params, props.asof, followTop);
+	const askedTop = useAnswer(tabled && span === null ? `${topParams} ${state.view === "diff"} ${tick}` : null, (signal) => askJSON<TopData>("top", topParams, signal));
 
 	const lineParams = new URLSearchParams(selectionParams(state));
 	lineParams.set("width", String(Math.min(1000, Math.max(60, Math.floor(innerWidth / 3)))));
-	const timeline = useAnswer(`${lineParams} ${tick}`, (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
+	const top = span === null ? askedTop : followedTop;
+	const askedLine = useAnswer(span === null ? `${lineParams} ${tick}` : null, (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
+	const followedLine = useFollowedTimeline(span, params, props.asof);
+	const timeline = span === null ? askedLine : followedLine;
 
 	const selectTime = (from: number, to: number) => !report() && store.set({ from: String(Math.round(from)), to: String(Math.round(to)), zoom: "", live: false });
-	const type = status.types.find((t) => t.id === state.type);
-	const sorted = useMemo(() => (top.value && report() ? { ...top.value, rows: sortRows(top.value, sort) } : top.value), [top.value, sort]);
+	const sorted = useMemo(() => (top.value && (report() || span !== null) ? { ...top.value, rows: sortRows(top.value, sort) } : top.value), [top.value, sort, span]);
 	usePublishedState(state, tree.value, top.value, status, tree.loading || top.loading || timeline.loading);
 
 	const withTable = state.layout !== "graph" && !["raw", "heat", "time", "source"].includes(state.view);

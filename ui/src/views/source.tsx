@@ -1,11 +1,31 @@
-// source.tsx - the lines of one file with their self and total.
+// source.tsx - the lines of one file with their self and total; their text, where the program knows its folder.
 
+import { useEffect, useRef } from "preact/hooks";
 import type { Source as Data } from "../api";
 import { percent, value } from "../format";
 import { Empty } from "../parts/states";
 
+interface Line {
+	line: number;
+	self: number;
+	total: number;
+	text: string;
+}
+
+/** All lines of the text, or those that cost something. */
+function linesOf(data: Data): Line[] {
+	const text = data.text;
+	if (!text) return data.lines.map(([line, self, total]) => ({ line, self, total, text: "" }));
+	const first = data.text_first ?? 1;
+	const all: Line[] = text.map((t, i) => ({ line: first + i, self: 0, total: 0, text: t.replace(/\t/g, "    ") }));
+	for (const [line, self, total] of data.lines) if (all[line - first]) Object.assign(all[line - first], { self, total });
+	return all;
+}
+
 export function SourceView(props: { data: Data; name: string }) {
 	const { data } = props;
+	const dearest = useRef<HTMLTableRowElement>(null);
+	useEffect(() => dearest.current?.scrollIntoView({ block: "center" }), [data]);
 	if (data.lines.length === 0)
 		return (
 			<Empty what="No lines are known of this function">
@@ -13,11 +33,17 @@ export function SourceView(props: { data: Data; name: string }) {
 			</Empty>
 		);
 	const most = data.lines.reduce((m, l) => Math.max(m, l[2]), 0) || 1;
+	const lines = linesOf(data);
+	const top = lines.reduce((m, l) => (l.self > m.self ? l : m), lines[0]).line;
 	return (
 		<section class="source" aria-label={`Source of ${data.file}`}>
 			<h2>{data.file}</h2>
 			<p class="dim">
-				The lines that cost something, of the file that {props.name} costs most in. A stack counts once in a line's total, however often it is there.
+				{data.text_of
+					? `The text is that of ${data.text_of} as it is now; costs are those of the file that ${props.name} costs most in.`
+					: `The lines that cost something, of the file that ${props.name} costs most in.`}{" "}
+				A stack counts once in a line's total, however often it is there.
+				{data.no_text && ` No text: ${data.no_text}.`}
 			</p>
 			<div class="source-lines" tabIndex={0} role="region" aria-label="Lines">
 				<table>
@@ -29,21 +55,21 @@ export function SourceView(props: { data: Data; name: string }) {
 							<th scope="col">total</th>
 							<th scope="col">total %</th>
 							<th scope="col">share of the dearest line</th>
+							{data.text && <th scope="col">text</th>}
 						</tr>
 					</thead>
 					<tbody>
-						{data.lines.map(([line, self, total]) => (
-							<tr key={line}>
+						{lines.map(({ line, self, total, text }) => (
+							<tr key={line} ref={line === top ? dearest : undefined} class={data.text && total > 0 ? "costs" : ""}>
 								<th scope="row" class="number">
 									{line}
 								</th>
 								<td class="number">{self > 0 ? value(self, data.unit) : ""}</td>
 								<td class="number">{self > 0 ? percent(self, data.total) : ""}</td>
-								<td class="number">{value(total, data.unit)}</td>
-								<td class="number">{percent(total, data.total)}</td>
-								<td class="share">
-									<meter value={total} max={most} aria-label={`line ${line}: ${percent(total, most)}`} />
-								</td>
+								<td class="number">{total > 0 ? value(total, data.unit) : ""}</td>
+								<td class="number">{total > 0 ? percent(total, data.total) : ""}</td>
+								<td class="share">{total > 0 && <meter value={total} max={most} aria-label={`line ${line}: ${percent(total, most)}`} />}</td>
+								{data.text && <td class="code">{text}</td>}
 							</tr>
 						))}
 					</tbody>

@@ -1,0 +1,42 @@
+// live.test.mjs - the page follows what comes: FLAMETAP_LIVE=http://127.0.0.1:4040 of a `flametap up` that takes /ingest.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { chromium } from "playwright-core";
+
+const url = process.env.FLAMETAP_LIVE;
+
+async function push(folded, secondsAgo = 10) {
+	const until = Math.floor(Date.now() / 1000) - secondsAgo;
+	const got = await fetch(`${url}/ingest?name=live&from=${until - 5}&until=${until}`, { method: "POST", body: folded });
+	assert.equal(got.status, 200);
+}
+
+test("live adds what comes, and asks for the whole only once", { skip: !url && "FLAMETAP_LIVE is not set" }, async () => {
+	const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-gpu"] });
+	const page = await (await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce" })).newPage();
+	const asked = [];
+	const lines = [];
+	page.on("request", (request) => /flamegraph|top\?/.test(request.url()) && asked.push(request.url()));
+	page.on("console", (message) => lines.push(message.text()));
+	page.on("pageerror", (error) => lines.push(error.message));
+	const total = (want) => page.waitForFunction((t) => window.__state.total === t, want, { timeout: 60_000 });
+	try {
+		await page.goto(`${url}/?live=1&from=now-15m&to=now`);
+		await total(20 * 1e7);
+		for (const [i, [folded, want]] of [["main;second 30\n", 50], ["main;first 1\nmain;third;deep 9\n", 60], ["other;way 40\n", 100]].entries()) {
+			await push(folded, 10 + i);
+			await total(want * 1e7);
+		}
+		const whole = asked.filter((u) => !u.includes("since=") && !/to=(?!7258)/.test(u));
+		const parts = asked.filter((u) => u.includes("since="));
+		assert.ok(whole.length <= 2, whole.join("\n"));
+		assert.ok(parts.length >= 6, `${parts.length} parts`);
+		const rows = await page.locator(".top-pane .row").allInnerTexts();
+		assert.match(rows[0], /40\.0 %[^]*way/, "the table follows, sorted");
+		assert.ok((await page.evaluate(() => window.__state.depth)) === 4);
+		if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/live-1440.png` });
+		assert.deepEqual(lines, []);
+	} finally {
+		await browser.close();
+	}
+});
