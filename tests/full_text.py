@@ -181,6 +181,13 @@ def parse_request(lines):
         count = int(lines.take().split()[1])
         for _ in range(count):
             parse_mapping(lines, request["mappings"])
+    request["unreferenced"] = []
+    if lines.at_word(0, "unreferenced"):
+        lines.take()
+        while lines.indent() >= 2:
+            if lines.indent() == 2:
+                request["unreferenced"].append([])
+            request["unreferenced"][-1].append(lines.take()[2:])
     for r in request["resources"]:
         for s in r["scopes"]:
             for p in s["profiles"]:

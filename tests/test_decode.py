@@ -1,5 +1,6 @@
 """`flametap decode` against independent decodes: nothing of a body is lost or changed, in any wire version."""
 
+import base64
 import gzip
 import json
 import os
@@ -462,6 +463,26 @@ def test_version_is_found_for_every_body():
         text = program.run("check", body.path).stdout.decode()
         assert f"wire version {version} (" in text, text[-300:]
         assert not text.endswith("()"), text
+
+
+@pytest.mark.parametrize("version", ["1.3", "1.7", "1.8"])
+def test_json_has_what_only_older_versions_say(version, tmp_path):
+    """Temporality, comments, labels, the payload once a profile."""
+    file = tmp_path / "body.pb"
+    file.write_bytes(handmade.rich(version).SerializeToString())
+    lines = [json.loads(x) for x in decode("--format", "json", file).splitlines()]
+    first = [x for x in lines if x["profile"].get("profile_id")]
+    extra = first[0]["profile"]["extra"]
+    assert extra["comments"] == ["a comment", "another comment"]
+    temporality = {"1.3": (1, 2), "1.7": (1, 2), "1.8": (2, 1)}[version]
+    assert (extra["aggregation_temporality"], extra["period_aggregation_temporality"]) == temporality
+    assert all(x["profile"]["original_payload_format"] == "pprof" for x in first)
+    payloads = [x["original_payload"] for x in lines if "original_payload" in x]
+    assert payloads == [base64.b64encode(b"\x1f\x8b\x00payload\xff").decode()] * (1 if version == "1.8" else 2), "once a profile"
+    if version == "1.3":
+        assert first[0]["extra"] == {"stacktrace_id_index": 42, "labels": [
+            {"key": "thread.name", "str": "cpu"}, {"key": "bytes", "num": -99, "num_unit": "count"}]}
+        assert extra["drop_frames"] == "leaf" and extra["keep_frames"] == "caller"
 
 
 @pytest.mark.parametrize("version", ["1.7", "1.8", "1.9", "1.10"])

@@ -3,7 +3,9 @@
 For layout full that is all of a body, for json what its header promises.
 """
 
+import base64
 import json
+import re
 
 import pytest
 
@@ -168,17 +170,31 @@ def json_frames(stack):
             yield {"type": frame_type} | place
 
 
+# view.py's name of an extra -> the one in JSON, where that differs from layout full's
+JSON_EXTRAS = EXTRA_NAMES | {"sample_temporality": "aggregation_temporality", "period_temporality": "period_aggregation_temporality"}
+
+
+def json_extra(e):
+    """Attributes by value are among the profile's attributes."""
+    out = {JSON_EXTRAS[k]: x for k, x in e.items() if k != "profile_attributes"}
+    if "labels" in out:
+        out["labels"] = [{"key": x[0]} | set_only(str=x[1], num=x[2], num_unit=x[3]) for x in out["labels"]]
+    return out
+
+
 def json_object(r, s, p, sample):
     scope = set_only(name=s["name"], version=s["version"], dropped_attributes_count=s["dropped"],
                      attributes={k: json_value(v) for k, v in s["attributes"]})
     profile = set_only(profile_id=p["profile_id"], time_unix_nano=p["time"], duration_nano=p["duration"], period_type=p["period_type"][0],
                        period_unit=p["period_type"][1], period=p["period"], dropped_attributes_count=p["dropped"],
+                       original_payload_format=p["payload_format"], extra=json_extra(p["extra"]),
                        attributes={k: json_value(v) for k, v, _ in p["attributes"]})
     trace, span = sample["link"] or ("", "")
     return set_only(
         resource={k: json_value(v) for k, v in r["attributes"]}, resource_dropped_attributes_count=r["dropped"], scope=scope, profile=profile, sample_type=p["sample_type"][0],
         sample_unit=p["sample_type"][1], values=sample["values"], timestamps_unix_nano=sample["timestamps"], trace_id=trace, span_id=span,
         attributes={k: json_value(v) for k, v, _ in sample["attributes"]},
+        extra=json_extra(sample["extra"]),
         attribute_units={k: u for k, _, u in sample["attributes"] if u}, frames=list(json_frames(sample["stack"])))
 
 
@@ -201,7 +217,11 @@ def check_json(text, v):
     lines = [json.loads(x) for x in text.splitlines()]
     wanted = [json_object(*x) for x in view.samples(v)]
     assert len(lines) == len(wanted)
-    for got, want, (_, _, _, sample) in zip(lines, wanted, view.samples(v)):
+    for got, want, (_, _, profile, sample) in zip(lines, wanted, view.samples(v)):
+        for part in (got, got["profile"]):  # a view leaves out what is zero
+            part["extra"] = {k: x for k, x in part.get("extra", {}).items() if x not in (0, "")}
+        payload = got.pop("original_payload", None)
+        assert payload is None or base64.b64decode(payload) == profile["payload"]
         assert got.pop("events") == view.event_count(sample)
         got.pop("value")
         for part in (got, got.get("profile", {}), got.get("scope", {})):
@@ -257,3 +277,59 @@ def test_the_unit_of_a_frame_type_is_shown(tmp_path):
     file.write_bytes(request.SerializeToString())
     after = decode("--layout", "full", file)
     assert all("odd-unit" in line for line in after.splitlines() if "profile.frame.type" in line) and "odd-unit" in after
+
+
+def test_full_layout_shows_what_nothing_refers_to(tmp_path):
+    """Entries of every table that neither a sample nor another entry names, with what hangs on them."""
+    request = handmade.rich("1.10")
+    d = request.dictionary
+    first = len(d.string_table)
+    d.string_table.extend(["of an orphan", "an orphan", "orphan.c", "cpu"])
+    d.link_table.add(trace_id=b"\x07" * 16, span_id=b"\x08" * 8)
+    d.attribute_table.add(key_strindex=first, unit_strindex=handmade.s("count")).value.int_value = 5
+    d.function_table.add(name_strindex=handmade.s("caller"), filename_strindex=first + 2, start_line=3)
+    d.location_table.add(address=0x77, attribute_indices=[4]).lines.add(function_index=1, line=9)
+    stacked = len(d.location_table)
+    d.location_table.add(address=0x78)
+    d.stack_table.add(location_indices=[stacked, 1])
+    file = tmp_path / "body.pb"
+    file.write_bytes(request.SerializeToString())
+    [parsed] = full_text.parse(program.run("decode", "--layout", "full", file, check=0).stdout.decode())
+    heads = [re.sub(" +", " ", e[0]) for e in parsed["unreferenced"]]
+    unused = {f"string #{handmade.s(x)} {x}" for x in handmade.STRINGS}
+    assert [h for h in heads if h not in unused] == [f"link #2 trace {'07' * 16} span {'08' * 8}", "stack #3 frames 2", "location #4",
+                     "function #4 caller at orphan.c start 3", "attribute #6 of an orphan int 5 unit count",
+                     f"string #{first + 1} an orphan", f"string #{first + 3} cpu"]
+    [stack] = [e for e in parsed["unreferenced"] if e[0].startswith("stack")]
+    assert "addr 0x78" in stack[1] and "addr 0x401234" in stack[2]
+    [location] = [e for e in parsed["unreferenced"] if e[0].startswith("location")]
+    assert "leaf" in location[1] and "addr 0x77" in location[1] and "native" in location[1]
+
+
+def test_full_layout_of_recordings_shows_no_false_orphans():
+    """Texts that only comments, labels or attribute units of old versions name are no orphans; the profilers of v1.3 did send some."""
+    for body in fixtures.BODIES:
+        if "synthetic" in body.name:
+            continue  # those have orphans in every table
+        out = program.run("decode", "--layout", "full", body.path, check=0).stdout.decode()
+        [parsed] = full_text.parse(out)
+        assert len(parsed["unreferenced"]) == orphan_texts_of_v1_3(body), (body.name, parsed["unreferenced"][:5])
+
+
+def orphan_texts_of_v1_3(body):
+    if body.version != "1.3":
+        return 0
+    [p] = [c.profile for r in schemas.schema("1.3").Request.FromString(body.bytes).resource_profiles
+           for s in r.scope_profiles for c in s.profiles]
+    used = {0, p.default_sample_type, p.drop_frames, p.keep_frames, *p.comment}
+    for t in [*p.sample_type, p.period_type]:
+        used |= {t.type, t.unit}
+    for m in p.mapping:
+        used |= {m.filename, m.build_id}
+    for f in p.function:
+        used |= {f.name, f.system_name, f.filename}
+    for u in p.attribute_units:
+        used |= {u.attribute_key, u.unit}
+    for label in (x for sample in p.sample for x in sample.label):
+        used |= {label.key, label.str, label.num_unit}
+    return len(set(range(len(p.string_table))) - used - {x.type_index for x in p.location})

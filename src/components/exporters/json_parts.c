@@ -510,6 +510,42 @@ void json_link_append(struct json_parts *j, struct buf *b, uint32_t sample)
 	buf_char(b, '"');
 }
 
+void json_extras_append(struct json_parts *j, struct buf *b, enum message_kind message,
+			uint32_t index)
+{
+	const struct profiles *p = j->names.profiles;
+	struct range r = p->extra_count ? profiles_extras(p, message, index) : (struct range){ 0 };
+	bool begun = false;
+
+	for (uint32_t i = r.first; i < r.first + r.count; i++) {
+		const struct extra *x = &p->extras[i];
+
+		if (extra_is_raw(x->key) || x->key == EXTRA_PROFILE_ATTRIBUTES)
+			continue; /* the latter are among the attributes */
+		if (!begun) {
+			KEY(b, "extra");
+			buf_char(b, '{');
+			begun = true;
+		}
+		comma(b);
+		buf_printf(b, "\"%s\":", extra_key_name(x->key));
+		json_any_append(b, &x->value);
+	}
+	if (begun)
+		buf_char(b, '}');
+}
+
+void json_payload_append(struct json_parts *j, struct buf *b, uint32_t profile)
+{
+	struct str payload = j->names.profiles->profiles[profile].original_payload;
+
+	if (!payload.len)
+		return;
+	buf_lit(b, ",\"original_payload\":\"");
+	buf_base64(b, payload.ptr, payload.len);
+	buf_char(b, '"');
+}
+
 static void append_scope(struct buf *b, const struct scope_profiles *s)
 {
 	KEY(b, "scope");
@@ -549,12 +585,14 @@ static bool append_profile_object(struct json_parts *j, struct render_out *out, 
 		buf_i64(b, profile->period);
 	}
 	count_member(b, "dropped_attributes_count", profile->dropped_attributes_count);
+	string_member(b, "original_payload_format", profile->original_payload_format);
 	if (profile->attributes.count) {
 		KEY(b, "attributes");
 		if (!json_attributes_append(j, out, profile->attributes, MESSAGE_PROFILE, index,
 					    err))
 			return false;
 	}
+	json_extras_append(j, b, MESSAGE_PROFILE, index);
 	buf_char(b, '}');
 	return true;
 }

@@ -43,6 +43,12 @@ bool json_numbers_append(struct json_parts *j, struct render_out *out, const str
 			 struct err *err);
 /* ,"trace_id":"...","span_id":"..." */
 void json_link_append(struct json_parts *j, struct buf *b, uint32_t sample);
+/* "extra":{...} of a profile or sample, behind a comma where one is due: what only older wire
+ * versions have. */
+void json_extras_append(struct json_parts *j, struct buf *b, enum message_kind message,
+			uint32_t index);
+/* ,"original_payload":"base64" */
+void json_payload_append(struct json_parts *j, struct buf *b, uint32_t profile);
 /* {"key":value,...}, and ,"attribute_units":{"key":"unit"} where there are any */
 bool json_attributes_append(struct json_parts *j, struct render_out *out, struct range list,
 			    enum message_kind message, uint32_t index, struct err *err);

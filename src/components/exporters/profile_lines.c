@@ -310,6 +310,7 @@ static bool append_sample(struct profile_lines *l, struct render_out *out, uint3
 	buf_u64(b, set);
 	if (l->sets[set].has_units && !json_units_append(l->parts, out, s->attributes, err))
 		return false;
+	json_extras_append(l->parts, b, MESSAGE_SAMPLE, sample);
 	if (!append_frames(l, out, profile, sample, err))
 		return false;
 	buf_char(b, '}');

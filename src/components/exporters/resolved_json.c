@@ -86,16 +86,18 @@ static bool append_frames(struct json_parts *parts, struct render_out *out, uint
 	return json_build_ids_append(parts, out, err);
 }
 
-static bool append_sample(struct json_renderer *j, struct render_out *out,
-			  const struct profile *profile, uint32_t index, struct err *err)
+static bool append_sample(struct json_renderer *j, struct render_out *out, uint32_t profile,
+			  uint32_t index, bool first, struct err *err)
 {
 	struct json_parts *parts = &j->parts;
 	const struct profiles *p = parts->names.profiles;
 	const struct sample *s = &p->samples[index];
-	struct sample_total total = sample_total(p, profile, s);
+	struct sample_total total = sample_total(p, &p->profiles[profile], s);
 	struct buf *b = out->buf;
 
 	buf_str(b, buf_view(&j->prefix));
+	if (first)
+		json_payload_append(parts, b, profile);
 	buf_lit(b, ",\"value\":");
 	buf_i64(b, total.value);
 	buf_lit(b, ",\"events\":");
@@ -105,8 +107,10 @@ static bool append_sample(struct json_renderer *j, struct render_out *out,
 	json_link_append(parts, b, index);
 	buf_lit(b, ",\"attributes\":");
 	if (!json_attributes_append(parts, out, s->attributes, MESSAGE_SAMPLE, index, err) ||
-	    !json_units_append(parts, out, s->attributes, err) ||
-	    !append_frames(parts, out, index, err))
+	    !json_units_append(parts, out, s->attributes, err))
+		return false;
+	json_extras_append(parts, b, MESSAGE_SAMPLE, index);
+	if (!append_frames(parts, out, index, err))
 		return false;
 	buf_lit(b, "}\n");
 	return render_out_check(out, err);
@@ -149,11 +153,13 @@ static bool append_profile(struct json_renderer *j, struct render_out *out,
 	buf_reset(&j->prefix);
 	if (!json_profile_head(&j->parts, &j->prefix, r, s, index, err))
 		return false;
-	if (j->lines == JSON_LINE_A_PROFILE)
+	if (j->lines == JSON_LINE_A_PROFILE) {
+		json_payload_append(&j->parts, &j->prefix, index);
 		return profile_line_append(&j->profile_lines, out, buf_view(&j->prefix), index,
 					   &list, err);
+	}
 	for (uint32_t i = 0; i < list.count; i++) {
-		if (!append_sample(j, out, profile, sample_list_at(&list, i), err))
+		if (!append_sample(j, out, index, sample_list_at(&list, i), i == 0, err))
 			return false;
 	}
 	return true;

@@ -46,6 +46,14 @@
  *     #INDEX  FILE  memory 0xHEX-0xHEX  offset 0xHEX
  *       KEY  KIND  VALUE[  unit UNIT]
  *
+ *   [unreferenced                    entries of tables that nothing refers to, but the zero entries
+ *     link #N  trace 32 HEX DIGITS  span 16 HEX DIGITS
+ *     stack #N  frames N             and its frames, as a sample's
+ *     location #N                    and its rows, as frame 0
+ *     function #N  NAME[  at FILE][  system NAME][  start LINE]
+ *     attribute #N  KEY  KIND  VALUE[  unit UNIT]
+ *     string #N  TEXT]
+ *
  * FUNCTION is - where a location has no lines, and "" where a function has no name. An inlined
  * chain takes one line a function, the number stands on its first; `inline 2` is two calls
  * inside the function that really has the frame. Below any message may stand
@@ -453,7 +461,7 @@ bool text_full_render(struct text_renderer *t, const struct profiles *p, struct 
 		if (!append_resource(t, out, i, err))
 			return false;
 	}
-	if (!text_full_mappings(t, out, err))
+	if (!text_full_mappings(t, out, err) || !text_full_unreferenced(t, out, err))
 		return false;
 	buf_char(out->buf, '\n');
 	return true;

@@ -36,5 +36,15 @@ void text_full_extras(struct text_renderer *t, struct buf *b, unsigned indent,
 /* The rows of a sample's stack. */
 bool text_full_frames(struct text_renderer *t, struct render_out *out, uint32_t sample,
 		      struct err *err);
+/* The same of any stack, and of one location as its only frame. */
+bool text_full_stack(struct text_renderer *t, struct render_out *out, uint32_t stack,
+		     struct err *err);
+bool text_full_location(struct text_renderer *t, struct render_out *out, uint32_t index,
+			struct err *err);
+/* One attribute's row, without what stands before its key; its extras are indented. */
+bool text_full_attribute(struct text_renderer *t, struct render_out *out, unsigned indent,
+			 uint32_t index, struct err *err);
+/* Entries of tables that nothing refers to. */
+bool text_full_unreferenced(struct text_renderer *t, struct render_out *out, struct err *err);
 /* The mapping table. */
 bool text_full_mappings(struct text_renderer *t, struct render_out *out, struct err *err);

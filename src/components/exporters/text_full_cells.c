@@ -199,6 +199,15 @@ void text_full_unknown(struct buf *b, unsigned indent, const struct any_value *v
 	value_unknown_each(v, append_unknown, &rows);
 }
 
+bool text_full_attribute(struct text_renderer *t, struct render_out *out, unsigned indent,
+			 uint32_t index, struct err *err)
+{
+	append_attribute_cached(t, out->buf, index);
+	text_full_unknown(out->buf, indent, &t->names.profiles->dict.attributes[index].value);
+	text_full_extras(t, out->buf, indent, MESSAGE_ATTRIBUTE, index);
+	return render_out_check(out, err);
+}
+
 bool text_full_attributes(struct text_renderer *t, struct render_out *out, unsigned indent,
 			  struct range list, enum message_kind message, uint32_t index,
 			  const struct any_value *skip, struct err *err)
@@ -215,10 +224,8 @@ bool text_full_attributes(struct text_renderer *t, struct render_out *out, unsig
 			names_append_bad(out->buf, bad);
 			buf_char(out->buf, '\n');
 		} else {
-			append_attribute_cached(t, out->buf, a);
-			text_full_unknown(out->buf, indent + 2,
-					  &t->names.profiles->dict.attributes[a].value);
-			text_full_extras(t, out->buf, indent + 2, MESSAGE_ATTRIBUTE, a);
+			if (!text_full_attribute(t, out, indent + 2, a, err))
+				return false;
 		}
 		if (!render_out_check(out, err))
 			return false;

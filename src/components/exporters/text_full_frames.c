@@ -228,6 +228,26 @@ static bool append_frame(struct text_renderer *t, struct render_out *out, uint32
 	return append_location(t, out, index, err) && render_out_check(out, err);
 }
 
+bool text_full_stack(struct text_renderer *t, struct render_out *out, uint32_t stack,
+		     struct err *err)
+{
+	uint32_t count = t->names.profiles->dict.stacks[stack].locations.count;
+
+	text_full_extras(t, out->buf, DETAIL_INDENT, MESSAGE_STACK, stack);
+	for (uint32_t k = 0; k < count; k++) {
+		if (!append_frame(t, out, stack, k, err))
+			return false;
+	}
+	return true;
+}
+
+bool text_full_location(struct text_renderer *t, struct render_out *out, uint32_t index,
+			struct err *err)
+{
+	append_number(out->buf, 0);
+	return append_location(t, out, index, err) && render_out_check(out, err);
+}
+
 bool text_full_frames(struct text_renderer *t, struct render_out *out, uint32_t sample,
 		      struct err *err)
 {
@@ -245,12 +265,7 @@ bool text_full_frames(struct text_renderer *t, struct render_out *out, uint32_t 
 		buf_u64(out->buf, count);
 	buf_str(out->buf, t->style.off);
 	buf_char(out->buf, '\n');
-	text_full_extras(t, out->buf, DETAIL_INDENT, MESSAGE_STACK, stack);
-	for (uint32_t k = 0; k < count; k++) {
-		if (!append_frame(t, out, stack, k, err))
-			return false;
-	}
-	return true;
+	return text_full_stack(t, out, stack, err);
 }
 
 static bool append_mapping_row(struct text_renderer *t, struct render_out *out, uint32_t index,
