@@ -48,7 +48,10 @@ struct css_set {
 } KERNEL_STRUCT;
 
 struct thread_struct {
-	unsigned long fsbase;
+	unsigned long fsbase; /* x86-64 */
+	struct {
+		unsigned long tp_value;
+	} uw; /* arm64 */
 } KERNEL_STRUCT;
 
 struct task_struct {
@@ -62,22 +65,5 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct thread_struct thread;
 } KERNEL_STRUCT;
-
-/* x86-64: the registers of an interrupted task. User ABI (asm/ptrace.h), which clang's bpf target
- * would read as that of i386. */
-struct pt_regs {
-	u64 r15, r14, r13, r12, rbp, rbx;
-	u64 r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
-	u64 orig_rax; /* the number of a system call; ~0 on interrupts and exceptions */
-	u64 rip, cs, eflags, rsp, ss;
-};
-#define USER_CS_COMPAT 0x23 /* a 32-bit process */
-
-/* What a perf_event program gets (linux/bpf_perf_event.h). */
-struct bpf_perf_event_data {
-	struct pt_regs regs;
-	u64 sample_period;
-	u64 addr;
-};
 
 #define PF_KTHREAD 0x00200000

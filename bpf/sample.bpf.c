@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include "registers.h"
 #include "records.h"
 #include "unwind_rows.h"
 
@@ -296,27 +297,18 @@ static int walk_step(u32 index, void *none)
 	return result == UNWIND_AGAIN ? 0 : 1;
 }
 
-/* From a register set to the cursor; a macro, since ctx may only be read field by field. */
-#define TAKE_REGISTERS(c, r)                                            \
-	do {                                                            \
-		(c)->pc = (r)->rip;                                     \
-		(c)->sp = (r)->rsp;                                     \
-		(c)->fp = (r)->rbp;                                     \
-		(c)->leaf[UNWIND_REG_RAX - UNWIND_REG_LEAF] = (r)->rax; \
-		(c)->leaf[UNWIND_REG_RCX - UNWIND_REG_LEAF] = (r)->rcx; \
-		(c)->leaf[UNWIND_REG_RDX - UNWIND_REG_LEAF] = (r)->rdx; \
-		(c)->leaf[UNWIND_REG_RBX - UNWIND_REG_LEAF] = (r)->rbx; \
-		(c)->leaf[UNWIND_REG_RSI - UNWIND_REG_LEAF] = (r)->rsi; \
-		(c)->leaf[UNWIND_REG_RDI - UNWIND_REG_LEAF] = (r)->rdi; \
-		(c)->leaf[UNWIND_REG_R8 - UNWIND_REG_LEAF] = (r)->r8;   \
-		(c)->leaf[UNWIND_REG_R9 - UNWIND_REG_LEAF] = (r)->r9;   \
-		(c)->leaf[UNWIND_REG_R10 - UNWIND_REG_LEAF] = (r)->r10; \
-		(c)->leaf[UNWIND_REG_R11 - UNWIND_REG_LEAF] = (r)->r11; \
-		(c)->leaf[UNWIND_REG_R12 - UNWIND_REG_LEAF] = (r)->r12; \
-		(c)->leaf[UNWIND_REG_R13 - UNWIND_REG_LEAF] = (r)->r13; \
-		(c)->leaf[UNWIND_REG_R14 - UNWIND_REG_LEAF] = (r)->r14; \
-		(c)->leaf[UNWIND_REG_R15 - UNWIND_REG_LEAF] = (r)->r15; \
-	} while (0)
+static __always_inline bool cursor_fits(struct unwind_walk *w, bool compat, bool user)
+{
+	if (compat) {
+		w->end = UNWIND_END_COMPAT;
+		return false;
+	}
+	if (!user) { /* no user mode below: a kernel thread that exec()s, or one just forked */
+		w->end = UNWIND_END_KERNEL_ONLY;
+		return false;
+	}
+	return true;
+}
 
 /* The user registers at the moment of the sample. False: the process is not ours to walk, and
  * walk.end says why. */
@@ -326,37 +318,26 @@ static __always_inline bool cursor_init(struct scratch *s, struct bpf_perf_event
 	struct unwind_walk *w = &s->walk;
 	struct unwind_cursor *c = &w->cursor;
 	struct pt_regs *r = &s->user;
-	u64 cs;
 
 	c->frame_count = 0;
 	c->return_address = 0;
 	c->pushed = UNWIND_FRAME_NEW;
 	c->step = UNWIND_STEP_NATIVE;
 	c->leaf_known = 1;
-	c->tp = task->thread.fsbase;
-	if (ctx->regs.cs & 3) {
+	c->tp = THREAD_POINTER(task);
+	if (REGISTERS_USER(&ctx->regs)) {
 		w->record.flags |= SAMPLE_USER_MODE;
-		cs = ctx->regs.cs;
-		TAKE_REGISTERS(c, &ctx->regs);
-	} else {
-		if (bpf_probe_read_kernel(r, sizeof(*r), (void *)bpf_task_pt_regs(task))) {
-			w->end = UNWIND_END_UNREADABLE;
-			return false;
-		}
-		cs = r->cs;
-		TAKE_REGISTERS(c, r);
-		/* Behind a syscall instruction: the function may end there. */
-		c->return_address = r->orig_rax != ~(u64)0;
+		REGISTERS_TAKE(c, &ctx->regs);
+		return cursor_fits(w, REGISTERS_COMPAT(&ctx->regs), true);
 	}
-	if (cs == USER_CS_COMPAT) {
-		w->end = UNWIND_END_COMPAT;
+	if (bpf_probe_read_kernel(r, sizeof(*r), (void *)bpf_task_pt_regs(task))) {
+		w->end = UNWIND_END_UNREADABLE;
 		return false;
 	}
-	if (!(cs & 3)) { /* no user mode below: a kernel thread that exec()s, or one just forked */
-		w->end = UNWIND_END_KERNEL_ONLY;
-		return false;
-	}
-	return true;
+	REGISTERS_TAKE(c, r);
+	/* Behind a syscall instruction: the function may end there. */
+	c->return_address = REGISTERS_IN_SYSCALL(r);
+	return cursor_fits(w, REGISTERS_COMPAT(r), REGISTERS_USER(r));
 }
 
 /* Ends that user space may be able to go on from, once it has tables or mappings. */
@@ -529,7 +510,7 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 	w->known_at = UNWIND_KNOWN_AT(w->now, count->tables_version);
 	w->mapping.start = w->mapping.end = 0;
 	w->cursor.frame_count = 0;
-	if (!(ctx->regs.cs & 3)) {
+	if (!REGISTERS_USER(&ctx->regs)) {
 		n = bpf_get_stack(ctx, w->words, UNWIND_KERNEL_FRAMES_MAX * 8, 0);
 		if (n > 0)
 			w->word_count = r->kernel_count = (u32)n >> 3;

@@ -31,6 +31,7 @@
 #ifndef UNWIND_INLINE
 #define UNWIND_INLINE static inline __attribute__((always_inline))
 #endif
+#include "machine.h"
 
 /* The compiler shall not know what it knows of a value: it makes branches of arithmetic. */
 #define UNWIND_OPAQUE(value) __asm__ volatile("" : "+r"(value))
@@ -278,9 +279,10 @@ UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
 {
 	struct unwind_cursor *c = &w->cursor;
 
+	pc = unwind_code_address(pc);
 	if (!pc)
 		return unwind_stop(w, UNWIND_END_ZERO_PC);
-	if (sp <= c->sp)
+	if (sp < c->sp || (sp == c->sp && !(UNWIND_ARM64 && c->leaf_known)))
 		return unwind_stop(w, UNWIND_END_BAD_CFA);
 	c->pc = pc;
 	c->sp = sp;
@@ -314,7 +316,7 @@ UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool
 		/* A program's entry clears FP and leaves no return address: a good end. */
 		if (!pair[0] && !pair[1])
 			return unwind_stop(w, UNWIND_END_BOTTOM);
-		if (!unwind_map(w, pair[1] - 1))
+		if (!unwind_map(w, unwind_code_address(pair[1]) - 1))
 			return unwind_stop(w, UNWIND_END_NO_RULE);
 	}
 	if (other_stack)
@@ -322,34 +324,18 @@ UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool
 	return unwind_to(w, pair[1], fp + 16, pair[0]);
 }
 
-/* The x86-64 sigcontext at `at`: r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip. */
+/* The kernel's signal frame: the interrupted registers lie at `at`. */
 UNWIND_INLINE int unwind_signal(struct unwind_walk *w, __u64 at)
 {
 	struct unwind_cursor *c = &w->cursor;
-	__u64 r[17];
+	__u64 r[SIGNAL_REGISTERS];
 
 	if (!env_read(c, r, sizeof(r), at))
 		return unwind_stop(w, UNWIND_END_UNREADABLE);
-	if (!r[16])
+	if (!r[SIGNAL_PC])
 		return unwind_stop(w, UNWIND_END_ZERO_PC);
-	c->leaf[UNWIND_REG_R8 - UNWIND_REG_LEAF] = r[0];
-	c->leaf[UNWIND_REG_R9 - UNWIND_REG_LEAF] = r[1];
-	c->leaf[UNWIND_REG_R10 - UNWIND_REG_LEAF] = r[2];
-	c->leaf[UNWIND_REG_R11 - UNWIND_REG_LEAF] = r[3];
-	c->leaf[UNWIND_REG_R12 - UNWIND_REG_LEAF] = r[4];
-	c->leaf[UNWIND_REG_R13 - UNWIND_REG_LEAF] = r[5];
-	c->leaf[UNWIND_REG_R14 - UNWIND_REG_LEAF] = r[6];
-	c->leaf[UNWIND_REG_R15 - UNWIND_REG_LEAF] = r[7];
-	c->leaf[UNWIND_REG_RDI - UNWIND_REG_LEAF] = r[8];
-	c->leaf[UNWIND_REG_RSI - UNWIND_REG_LEAF] = r[9];
-	c->leaf[UNWIND_REG_RBX - UNWIND_REG_LEAF] = r[11];
-	c->leaf[UNWIND_REG_RDX - UNWIND_REG_LEAF] = r[12];
-	c->leaf[UNWIND_REG_RAX - UNWIND_REG_LEAF] = r[13];
-	c->leaf[UNWIND_REG_RCX - UNWIND_REG_LEAF] = r[14];
 	/* A handler may run on a stack of its own: the order of the two stacks says nothing. */
-	c->pc = r[16];
-	c->sp = r[15];
-	c->fp = r[10];
+	unwind_take_signal(c, r);
 	c->return_address = 0;
 	c->leaf_known = LEAF_ALL;
 	c->pushed = UNWIND_FRAME_NEW;
@@ -390,6 +376,9 @@ UNWIND_INLINE bool unwind_value(struct unwind_walk *w, __u32 from, __s32 offset,
 	} else if (from == UNWIND_FROM_LOST) {
 		*value = 0;
 		return true;
+	} else if (UNWIND_ARM64 && from == UNWIND_FROM_SAME) {
+		*why = UNWIND_END_LEAF_REGISTER;
+		return unwind_register(c, UNWIND_REG_LR, value);
 	} else if (from >= UNWIND_FROM_REG && from < UNWIND_FROM_COUNT) {
 		*why = UNWIND_END_LEAF_REGISTER;
 		return unwind_register(c, from - UNWIND_FROM_REG, value);

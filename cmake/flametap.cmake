@@ -95,10 +95,15 @@ function(flametap_bpf name)
   set(folder ${CMAKE_BINARY_DIR}/bpf)
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/bpf/*.h)
   file(MAKE_DIRECTORY ${folder})
-  # linux/types.h wants asm/types.h, which lies in the folder of the machine that builds, and is the same on all.
+  # linux/types.h wants asm/types.h, which lies in a folder named after the machine, and is the same on all.
+  set(machine x86)
+  if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+    set(machine arm64)
+  endif()
   add_custom_command(OUTPUT ${folder}/${name}.skel.h DEPENDS ${source} ${headers}
-    COMMAND ${FLAMETAP_BPF_CLANG} -target bpf -O2 -g -Wall -Wextra -Werror -I${CMAKE_SOURCE_DIR}/bpf
-      -isystem /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE} -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.
+    COMMAND ${FLAMETAP_BPF_CLANG} -target bpf -D__TARGET_ARCH_${machine} -O2 -g -Wall -Wextra -Werror
+      -I${CMAKE_SOURCE_DIR}/bpf -isystem ${CMAKE_SYSROOT}/usr/include
+      -isystem ${CMAKE_SYSROOT}/usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE} -ffile-prefix-map=${CMAKE_SOURCE_DIR}=.
       -c ${source} -o ${folder}/${name}.bpf.o
     COMMAND ${FLAMETAP_BPFTOOL} gen skeleton ${folder}/${name}.bpf.o name ${name}_bpf > ${folder}/${name}.skel.h.new
     COMMAND ${CMAKE_COMMAND} -E rename ${folder}/${name}.skel.h.new ${folder}/${name}.skel.h

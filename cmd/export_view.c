@@ -25,7 +25,7 @@ static bool put_pprof(const struct profiles *p, const struct export_options *o, 
 
 	buf_init(&plain, 0);
 	ok = pprof_write(p, o, &plain, err) &&
-	     compress(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
+	     compress_into(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
 	buf_release(&plain);
 	return ok;
 }

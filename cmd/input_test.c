@@ -66,7 +66,7 @@ static void write_file(const char *path, struct str bytes, enum compression pack
 	if (packed == COMPRESSION_NONE)
 		buf_str(&out, bytes);
 	else
-		assert_true(compress(packed, 0, bytes, &out, &err));
+		assert_true(compress_into(packed, 0, bytes, &out, &err));
 	assert_int_equal(write(fd, out.ptr, out.len), (ssize_t)out.len);
 	close(fd);
 	buf_release(&out);

@@ -93,7 +93,7 @@ static bool write_pprof(const struct profiles *p, struct buf *out, struct err *e
 	AUTO(buf_release) struct buf plain = { 0 };
 
 	return pprof_write(p, NULL, &plain, err) &&
-	       compress(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
+	       compress_into(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
 }
 
 /* The first that fits: .pb.gz before .pb. */

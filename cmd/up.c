@@ -156,6 +156,17 @@ static bool make_token(struct err *err)
 	return true;
 }
 
+/* Here too, since without privileges no receiver is made that would look at it. */
+static bool check_rate(struct err *err)
+{
+	unsigned long rate = f.rate ? strtoul(f.rate, NULL, 10) : 20;
+
+	if (rate >= 1 && rate <= 10000)
+		return true;
+	return err_set(err, ERR_INVALID, "-samples-per-second: invalid sampling frequency: %s",
+		       f.rate);
+}
+
 static bool check_auth(struct err *err)
 {
 	if (strcmp(f.auth, "token") == 0)
@@ -427,7 +438,8 @@ static int run(void)
 	/* So that the URL that is printed is the one that it will be. */
 	if (!print_config && up_page_pick_port(f.listen, address, sizeof(address)))
 		f.listen = address;
-	if (!check_auth(&err) || (!f.db && !default_file(path, sizeof(path), &err)))
+	if (!check_rate(&err) || !check_auth(&err) ||
+	    (!f.db && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
 	if (!make_graph(f.db ? f.db : path, agent, &yaml, &err))
 		return command_usage_error("up", &err);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/kernel_test.h"
 #include "agent/elf/elf_symbols.h"
 #include "agent/process/executable.h"
 #include "agent/process/process_info.h"
@@ -374,12 +375,10 @@ static int set_up(void **state)
 	uint32_t count = 0;
 
 	(void)state;
-	if (geteuid() != 0) {
-		skip_reason = "not root";
-	} else if (access("/sys/devices/system/cpu/possible", R_OK) != 0 ||
-		   access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
-		skip_reason = "no /sys here, or a kernel without BTF";
-	} else if (!mkdtemp(folder)) {
+	skip_reason = no_kernel_for_tests();
+	if (skip_reason)
+		return 0;
+	if (!mkdtemp(folder)) {
 		return -1;
 	} else {
 		for (size_t i = 0; i < ARRAY_LEN(programs); i++)

@@ -67,7 +67,7 @@ static void answer_set_body(struct answer *a, const struct net_request *r, struc
 
 	if (body.len >= GZIP_ANSWER_LEAST && accepts_gzip(r) &&
 	    !header_list_find(&a->headers, STR("content-encoding")).ptr &&
-	    compress(COMPRESSION_GZIP, GZIP_ANSWER_LEVEL, body, &a->body, &err)) {
+	    compress_into(COMPRESSION_GZIP, GZIP_ANSWER_LEVEL, body, &a->body, &err)) {
 		header_list_add(&a->headers, STR("content-encoding"), STR("gzip"));
 		header_list_add(&a->headers, STR("vary"), STR("accept-encoding"));
 		return;

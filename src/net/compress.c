@@ -458,7 +458,7 @@ static bool deflate_lz4(int level, struct str in, struct buf *out, struct err *e
 	return true;
 }
 
-bool compress(enum compression c, int level, struct str in, struct buf *out, struct err *err)
+bool compress_into(enum compression c, int level, struct str in, struct buf *out, struct err *err)
 {
 	switch (c) {
 	case COMPRESSION_NONE:

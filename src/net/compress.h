@@ -33,5 +33,5 @@ struct blob *decompress(enum compression c, struct str in, size_t limit_bytes,
 struct blob *decompress_charged(enum compression c, struct str in, size_t limit_bytes,
 				struct budget *budget, struct err *err) MUST_CHECK;
 /* level 0 = the library's default. */
-bool compress(enum compression c, int level, struct str in, struct buf *out,
-	      struct err *err) MUST_CHECK;
+bool compress_into(enum compression c, int level, struct str in, struct buf *out,
+		   struct err *err) MUST_CHECK;

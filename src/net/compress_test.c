@@ -116,7 +116,7 @@ static struct buf compressed(enum compression kind, struct str in)
 	struct buf out;
 
 	buf_init(&out, 0);
-	if (!compress(kind, 0, in, &out, &err))
+	if (!compress_into(kind, 0, in, &out, &err))
 		fail_msg("%s: %s", compression_name(kind), err.msg);
 	return out;
 }

@@ -36,7 +36,7 @@ static void gives_the_head_of_what_is_cut(void **state)
 		size_t last = 0;
 		struct err err;
 
-		assert_true(compress(kinds[i], 0, buf_view(&plain), &packed, &err));
+		assert_true(compress_into(kinds[i], 0, buf_view(&plain), &packed, &err));
 		for (size_t part = 1; part <= 8; part++) {
 			struct str in = str_head(buf_view(&packed), packed.len * part / 8);
 			struct blob *got = decompress_torn(kinds[i], in, LIMIT, &err);
@@ -67,7 +67,7 @@ static void stops_at_damage_and_at_the_limit(void **state)
 		struct blob *got;
 		struct err err;
 
-		assert_true(compress(kinds[i], 0, buf_view(&plain), &packed, &err));
+		assert_true(compress_into(kinds[i], 0, buf_view(&plain), &packed, &err));
 		got = decompress_torn(kinds[i], buf_view(&packed), 1000, &err);
 		assert_int_equal(err.kind, ERR_LIMIT);
 		assert_int_equal(blob_view(got).len, 1000);
@@ -88,8 +88,8 @@ static void gives_all_members(void **state)
 		struct blob *got;
 		struct err err;
 
-		assert_true(compress(kinds[i], 0, STR("one,"), &packed, &err));
-		assert_true(compress(kinds[i], 0, STR("two"), &packed, &err));
+		assert_true(compress_into(kinds[i], 0, STR("one,"), &packed, &err));
+		assert_true(compress_into(kinds[i], 0, STR("two"), &packed, &err));
 		got = decompress_torn(kinds[i], str_head(buf_view(&packed), packed.len - 2), LIMIT,
 				      &err);
 		assert_true(got && str_has_prefix(blob_view(got), STR("one,")));

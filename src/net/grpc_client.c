@@ -399,8 +399,8 @@ static void call_set_message(struct grpc_call *call, struct blob *message)
 		return;
 	}
 	buf_init(&out, 0);
-	if (!compress(message_compression(c), c->compression_level, blob_view(message), &out,
-		      &call->refused)) {
+	if (!compress_into(message_compression(c), c->compression_level, blob_view(message), &out,
+			   &call->refused)) {
 		buf_release(&out);
 		call->message = blob_ref(message);
 		return;

@@ -478,8 +478,8 @@ static void call_set_payload(struct http_call *call, struct blob *body)
 		return;
 	if (c->compression != COMPRESSION_NONE && body->len) {
 		buf_init(&out, 0);
-		if (compress(c->compression, c->compression_level, blob_view(body), &out,
-			     &call->refused)) {
+		if (compress_into(c->compression, c->compression_level, blob_view(body), &out,
+				  &call->refused)) {
 			bytes = buf_take(&out, &len);
 			call->body = blob_adopt(bytes, len);
 			call->compressed = true;

@@ -281,7 +281,7 @@ static void test_compressed_bodies(void **state)
 			buf_init(&packed, 0);
 			buf_init(&out, 0);
 			buf_init(&got, 0);
-			assert_true(compress(kinds[i], 0, plain, &packed, &err));
+			assert_true(compress_into(kinds[i], 0, plain, &packed, &err));
 			buf_printf(&out,
 				   "POST /echo HTTP/1.1\r\n" HOST
 				   "Connection: close\r\nContent-Encoding: %s\r\nContent-Length: "

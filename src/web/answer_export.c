@@ -42,7 +42,7 @@ static bool pack(struct web_ask *a, struct err *err)
 	bool ok;
 
 	a->body = (struct buf){ 0 };
-	ok = compress(COMPRESSION_GZIP, 0, buf_view(&plain), &a->body, err);
+	ok = compress_into(COMPRESSION_GZIP, 0, buf_view(&plain), &a->body, err);
 	buf_release(&plain);
 	return ok;
 }

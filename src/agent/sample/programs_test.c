@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 #include <unistd.h>
+#include "agent/kernel_test.h"
 #include "agent/sample/programs.h"
 #include "bpf/records.h"
 
@@ -18,12 +19,12 @@ static uint64_t verified(uint32_t steps)
 {
 	const struct seam_options options = { .samples_per_second = 20, .steps = steps };
 	struct err err;
+	const char *why_not = no_kernel_for_tests();
 	struct programs *p;
 	uint64_t count;
 
-	if (access("/sys/devices/system/cpu/possible", R_OK) != 0 ||
-	    access("/sys/kernel/btf/vmlinux", R_OK) != 0) {
-		print_message("SKIPPED: no /sys here, or a kernel without BTF\n");
+	if (why_not) {
+		print_message("SKIPPED: %s\n", why_not);
 		return 0;
 	}
 	p = programs_load(&options, &err);

@@ -317,7 +317,7 @@ static void put_message(struct str text, struct err *err, enum err_kind kind)
 	if (skip >= 0)
 		text = str_skip(text, (size_t)skip + 15);
 	for (size_t i = 0; i < text.len && n < sizeof(line) - 1; i++)
-		line[n++] = text.ptr[i] >= ' ' || text.ptr[i] < 0 ? text.ptr[i] : ' ';
+		line[n++] = (unsigned char)text.ptr[i] >= ' ' ? text.ptr[i] : ' ';
 	line[n] = 0;
 	err_set(err, kind, "ClickHouse: %s", line);
 }
