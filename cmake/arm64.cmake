@@ -16,4 +16,5 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(ENV{PKG_CONFIG_DIR} "")
 set(ENV{PKG_CONFIG_LIBDIR} ${FLAMETAP_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig:${FLAMETAP_SYSROOT}/usr/share/pkgconfig)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${FLAMETAP_SYSROOT})
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${FLAMETAP_SYSROOT})
+# Tests tell programs of this machine where the other one's files are by the same variable.
+set(CMAKE_CROSSCOMPILING_EMULATOR /usr/bin/env QEMU_LD_PREFIX=${FLAMETAP_SYSROOT} qemu-aarch64)

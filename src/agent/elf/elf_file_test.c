@@ -33,7 +33,9 @@ static int note_libc(struct dl_phdr_info *info, size_t size, void *ctx)
 	(void)size;
 	(void)ctx;
 	if (strstr(info->dlpi_name, "libc.so.6"))
-		snprintf(libc_path, sizeof(libc_path), "%s", info->dlpi_name);
+		/* Under qemu-user other programs find the files of the guest below a folder. */
+		snprintf(libc_path, sizeof(libc_path), "%s%s", getenv("QEMU_LD_PREFIX") ?: "",
+			 info->dlpi_name);
 	return 0;
 }
 

@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/kernel_test.h"
 #include "agent/naming.h"
 #include "agent/process/executable.h"
 #include "agent/process/process_info.h"
@@ -36,6 +35,7 @@
 #include "base/cleanup.h"
 
 #ifdef __x86_64__
+#include "agent/kernel_test.h"
 
 enum {
 	MINOR_FIRST = 6,

@@ -113,18 +113,26 @@ static void test_real_files(void **state)
 		check_against_nm("/usr/bin/node", 50000);
 }
 
+#ifdef __aarch64__
+#define OBJDUMP "$(command -v aarch64-linux-gnu-objdump || echo objdump)"
+#else
+#define OBJDUMP "objdump"
+#endif
+
 static void test_plt(void **state)
 {
 	struct elf_file *f = open_path("/proc/self/exe");
-	char line[400], name[300];
+	char line[400], name[300], self[300] = "", command[500];
 	uint32_t seen = 0;
 	unsigned long at;
 	FILE *dump;
 
 	(void)state;
-	dump = popen("objdump -d --section=.plt --section=.plt.sec --section=.plt.got "
-		     "$(readlink -f /proc/$PPID/exe) 2> /dev/null",
-		     "r");
+	self[readlink("/proc/self/exe", self, sizeof(self) - 1)] = 0;
+	snprintf(command, sizeof(command),
+		 OBJDUMP " -d --section=.plt --section=.plt.sec --section=.plt.got %s 2> /dev/null",
+		 self);
+	dump = popen(command, "r");
 	assert_non_null(dump);
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), dump)) {

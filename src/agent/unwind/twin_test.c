@@ -22,6 +22,15 @@ enum {
 };
 #define SP STACK
 
+/* A register that is known in a leaf only, and where the kernel's signal frame has it. */
+#ifdef __aarch64__
+enum { LEAF_REGISTER = UNWIND_REG_LR, SIGNAL_LEAF_REGISTER = 30, SIGNAL_FP = 29, SIGNAL_SP = 31 };
+enum { SIGNAL_PC = 32 };
+#else
+enum { LEAF_REGISTER = UNWIND_REG_R10, SIGNAL_LEAF_REGISTER = 2, SIGNAL_FP = 10, SIGNAL_SP = 15 };
+enum { SIGNAL_PC = 16 };
+#endif
+
 struct rig {
 	struct unwind_store store;
 	struct twin *twin;
@@ -211,7 +220,7 @@ static void test_kinds(void **state)
 		  0 },
 		{ "a leaf's register",
 		  { .kind = UNWIND_CFA,
-		    .cfa_base = UNWIND_REG_R10,
+		    .cfa_base = LEAF_REGISTER,
 		    .cfa_offset = 8,
 		    .ra_from = UNWIND_FROM_CFA,
 		    .ra_offset = -8 },
@@ -284,15 +293,15 @@ static void test_plt_after_push(void **state)
 	tear_down(&r);
 }
 
-/* A signal frame brings all registers back: the interrupted leaf may need r10. */
+/* A signal frame brings all registers back: the interrupted leaf may need one of its own. */
 static void test_signal(void **state)
 {
 	uint64_t handler, trampoline, leaf, caller, got[8];
-	struct unwind_rule r10 = { .kind = UNWIND_CFA,
-				   .cfa_base = UNWIND_REG_R10,
-				   .cfa_offset = 8,
-				   .ra_from = UNWIND_FROM_CFA,
-				   .ra_offset = -8 };
+	struct unwind_rule by_register = { .kind = UNWIND_CFA,
+					   .cfa_base = LEAF_REGISTER,
+					   .cfa_offset = 8,
+					   .ra_from = UNWIND_FROM_CFA,
+					   .ra_offset = -8 };
 	const uint32_t at = 20; /* word of the sigcontext */
 	struct rig r;
 
@@ -301,15 +310,15 @@ static void test_signal(void **state)
 	handler = add_rule(&r, sp_frame(8));
 	trampoline = add_rule(
 		&r, (struct unwind_rule){ .kind = UNWIND_SIGNAL, .cfa_offset = (at - 1) * 8 });
-	leaf = add_rule(&r, r10);
+	leaf = add_rule(&r, by_register);
 	caller = add_rule(&r, stop_rule);
 	publish(&r);
 	r.words[0] = trampoline;
-	r.words[at + 2] = SP + 400;  /* r10 */
-	r.words[at + 10] = 77;       /* rbp */
-	r.words[at + 15] = SP + 300; /* rsp */
-	r.words[at + 16] = leaf;     /* rip: no return address */
-	r.words[50] = caller;        /* at r10 + 8 - 8 */
+	r.words[at + SIGNAL_LEAF_REGISTER] = SP + 480;
+	r.words[at + SIGNAL_FP] = 77;
+	r.words[at + SIGNAL_SP] = SP + 440;
+	r.words[at + SIGNAL_PC] = leaf; /* no return address */
+	r.words[60] = caller;           /* at SP + 480 + 8 - 8 */
 	assert_int_equal(walk(&r, handler, 0), UNWIND_END_BOTTOM);
 	assert_int_equal(frames(&r, got), 4);
 	assert_int_equal(got[2], leaf);
@@ -392,7 +401,7 @@ static void test_leaf_register(void **state)
 	set_up(&r);
 	pc = add_rule(&r, sp_frame(8));
 	caller = add_rule(&r, (struct unwind_rule){ .kind = UNWIND_CFA,
-						    .cfa_base = UNWIND_REG_R10,
+						    .cfa_base = LEAF_REGISTER,
 						    .ra_from = UNWIND_FROM_CFA });
 	publish(&r);
 	r.words[0] = caller;
@@ -409,8 +418,8 @@ static void test_depth(void **state)
 	set_up(&r);
 	pc = add_rule(&r, (struct unwind_rule){ .kind = UNWIND_SIGNAL, .cfa_offset = 0 });
 	publish(&r);
-	r.words[15] = SP; /* a signal frame that returns into itself */
-	r.words[16] = pc;
+	r.words[SIGNAL_SP] = SP; /* a signal frame that returns into itself */
+	r.words[SIGNAL_PC] = pc;
 	assert_int_equal(walk(&r, pc, 0), UNWIND_END_DEPTH);
 	assert_int_equal(frames(&r, got), UNWIND_FRAMES_MAX);
 	tear_down(&r);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -16,7 +17,8 @@ void fd_out_init(struct fd_out *o, int fd)
 	struct stat st;
 
 	*o = (struct fd_out){ .fd = fd };
-	o->no_wait = fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	o->is_pipe = fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	o->no_wait = o->is_pipe;
 }
 
 /* With O_APPEND (>>) the file's end is where we write; without (>) our offset is, and must be its
@@ -44,6 +46,18 @@ void fd_out_stop(struct fd_out *o, uint64_t deadline_ns)
 	atomic_store(&o->deadline_ns, deadline_ns ? deadline_ns : 1);
 }
 
+/* A pipe that poll() calls writable has room for PIPE_BUF bytes at least (pipe(7)). */
+static ssize_t write_what_fits(struct fd_out *o, struct str text)
+{
+	struct pollfd p = { .fd = o->fd, .events = POLLOUT };
+
+	if (poll(&p, 1, 0) == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return write(o->fd, text.ptr, text.len < PIPE_BUF ? text.len : PIPE_BUF);
+}
+
 static ssize_t write_some(struct fd_out *o, struct str text)
 {
 	struct iovec iov = { .iov_base = (void *)(uintptr_t)text.ptr, .iov_len = text.len };
@@ -55,6 +69,8 @@ static ssize_t write_some(struct fd_out *o, struct str text)
 			return n;
 		o->no_wait = false;
 	}
+	if (o->is_pipe)
+		return write_what_fits(o, text);
 	return write(o->fd, text.ptr, text.len);
 }
 

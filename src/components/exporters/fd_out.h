@@ -18,6 +18,7 @@
 
 struct fd_out {
 	int fd;                           /* borrowed */
+	bool is_pipe;                     /* may be full */
 	bool no_wait;                     /* RWF_NOWAIT works here: a full pipe does not block us */
 	bool can_take_back;               /* a regular file, and we are at its end */
 	off_t start;                      /* where the request's text began */
