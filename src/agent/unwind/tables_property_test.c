@@ -287,8 +287,10 @@ static void check_losses(const struct check *c)
 	/* Three points a row. */
 	assert_true(c->refused <= 3 * c->refused_allowed);
 	assert_true(!c->refused == !n->lost[UNWIND_LOSS_REGISTER]);
+	/* Where a register is refused, a file may also keep an RA in one, once. */
 	for (int i = 0; i < UNWIND_LOSS_COUNT; i++)
-		if (n->lost[i] && i != UNWIND_LOSS_REGISTER)
+		if (n->lost[i] && i != UNWIND_LOSS_REGISTER &&
+		    !(i == UNWIND_LOSS_RA && c->refused && n->lost[i] == 1))
 			fail_msg("%s: %lu times %s", c->path, n->lost[i], unwind_loss_name(i));
 }
 
@@ -347,21 +349,23 @@ static void check_file(const char *path, uint32_t every, uint32_t rule_cap,
 #ifdef __aarch64__
 #define TRIPLET "aarch64-linux-gnu"
 #define LINKER  LIB "ld-linux-aarch64.so.1"
+#define REFUSED 6 /* CFA in x0 (longjmp), RA in x15 (the profiling hook) */
 #else
 #define TRIPLET "x86_64-linux-gnu"
 #define LINKER  LIB "ld-linux-x86-64.so.2"
+#define REFUSED 0
 #endif
 
 static void test_libc(void **state)
 {
 	(void)state;
-	check_file(LIB "libc.so.6", 1, 16384, 0);
+	check_file(LIB "libc.so.6", 1, 16384, REFUSED);
 }
 
 static void test_linker(void **state)
 {
 	(void)state;
-	check_file(LINKER, 1, 16384, 0);
+	check_file(LINKER, 1, 16384, REFUSED);
 }
 
 static void test_libstdcxx(void **state)

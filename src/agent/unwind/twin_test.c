@@ -111,7 +111,7 @@ static enum unwind_end walk_from(struct rig *r, uint64_t pc, uint64_t sp, uint64
 	struct unwind_cursor c = { .pc = pc, .sp = sp, .fp = fp, .leaf_known = 1 };
 	const struct twin_memory memory = { read_words, r };
 
-	c.leaf[UNWIND_REG_R10 - UNWIND_REG_LEAF] = SP + 64;
+	c.leaf[LEAF_REGISTER - UNWIND_REG_LEAF] = SP + 64;
 	c.leaf[UNWIND_REG_RDI - UNWIND_REG_LEAF] = 2;
 	twin_start(r->twin, &r->store, &memory, &c, NULL);
 	twin_run(r->twin, r->run, 3);
