@@ -126,8 +126,8 @@ static void joins_parts_of_both_kinds(void **state)
 		struct err err;
 		size_t offset;
 
-		assert_true(compress(kinds[i], 0, STR("\x0a\x02hi"), &file, &err));
-		assert_true(compress(kinds[1 - i], 0, STR("\x0a\x02ho"), &file, &err));
+		assert_true(compress_into(kinds[i], 0, STR("\x0a\x02hi"), &file, &err));
+		assert_true(compress_into(kinds[1 - i], 0, STR("\x0a\x02ho"), &file, &err));
 		write_file(path, buf_view(&file), COMPRESSION_NONE);
 		assert_true(input_open(&in, path, &err));
 		assert_true(input_next(&in, &body, &offset, &err));

@@ -119,7 +119,7 @@ static void goes_on_with_the_other_kind(void **state)
 		struct blob *got;
 		struct err err;
 
-		assert_true(compress(order[i], 0, part, &packed, &err));
+		assert_true(compress_into(order[i], 0, part, &packed, &err));
 		buf_str(&want, part);
 		got = decompress_torn(order[0], buf_view(&packed), 4 * LIMIT, &err);
 		assert_int_equal(err.kind, ERR_NONE);

@@ -125,7 +125,7 @@ static bool make_bundle(struct web_ask *a, uint32_t nodes, struct buf *out, stru
 		return false;
 	put_header(a, sizes, &plain);
 	buf_str(&plain, buf_view(&parts));
-	return compress(COMPRESSION_GZIP, 9, buf_view(&plain), out, err);
+	return compress_into(COMPRESSION_GZIP, 9, buf_view(&plain), out, err);
 }
 
 static void put_base64(struct buf *b, struct str in)
