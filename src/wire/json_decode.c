@@ -47,6 +47,17 @@ static struct blob *adopt_body(const struct blob *from, struct buf *bytes, struc
 	return b;
 }
 
+/* Unknown keys are passed over, but not all that a body is about. */
+static bool has_its_samples(const struct json_transcoded *json, enum wire_version version,
+			    struct err *err)
+{
+	if (json->samples || !json->unknown_samples)
+		return true;
+	return err_set(err, ERR_INVALID,
+		       "no sample of this JSON body is where v%s has them; first unknown key: %s",
+		       wire_version_name(version), json->first_unknown);
+}
+
 bool otlp_json_decode(struct blob *body, const struct otlp_decode_options *options,
 		      struct profiles **out, struct otlp_decode_report *report, struct err *err)
 {
@@ -61,6 +72,7 @@ bool otlp_json_decode(struct blob *body, const struct otlp_decode_options *optio
 		ok = json_transcode_by_keys(blob_view(body), depth_limit, &json, &version, err);
 	else
 		ok = json_transcode(blob_view(body), version, depth_limit, &json, err);
+	ok = ok && has_its_samples(&json, version, err);
 	protobuf = ok ? adopt_body(body, &json.protobuf, err) : NULL;
 	buf_release(&json.protobuf);
 	if (!protobuf)

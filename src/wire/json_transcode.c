@@ -263,8 +263,10 @@ static void put_repeated(struct transcoder *t, const struct schema_field *f)
 	if (!json_begin_array(&t->j))
 		return;
 	if (schema_wire_type(f->type) == PB_LEN) {
-		while (json_next_element(&t->j))
+		while (json_next_element(&t->j)) {
+			t->t->samples += f->role == ROLE_SAMPLES;
 			put_value(t, f);
+		}
 		return;
 	}
 	mark = open_length(t, f->number);
@@ -273,13 +275,88 @@ static void put_repeated(struct transcoder *t, const struct schema_field *f)
 	close_length(t, mark);
 }
 
-static void note_unknown(struct transcoder *t, const struct schema_message *m, struct str key)
+/* What an unknown key's value holds. */
+struct passed_over {
+	uint64_t values, samples;
+};
+
+/* The schemas differ in these: an unknown one is no field of a later version but another version's
+ * body. */
+static bool is_structure(struct str key)
 {
-	if (t->t->unknown_keys++ == 0)
-		snprintf(t->t->first_unknown, sizeof(t->t->first_unknown), "%.*s in %s",
+	static const char *const names[] = {
+		"dictionary",       "samples",        "sample",
+		"profile",          "mapping",        "location",
+		"function",         "mapping_table",  "location_table",
+		"function_table",   "link_table",     "string_table",
+		"stack_table",      "stack_index",    "attribute_table",
+		"location_indices", "location_index", "locations_start_index",
+		"locations_length",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (schema_key_matches(key, names[i]))
+			return true;
+	return false;
+}
+
+static bool is_sample_list(struct str key)
+{
+	return str_is(key, "samples") || str_is(key, "sample");
+}
+
+/* Reads the value, too. Its depth is bounded by the reader's. */
+static void pass_over(struct json_reader *j, struct passed_over *sum)
+{
+	struct str key;
+
+	switch (json_peek(j)) {
+	case JSON_OBJECT:
+		if (!json_begin_object(j))
+			return;
+		while (json_next_key(j, &key)) {
+			bool samples = is_sample_list(key) && json_peek(j) == JSON_ARRAY;
+			uint64_t before = sum->values;
+
+			sum->values += json_peek(j) != JSON_NULL;
+			pass_over(j, sum);
+			sum->samples += samples && sum->values > before + 1;
+		}
+		return;
+	case JSON_ARRAY:
+		if (!json_begin_array(j))
+			return;
+		while (json_next_element(j)) {
+			sum->values += json_peek(j) != JSON_NULL;
+			pass_over(j, sum);
+		}
+		return;
+	default:
+		json_skip(j);
+	}
+}
+
+static void take_unknown(struct transcoder *t, const struct schema_message *m, struct str key)
+{
+	struct json_transcoded *out = t->t;
+	struct passed_over sum = { .values = 1 };
+	bool structure, samples;
+
+	if (json_peek(&t->j) == JSON_NULL) {
+		json_skip(&t->j);
+		return;
+	}
+	if (out->unknown_keys++ == 0)
+		snprintf(out->first_unknown, sizeof(out->first_unknown), "%.*s in %s",
 			 STR_ARG(str_head(key, 32)), m->name);
-	if (!t->t->keys_of_another_version && t->lookups++ < LOOKUPS_OF_UNKNOWN_KEYS_MOST)
-		t->t->keys_of_another_version = schema_key_exists(key);
+	if (!out->keys_of_another_version && t->lookups++ < LOOKUPS_OF_UNKNOWN_KEYS_MOST)
+		out->keys_of_another_version = schema_key_exists(key);
+	structure = is_structure(key);
+	samples = is_sample_list(key) && json_peek(&t->j) == JSON_ARRAY;
+	pass_over(&t->j, &sum);
+	out->unknown_values += sum.values;
+	out->unknown_structure += structure ? sum.values : 0;
+	out->unknown_samples += sum.samples + (samples && sum.values > 1);
 }
 
 static void put_message(struct transcoder *t, const struct schema_message *m)
@@ -293,16 +370,14 @@ static void put_message(struct transcoder *t, const struct schema_message *m)
 
 		if (f && f->alias && !schema_key_matches(key, f->name))
 			t->t->renamed_keys++;
-		if (!f) {
-			note_unknown(t, m, key);
+		if (!f)
+			take_unknown(t, m, key);
+		else if (json_peek(&t->j) == JSON_NULL)
 			json_skip(&t->j);
-		} else if (json_peek(&t->j) == JSON_NULL) {
-			json_skip(&t->j);
-		} else if (f->repeated) {
+		else if (f->repeated)
 			put_repeated(t, f);
-		} else {
+		else
 			put_value(t, f);
-		}
 	}
 }
 
@@ -349,8 +424,22 @@ uint32_t json_depth_limit(uint32_t any_values)
 
 static bool fits_better(const struct json_transcoded *a, const struct json_transcoded *b)
 {
-	return a->unknown_keys != b->unknown_keys ? a->unknown_keys < b->unknown_keys
-						  : a->renamed_keys < b->renamed_keys;
+	if (a->unknown_structure != b->unknown_structure)
+		return a->unknown_structure < b->unknown_structure;
+	if (a->unknown_values != b->unknown_values)
+		return a->unknown_values < b->unknown_values;
+	return a->renamed_keys < b->renamed_keys;
+}
+
+static bool may_be_another_version(const struct json_transcoded *t)
+{
+	return t->unknown_structure || t->keys_of_another_version || t->renamed_keys;
+}
+
+/* The newest cannot read the body: does this one only because it passes over what is wrong? */
+static bool passes_over_faults(const struct json_transcoded *t)
+{
+	return t->unknown_structure || (t->keys_of_another_version && !t->samples);
 }
 
 bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_transcoded *out,
@@ -359,14 +448,14 @@ bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_t
 	bool found = json_transcode(body, WIRE_NEWEST, depth_limit, out, err);
 
 	*version = WIRE_NEWEST;
-	if (found ? !out->keys_of_another_version && !out->renamed_keys : !out->other_shape)
+	if (found ? !may_be_another_version(out) : !out->other_shape)
 		return found;
 	for (size_t i = 1; i < ARRAY_LEN(candidates); i++) {
 		struct json_transcoded other;
 		struct err ignored;
 
 		if (!json_transcode(body, candidates[i], depth_limit, &other, &ignored) ||
-		    (found ? !fits_better(&other, out) : other.keys_of_another_version)) {
+		    (found ? !fits_better(&other, out) : passes_over_faults(&other))) {
 			buf_release(&other.protobuf);
 			continue;
 		}
@@ -374,7 +463,7 @@ bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_t
 		*out = other;
 		*version = candidates[i];
 		found = true;
-		if (!out->unknown_keys && !out->renamed_keys)
+		if (!out->unknown_values && !out->renamed_keys)
 			break;
 	}
 	return found;

@@ -11,7 +11,12 @@
 
 struct json_transcoded {
 	struct buf protobuf;
-	uint32_t unknown_keys;
+	uint32_t unknown_keys;   /* passed over; one whose value is null says nothing and is none */
+	uint64_t unknown_values; /* those keys and all that was below them */
+	uint64_t unknown_structure;   /* of them those below a key that only another version has for
+					 its tables, samples or stacks */
+	uint64_t samples;             /* read */
+	uint64_t unknown_samples;     /* lists of samples, not empty, that were passed over */
 	uint32_t renamed_keys;        /* known, by the name that another version has for them */
 	bool keys_of_another_version; /* among the unknown ones */
 	bool other_shape;       /* failed, but not in JSON's grammar: another version might fit */
@@ -24,8 +29,10 @@ bool json_transcode(struct str body, enum wire_version version, uint32_t depth_l
 
 /*
  * By the version whose keys fit best: the newest unless it leaves keys that another one knows, or
- * names them otherwise ("sample" is v1.8's and "samples" v1.9's). Fewest unknown keys, then fewest
- * renamed ones, then the newest.
+ * names them otherwise ("sample" is v1.8's and "samples" v1.9's). First decides the structure: a
+ * version that must pass over tables, samples or stacks is not the one. Then the least passed over
+ * (a key counts with all below it: a field of a later version may have any name), then fewest
+ * renamed keys, then the newest.
  * Gives which, and `out` as above.
  */
 bool json_transcode_by_keys(struct str body, uint32_t depth_limit, struct json_transcoded *out,
