@@ -244,8 +244,28 @@ static bool rotate(struct append_log *l, struct err *err)
 	return append_log_open(l, err);
 }
 
+/* Others may have removed, renamed or emptied the file since: what is written into a removed one is
+ * lost. */
+static void look_at_file(struct append_log *l)
+{
+	char path[PATH_MAX];
+	struct stat ours, there;
+
+	log_path(l, path);
+	if (l->fd < 0 || fstat(l->fd, &ours) != 0)
+		return;
+	if (stat(path, &there) != 0 || there.st_ino != ours.st_ino || there.st_dev != ours.st_dev) {
+		l->taken_away++;
+		l->broken = true;
+		return;
+	}
+	l->size = (uint64_t)ours.st_size;
+}
+
 bool append_log_begin(struct append_log *l, uint64_t bytes, struct err *err)
 {
+	if (!l->broken)
+		look_at_file(l);
 	if (l->broken) {
 		close_fd(l);
 		if (!append_log_open(l, err))

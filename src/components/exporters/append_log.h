@@ -5,7 +5,9 @@
  * <name>-2026-11-21T07-45-00.123<ending> (UTC) and a new one begun; of the renamed ones the newest
  * max_backups are kept. A request is one write(2) for as long as its bytes come in one piece. What
  * a failed write left is cut off again, and so is, at open, what a killed process or a lost machine
- * left behind the last whole record. One process has the file at a time (flock).
+ * left behind the last whole record. One process has the file at a time (flock). Whoever removes
+ * or renames the file, or its directory, gets a new one with the next request; whoever empties it
+ * (copytruncate) has it go on from there.
  *
  * Records end with a newline (APPEND_LINES) or begin with their length as 4 bytes, big-endian
  * (APPEND_PREFIXED: the form of the Collector's file exporter).
@@ -32,6 +34,7 @@ struct append_log {
 	bool broken; /* a failed write could not be taken back: the file is opened anew first */
 	uint64_t torn_bytes;    /* cut off at opening, in total */
 	uint64_t deleted_files; /* by rotation, in total */
+	uint64_t taken_away;    /* by others, the file or its directory: begun anew, in total */
 };
 
 /* dir is made when it is not there. ERR_BUSY: another process has the file. */

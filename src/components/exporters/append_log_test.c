@@ -191,12 +191,91 @@ static void test_full_disk(void **state)
 	temp_dir_remove(dir);
 }
 
+static void rename_away(const char *dir)
+{
+	char from[256], to[256];
+
+	snprintf(from, sizeof(from), "%s/profiles.log", dir);
+	snprintf(to, sizeof(to), "%s/profiles.1", dir);
+	assert_int_equal(rename(from, to), 0);
+}
+
+static void unlink_file(const char *dir)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/profiles.log", dir);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void remove_all(const char *dir)
+{
+	unlink_file(dir);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static void replace(const char *dir)
+{
+	rename_away(dir);
+	temp_file_write(dir, "profiles.log", STR("other\n"));
+}
+
+static void empty(const char *dir)
+{
+	temp_file_write(dir, "profiles.log", STR(""));
+}
+
+/* What is acknowledged stands in the file that others can see. */
+static void test_taken_away(void **state)
+{
+	static const struct {
+		const char *what;
+		void (*take)(const char *dir);
+		struct str then;
+		uint64_t taken_away;
+	} cases[] = {
+		{ "removed", unlink_file, TEXT("new\n"), 1 },
+		{ "removed with its directory", remove_all, TEXT("new\n"), 1 },
+		{ "renamed", rename_away, TEXT("new\n"), 1 },
+		{ "replaced", replace, TEXT("other\nnew\n"), 1 },
+		{ "emptied", empty, TEXT("new\n"), 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char *dir = temp_dir_make();
+		struct append_log l = make_log(dir, APPEND_LINES);
+		struct buf got;
+		struct err err;
+
+		print_message("%s\n", cases[i].what);
+		buf_init(&got, 0);
+		assert_true(append_log_open(&l, &err));
+		add(&l, STR("first\n"));
+		cases[i].take(dir);
+		add(&l, STR("new\n"));
+		temp_file_read(&got, dir, "profiles.log");
+		assert_true(str_equal(buf_view(&got), cases[i].then));
+		assert_int_equal(l.taken_away, cases[i].taken_away);
+		/* a failed request leaves what was there, nothing more */
+		assert_true(append_log_begin(&l, 4, &err));
+		assert_true(append_log_write(&l, STR("half"), &err));
+		append_log_abort(&l);
+		buf_reset(&got);
+		temp_file_read(&got, dir, "profiles.log");
+		assert_true(str_equal(buf_view(&got), cases[i].then));
+		append_log_close(&l);
+		buf_release(&got);
+		temp_dir_remove(dir);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_torn_tails), cmocka_unit_test(test_long_records),
 		cmocka_unit_test(test_one_writer), cmocka_unit_test(test_rotation),
-		cmocka_unit_test(test_full_disk),
+		cmocka_unit_test(test_full_disk),  cmocka_unit_test(test_taken_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

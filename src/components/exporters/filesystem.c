@@ -286,11 +286,14 @@ static void count_losses(struct filesystem *f)
 	if (f->log.deleted_files)
 		LOG(LOG_INFO, "Deleted rotated files past max_backups", LOG_S("dir", f->dir),
 		    LOG_U("files", f->log.deleted_files));
+	if (f->log.taken_away)
+		LOG(LOG_WARN, "The file was removed or renamed by others: begun anew",
+		    LOG_S("dir", f->dir));
 	if (f->torn_bytes) {
 		metric_add(f->torn_bytes, (int64_t)f->log.torn_bytes);
 		metric_add(f->deleted_files, (int64_t)f->log.deleted_files);
 	}
-	f->log.torn_bytes = f->log.deleted_files = 0;
+	f->log.torn_bytes = f->log.deleted_files = f->log.taken_away = 0;
 }
 
 static void count_not_kept(struct filesystem *f, const struct batch *batch, const struct err *err)
