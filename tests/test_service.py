@@ -1,10 +1,13 @@
 """A server as the person sees it who runs it: standard descriptors, what is logged, words, reload of what is not the graph."""
 
+import fcntl
 import os
 import re
 import signal
 import socket
+import struct
 import subprocess
+import termios
 import threading
 import time
 
@@ -17,11 +20,23 @@ import program
 import receivers
 from test_config import MINIMAL
 
+STANDING = """
+receivers: {otlp: {protocols: {http: {endpoint: 127.0.0.1:0}}}}
+exporters: {stdout: {}}
+service:
+  pipelines: {profiles: {receivers: [otlp], exporters: [stdout]}}
+  flametap: {shutdown_timeout: 4s}
+"""
 SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
 
 
 def post(server, body=SMALL.bytes):
     return clients.http_request(server.http, "POST", "/v1development/profiles", body, {"content-type": "application/x-protobuf"})
+
+
+def pipe_bytes(fd):
+    """How many bytes wait in it."""
+    return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-"])
@@ -244,3 +259,25 @@ def test_a_later_second_signal_ends_the_drain(draining):
     with program.backend(*words) as again:  # nobody heard the peer's answer: what was acknowledged is sent at the next start
         assert again.find_line("wait in the spool from before")
         program.wait_for(lambda: len(peer.bodies) == 2, what="what the drain left")
+
+
+def test_a_reader_that_stands_still_does_not_hold_the_shutdown(tmp_path):
+    """`backend | less`: what cannot be shown in time is given up, and its sender told so."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    config = tmp_path / "config.yaml"
+    config.write_text(STANDING)
+    answers = []
+    with program.Server("collector", "--config", config, stdout=pipe) as server:
+        big = fixtures.body("v1.11.0-oncpu-big").bytes
+        senders = [threading.Thread(target=lambda: answers.append(post(server, big).status), daemon=True) for _ in range(3)]
+        for s in senders:
+            s.start()
+        program.wait_for(lambda: pipe_bytes(reader) >= 60000, what="the pipe is full")
+        assert server.stop() == 0
+        for s in senders:
+            s.join(program.HANG)
+    os.close(reader)
+    assert answers == [503] * 3
+    assert server.find_line("Shutdown complete")

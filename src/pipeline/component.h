@@ -133,6 +133,9 @@ struct component_ops {
 	bool (*start)(void *state, const struct component_host *host, struct err *err);
 	/* Processors and exporters; any thread, concurrently. Owns one reference of batch. */
 	void (*consume)(void *state, struct batch *batch, struct completion *done);
+	/* Before any stop(), the same deadline: who may wait for others without end gives up early
+	 * enough that the senders can still be answered. */
+	void (*stopping)(void *state, uint64_t deadline_ns);
 	/* Receivers: stop taking in. Processors, exporters: finish or give up what is pending until
 	 * the deadline (monotonic ns), every completion called before it returns. Not called when
 	 * start failed. */

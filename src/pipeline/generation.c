@@ -361,8 +361,16 @@ static void stop_kind(struct generation *g, enum component_kind kind, bool forwa
 	}
 }
 
+static void announce_stop(struct generation *g, uint64_t deadline_ns)
+{
+	for (uint32_t i = 0; i < g->count; i++)
+		if (g->instances[i]->ops->stopping && g->instances[i]->started)
+			g->instances[i]->ops->stopping(g->instances[i]->state, deadline_ns);
+}
+
 static void stop_all(struct generation *g, uint64_t deadline_ns)
 {
+	announce_stop(g, deadline_ns);
 	stop_kind(g, COMPONENT_RECEIVER, true, deadline_ns);
 	stop_kind(g, COMPONENT_PROCESSOR, false,
 		  deadline_ns); /* built from the last to the first */

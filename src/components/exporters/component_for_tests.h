@@ -100,6 +100,14 @@ static inline void test_answer_done(struct completion *c, const struct outcome *
 	pthread_mutex_unlock(&a->lock);
 }
 
+static inline void test_answer_wait(struct test_answer *a)
+{
+	pthread_mutex_lock(&a->lock);
+	while (!a->done)
+		pthread_cond_wait(&a->come, &a->lock);
+	pthread_mutex_unlock(&a->lock);
+}
+
 static inline struct outcome test_consume(struct test_component *c, struct batch *batch)
 {
 	struct test_answer a = { .completion = { test_answer_done },
@@ -107,9 +115,6 @@ static inline struct outcome test_consume(struct test_component *c, struct batch
 				 .come = PTHREAD_COND_INITIALIZER };
 
 	c->ops->consume(c->state, batch, &a.completion);
-	pthread_mutex_lock(&a.lock);
-	while (!a.done)
-		pthread_cond_wait(&a.come, &a.lock);
-	pthread_mutex_unlock(&a.lock);
+	test_answer_wait(&a);
 	return a.outcome;
 }

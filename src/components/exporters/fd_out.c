@@ -4,8 +4,9 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -14,11 +15,27 @@ enum { POLL_MS = 100 };
 
 void fd_out_init(struct fd_out *o, int fd)
 {
+	char path[32];
 	struct stat st;
+	bool pipe;
 
-	*o = (struct fd_out){ .fd = fd };
-	o->is_pipe = fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
-	o->no_wait = o->is_pipe;
+	*o = (struct fd_out){ .fd = fd, .own_fd = -1 };
+	if (fstat(fd, &st) != 0)
+		return;
+	pipe = S_ISFIFO(st.st_mode);
+	o->is_socket = S_ISSOCK(st.st_mode);
+	if (!pipe && !isatty(fd))
+		return;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	o->own_fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	o->in_pieces = pipe && o->own_fd < 0;
+}
+
+void fd_out_release(struct fd_out *o)
+{
+	if (o->own_fd >= 0)
+		close(o->own_fd);
+	o->own_fd = -1;
 }
 
 /* With O_APPEND (>>) the file's end is where we write; without (>) our offset is, and must be its
@@ -46,32 +63,22 @@ void fd_out_stop(struct fd_out *o, uint64_t deadline_ns)
 	atomic_store(&o->deadline_ns, deadline_ns ? deadline_ns : 1);
 }
 
-/* A pipe that poll() calls writable has room for PIPE_BUF bytes at least (pipe(7)). */
-static ssize_t write_what_fits(struct fd_out *o, struct str text)
+/* EAGAIN: no room now. */
+static ssize_t write_some(struct fd_out *o, struct str text)
 {
 	struct pollfd p = { .fd = o->fd, .events = POLLOUT };
 
+	if (o->own_fd >= 0)
+		return write(o->own_fd, text.ptr, text.len);
+	if (o->is_socket)
+		return send(o->fd, text.ptr, text.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (!o->in_pieces)
+		return write(o->fd, text.ptr, text.len);
 	if (poll(&p, 1, 0) == 0) {
 		errno = EAGAIN;
 		return -1;
 	}
 	return write(o->fd, text.ptr, text.len < PIPE_BUF ? text.len : PIPE_BUF);
-}
-
-static ssize_t write_some(struct fd_out *o, struct str text)
-{
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)text.ptr, .iov_len = text.len };
-	ssize_t n;
-
-	if (o->no_wait) {
-		n = pwritev2(o->fd, &iov, 1, -1, RWF_NOWAIT);
-		if (n >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL))
-			return n;
-		o->no_wait = false;
-	}
-	if (o->is_pipe)
-		return write_what_fits(o, text);
-	return write(o->fd, text.ptr, text.len);
 }
 
 /* Waits for room; POLLERR is for the next write to report. */

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/terminal.h"
 #include "components/exporters/exporters.h"
@@ -213,6 +214,16 @@ static void stdout_consume(void *state, struct batch *batch, struct completion *
 	worker_push(s->worker, batch, done);
 }
 
+/* A reader that stands still is given up while the senders can still be told. */
+static void stdout_stopping(void *state, uint64_t deadline_ns)
+{
+	struct stdout_state *s = state;
+	uint64_t now = clock_monotonic_ns();
+	uint64_t left = deadline_ns > now ? deadline_ns - now : 0;
+
+	fd_out_stop(&s->fd, now + left / 4 * 3);
+}
+
 static void stdout_stop(void *state, uint64_t deadline_ns)
 {
 	struct stdout_state *s = state;
@@ -226,6 +237,7 @@ static void stdout_release(void *state)
 	struct stdout_state *s = state;
 
 	worker_free(s->worker);
+	fd_out_release(&s->fd);
 	text_renderer_free(s->renderer);
 	buf_release(&s->buf);
 }
@@ -238,6 +250,7 @@ const struct component_ops stdout_exporter = {
 	.fields = stdout_fields,
 	.start = stdout_start,
 	.consume = stdout_consume,
+	.stopping = stdout_stopping,
 	.stop = stdout_stop,
 	.release = stdout_release,
 };
@@ -251,6 +264,7 @@ const struct component_ops customprofilesexporter_exporter = {
 	.check = custom_check,
 	.start = stdout_start,
 	.consume = stdout_consume,
+	.stopping = stdout_stopping,
 	.stop = stdout_stop,
 	.release = stdout_release,
 };

@@ -5,7 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <signal.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include "base/cleanup.h"
 #include "components/exporters/exporters.h"
@@ -180,26 +183,46 @@ static void test_reader_gone(void **state)
 }
 
 /* Nobody reads: stopping does not wait for ever, and the request is not acknowledged. */
-static void test_full_pipe(void **state)
+static void assert_given_up(int reader, int writer)
 {
 	struct test_component c;
 	struct test_answer a = { .completion = { test_answer_done },
 				 .lock = PTHREAD_MUTEX_INITIALIZER,
 				 .come = PTHREAD_COND_INITIALIZER };
-	int pipe_fds[2];
 
-	(void)state;
-	assert_int_equal(pipe(pipe_fds), 0);
-	stdout_becomes(pipe_fds[1]);
+	stdout_becomes(writer);
 	test_component_start(&c, &stdout_exporter, "");
-	c.ops->consume(c.state, make_batch("v1.11.0-oncpu-mixed"), &a.completion);
+	c.ops->consume(c.state, make_batch("v1.11.0-oncpu-big"), &a.completion);
+	c.ops->stopping(c.state, clock_monotonic_ns() + SECOND_NS / 10);
+	test_answer_wait(&a);
 	c.ops->stop(c.state, clock_monotonic_ns() + SECOND_NS / 10);
 	test_component_release(&c);
 	stdout_again();
-	close(pipe_fds[0]);
-	assert_true(a.done);
+	close(reader);
 	assert_int_equal(a.outcome.kind, OUTCOME_RETRY);
 	assert_int_equal(a.outcome.err.kind, ERR_UNAVAILABLE);
+}
+
+static void test_full_outputs(void **state)
+{
+	char *dir = temp_dir_make();
+	char path[256];
+	int fds[2], reader;
+
+	(void)state;
+	assert_int_equal(pipe(fds), 0);
+	assert_given_up(fds[0], fds[1]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_given_up(fds[0], fds[1]);
+	fds[0] = posix_openpt(O_RDWR | O_NOCTTY);
+	assert_true(fds[0] >= 0 && grantpt(fds[0]) == 0 && unlockpt(fds[0]) == 0);
+	assert_int_equal(ptsname_r(fds[0], path, sizeof(path)), 0);
+	assert_given_up(fds[0], open(path, O_WRONLY | O_NOCTTY));
+	snprintf(path, sizeof(path), "%s/fifo", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	reader = open(path, O_RDONLY | O_NONBLOCK);
+	assert_given_up(reader, open(path, O_WRONLY));
+	temp_dir_remove(dir);
 }
 
 static void test_text_limit(void **state)
@@ -226,9 +249,9 @@ static void test_text_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_outputs),   cmocka_unit_test(test_sample_types),
-		cmocka_unit_test(test_full_disk), cmocka_unit_test(test_reader_gone),
-		cmocka_unit_test(test_full_pipe), cmocka_unit_test(test_text_limit),
+		cmocka_unit_test(test_outputs),      cmocka_unit_test(test_sample_types),
+		cmocka_unit_test(test_full_disk),    cmocka_unit_test(test_reader_gone),
+		cmocka_unit_test(test_full_outputs), cmocka_unit_test(test_text_limit),
 	};
 
 	setenv("TZ", "UTC", 1);
