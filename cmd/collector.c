@@ -116,8 +116,8 @@ static int run_word(const char *word)
 		return run_service(false);
 	}
 	near = text_suggest(str_cstr(word), words, ARRAY_LEN(words));
-	fprintf(stderr, "flametap collector: unknown word \"%s\"%s%s\n", word,
-		near ? "; did you mean " : "", near ? near : "");
+	fprintf(stderr, "flametap collector: unknown word \"%s\"%s%s%s\n", word,
+		near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 	return EXIT_USAGE;
 }
 

@@ -34,7 +34,7 @@ static const struct flag flags[] = {
 	{ "Output", "utc", FLAG_BOOL, &utc, NULL, NULL, "timestamps in UTC instead of local time",
 	  NULL, false, false },
 	{ "Versions", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", NULL,
-	  "with -format otlp the version to write, else the one to read", versions, false, false },
+	  "with -format otlp* the version to write, else the one to read", versions, false, false },
 	{ "Versions", "input-wire-version", FLAG_WIRE_VERSION, &input_version_text, "VERSION",
 	  "auto", "read the files as this opentelemetry-proto version", versions, false, false },
 	{ "Versions", "evidence", FLAG_BOOL, &evidence, NULL, NULL,
@@ -191,7 +191,7 @@ static bool parse_version(const char *text, enum wire_version *out, struct err *
 
 static bool choose_versions(struct decoding *d, struct decode_output_options *o, struct err *err)
 {
-	bool encodes = strcmp(format, "otlp") == 0;
+	bool encodes = strncmp(format, "otlp", 4) == 0;
 
 	o->wire_version = WIRE_NEWEST;
 	return parse_version(input_version_text, &d->options.version, err) &&

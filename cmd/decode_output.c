@@ -265,6 +265,17 @@ struct decode_output *decode_output_new(const struct decode_output_options *o, s
 			       "version %s can be read, not written; 1.7, 1.8, 1.9 and 1.10 can",
 			       wire_version_name(o->wire_version)),
 		       NULL;
+	if (is(o->format, "otlp-json") && o->wire_version != WIRE_NEWEST)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "OTLP/JSON is written in the newest version only (%s), not in %s; "
+			       "-format otlp writes older ones",
+			       wire_version_name(WIRE_NEWEST), wire_version_name(o->wire_version)),
+		       NULL;
+	if (is(o->format, "otlp") && isatty(STDOUT_FILENO))
+		return err_set(err, ERR_INVALID,
+			       "-format otlp is binary, and standard output is a terminal: add "
+			       "'> FILE' or '| PROGRAM'"),
+		       NULL;
 	signal(SIGPIPE, SIG_IGN);
 	d = calloc(1, sizeof(*d));
 	d->wire_version = o->wire_version;
@@ -305,6 +316,7 @@ bool decode_output_end(struct decode_output *d, struct err *err)
 {
 	bool ok = d->bodies == 0 || write_held(d, d->bodies > 1, err);
 
+	fd_out_release(&d->fd);
 	tell_missing_types(d);
 	text_renderer_free(d->text);
 	json_renderer_free(d->json);

@@ -196,8 +196,21 @@ static bool is_collector_word(const char *word)
 	       strcmp(word, "featuregate") == 0;
 }
 
+/* The flag of the program itself that is meant, or NULL. */
+static const char *mistyped_flag(const char *word)
+{
+	static const char *const names[] = { "help", "help-all", "version" };
+
+	const char *bare = word + strspn(word, "-");
+	const char *near = text_suggest(str_cstr(bare), names, ARRAY_LEN(names));
+
+	return near && strcmp(near, bare) != 0 ? near : NULL;
+}
+
 static int run_flags_without_command(int argc, char **argv)
 {
+	const char *near;
+
 	if (is_one_of(argv[1], "-h", "-help", "--help"))
 		return run_help(argc - 2, argv + 2);
 	if (is_one_of(argv[1], "-help-all", "--help-all", "--help-all") && argc == 2) {
@@ -206,6 +219,11 @@ static int run_flags_without_command(int argc, char **argv)
 	}
 	if (is_one_of(argv[1], "-v", "-version", "--version"))
 		return run_version(argc - 2, argv + 2);
+	near = mistyped_flag(argv[1]);
+	if (near) {
+		fprintf(stderr, "flametap: unknown flag %s; did you mean --%s?\n", argv[1], near);
+		return EXIT_USAGE;
+	}
 	return collector_run(argc - 1, argv + 1); /* flametap --config F */
 }
 

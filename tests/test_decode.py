@@ -100,6 +100,16 @@ def test_otlp_json_output_says_what_the_body_says(body):
     same_message(view.view(schemas.NEWEST, otlp_json.parse(out)), schemas.NEWEST, source_view(body), body.version)
 
 
+def test_otlp_json_is_not_read_as_the_version_to_write():
+    """-wire-version is what to write wherever OTLP is written."""
+    body = str(BODIES[0].path)
+    for version in ("1.8", "1.9"):
+        done = program.run("decode", "--format", "otlp-json", "--wire-version", version, body)
+        assert done.returncode == 2 and not done.stdout
+        assert f"newest version only (1.10), not in {version}".encode() in done.stderr
+    assert decode("--format", "otlp-json", "--wire-version", "1.10", body) == decode("--format", "otlp-json", body)
+
+
 @pytest.mark.parametrize("version", schemas.VERSIONS)
 @pytest.mark.parametrize("form", ["otlp", "otlp-json"])
 def test_hand_made_bodies_lose_nothing(version, form, tmp_path):

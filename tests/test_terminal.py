@@ -100,6 +100,17 @@ def test_decode_does_not_command_a_terminal(tmp_path, body, words):
         assert POISON.encode() in program.run("decode", *words, file, check=0).stdout
 
 
+def test_decode_puts_no_protobuf_on_a_terminal(tmp_path, body):
+    file = tmp_path / "body.pb"
+    file.write_bytes(body)
+    terminal = Terminal()
+    with open(terminal.path, "wb", buffering=0) as out:
+        done = subprocess.run([str(program.existing_path()), "decode", "--format", "otlp", str(file)], stdout=out, stderr=subprocess.PIPE,
+                              env=program.environment(), timeout=program.HANG)
+    assert done.returncode == 2 and b"standard output is a terminal" in done.stderr
+    assert b"title" not in terminal.close()
+
+
 @pytest.mark.parametrize("command", [["check"], ["top"], ["top", "--tree"], ["diff"], ["diff", "--fail-above", "0"]], ids=" ".join)
 def test_tables_and_findings_do_not_command_a_terminal(tmp_path, body, command):
     file = tmp_path / "body.pb"
