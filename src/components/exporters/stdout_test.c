@@ -173,7 +173,7 @@ static void test_reader_gone(void **state)
 	close(pipe_fds[0]);
 	stdout_becomes(pipe_fds[1]);
 	test_component_start(&c, &stdout_exporter, "");
-	o = test_consume(&c, make_batch(BODY));
+	(void)test_consume(&c, make_batch(BODY));
 	o = test_consume(&c, make_batch(BODY));
 	test_component_stop(&c);
 	stdout_again();
