@@ -60,7 +60,10 @@ void listing_put_name(struct buf *b, const struct query_frame *f, enum query_by 
 bool listing_write(const struct buf *text, struct err *err)
 {
 	struct fd_out fd;
+	bool ok;
 
 	fd_out_init(&fd, STDOUT_FILENO);
-	return fd_out_write(&fd, buf_view(text), err) || err->kind == ERR_CANCELLED;
+	ok = fd_out_write(&fd, buf_view(text), err) || err->kind == ERR_CANCELLED;
+	fd_out_release(&fd);
+	return ok;
 }
