@@ -94,15 +94,27 @@ const struct config_field profiling_fields[] = {
 };
 /* clang-format on */
 
+/* src/agent/runtimes/all.c */
+#ifdef __x86_64__
+#define HAS_RUNTIMES true
+#else
+#define HAS_RUNTIMES false
+#endif
+
 static const struct tracer_row {
 	const char *name;
 	bool offered;
 } tracer_rows[TRACER_COUNT] = {
-	[TRACER_PERL] = { "perl", false },     [TRACER_PHP] = { "php", false },
-	[TRACER_PYTHON] = { "python", true },  [TRACER_HOTSPOT] = { "hotspot", true },
-	[TRACER_RUBY] = { "ruby", false },     [TRACER_V8] = { "v8", false },
-	[TRACER_DOTNET] = { "dotnet", false }, [TRACER_GO] = { "go", true },
-	[TRACER_LABELS] = { "labels", false }, [TRACER_BEAM] = { "beam", false },
+	[TRACER_PERL] = { "perl", false },
+	[TRACER_PHP] = { "php", false },
+	[TRACER_PYTHON] = { "python", HAS_RUNTIMES },
+	[TRACER_HOTSPOT] = { "hotspot", HAS_RUNTIMES },
+	[TRACER_RUBY] = { "ruby", false },
+	[TRACER_V8] = { "v8", false },
+	[TRACER_DOTNET] = { "dotnet", false },
+	[TRACER_GO] = { "go", true },
+	[TRACER_LABELS] = { "labels", false },
+	[TRACER_BEAM] = { "beam", false },
 	[TRACER_LUAJIT] = { "luajit", false },
 };
 

@@ -2,8 +2,11 @@
 #include "agent/runtimes/cpython.h"
 #include "agent/runtimes/runtime.h"
 
+/* Their steps know x86-64's frames and thread-local storage; elsewhere native frames are shown. */
 const struct runtime_ops *const runtimes_all[] = {
+#ifdef __x86_64__
 	&cpython_runtime,
 	&hotspot_runtime,
+#endif
 	NULL,
 };
