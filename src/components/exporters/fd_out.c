@@ -33,7 +33,7 @@ void fd_out_init(struct fd_out *o, int fd)
 
 void fd_out_release(struct fd_out *o)
 {
-	if (o->own_fd >= 0)
+	if (o->own_fd > STDERR_FILENO)
 		close(o->own_fd);
 	o->own_fd = -1;
 }

@@ -30,7 +30,7 @@ struct fd_out {
 };
 
 void fd_out_init(struct fd_out *o, int fd);
-void fd_out_release(struct fd_out *o);
+void fd_out_release(struct fd_out *o); /* one of zeros, never begun, is fine */
 /* Notes where a request begins. */
 void fd_out_begin(struct fd_out *o);
 /*

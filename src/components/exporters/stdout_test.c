@@ -203,6 +203,19 @@ static void assert_given_up(int reader, int writer)
 	assert_int_equal(a.outcome.err.kind, ERR_UNAVAILABLE);
 }
 
+/* Components that only were checked are released, too. */
+static void test_never_started(void **state)
+{
+	struct test_component c;
+	struct err err;
+
+	(void)state;
+	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+	assert_true(test_component_init(&c, &stdout_exporter, "", &err));
+	test_component_release(&c);
+	assert_true(fcntl(STDIN_FILENO, F_GETFD) >= 0);
+}
+
 static void test_full_outputs(void **state)
 {
 	char *dir = temp_dir_make();
@@ -251,7 +264,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outputs),      cmocka_unit_test(test_sample_types),
 		cmocka_unit_test(test_full_disk),    cmocka_unit_test(test_reader_gone),
-		cmocka_unit_test(test_full_outputs), cmocka_unit_test(test_text_limit),
+		cmocka_unit_test(test_full_outputs), cmocka_unit_test(test_never_started),
+		cmocka_unit_test(test_text_limit),
 	};
 
 	setenv("TZ", "UTC", 1);
