@@ -11,6 +11,7 @@
 #include "flags.h"
 #include "input.h"
 #include "wire/check.h"
+#include "wire/otlp_json.h"
 
 static bool json;
 static const char *version_text = "auto";
@@ -71,7 +72,8 @@ static void print_text(const char *file, const struct check_finding *f, struct b
 {
 	buf_printf(out, "%s: %s: ", file, severity_name(f->severity));
 	text_append_printable(out, f->path);
-	buf_char(out, ' ');
+	if (f->path.len)
+		buf_char(out, ' ');
 	text_append_printable(out, f->message);
 	buf_printf(out, "  [%s]\n", f->rule);
 }
@@ -99,7 +101,9 @@ static void check_body(const char *file, size_t offset, struct blob *body,
 	struct err err;
 
 	t->bodies++;
-	if (!otlp_check(body, version, most ? most : UINT32_MAX, &result, &err)) {
+	if ((otlp_looks_like_json(blob_view(body)) &&
+	     otlp_json_is_foreign(blob_view(body), &err)) ||
+	    !otlp_check(body, version, most ? most : UINT32_MAX, &result, &err)) {
 		fprintf(stderr, "%s: %s\n", file, err.msg);
 		t->errors++;
 		return;
@@ -129,6 +133,10 @@ static void check_file(const char *file, enum wire_version version, uint32_t mos
 	while (input_next(&in, &body, &offset, &err)) {
 		check_body(file, offset, body, version, most, t);
 		blob_unref(body);
+	}
+	if (err.kind != ERR_NONE) {
+		fprintf(stderr, "%s\n", err.msg);
+		t->errors++;
 	}
 	input_close(&in);
 }

@@ -116,6 +116,8 @@ static bool decode_one(struct decoding *d, struct blob *body, struct profiles **
 	*partial = NULL;
 	if (!otlp_looks_like_json(blob_view(body)))
 		return otlp_decode(body, &d->options, out, report, partial, err);
+	if (otlp_json_is_foreign(blob_view(body), err))
+		return false;
 	if (otlp_json_decode(body, &d->options, out, report, err))
 		return true;
 	*partial = decode_cut_json(d, body, report);
@@ -157,6 +159,15 @@ static bool show_body(struct decoding *d, const char *file, size_t offset, struc
 	return shown || note_output_failure(d, file, &err);
 }
 
+static void note_damage(struct decoding *d, const char *file, struct input *in)
+{
+	if (in->damage.kind == ERR_NONE)
+		return;
+	fprintf(stderr, "%s: %s\n", file, in->damage.msg);
+	in->damage.kind = ERR_NONE;
+	d->failures++;
+}
+
 static bool show_file(struct decoding *d, const char *file)
 {
 	struct input in;
@@ -170,13 +181,15 @@ static bool show_file(struct decoding *d, const char *file)
 		d->failures++;
 		return true;
 	}
-	if (in.damage.kind != ERR_NONE) {
-		fprintf(stderr, "%s: %s\n", file, in.damage.msg);
-		d->failures++;
-	}
+	note_damage(d, file, &in);
 	while (go_on && input_next(&in, &body, &offset, &err)) {
+		note_damage(d, file, &in);
 		go_on = show_body(d, file, offset, body);
 		blob_unref(body);
+	}
+	if (go_on && err.kind != ERR_NONE) {
+		fprintf(stderr, "%s\n", err.msg);
+		d->failures++;
 	}
 	input_close(&in);
 	return go_on;

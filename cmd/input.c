@@ -53,75 +53,113 @@ static struct blob *load(const char *path, struct err *err)
 	return blob_adopt(heap, len);
 }
 
-/* What decompress() refuses: parts of both kinds, and with `damage` the head of a broken file. */
-static struct blob *decompress_parts(enum compression kind, struct str raw, struct err *damage,
-				     struct err *err)
+/* The members of one kind that `packed` begins with. */
+static struct blob *decompress_part(struct input *in, enum compression kind, struct str packed,
+				    struct err *err)
 {
-	struct err fault;
-	struct blob *plain = decompress_torn(kind, raw, FILE_LIMIT, &fault);
+	size_t used = packed.len;
+	struct blob *plain = decompress(kind, packed, FILE_LIMIT, err);
 
-	if (plain && fault.kind == ERR_NONE)
-		return plain;
-	if (!damage) { /* err says what is wrong with the whole */
-		blob_unref(plain);
-		return NULL;
+	if (!plain && (in->broken || err->kind != ERR_LIMIT)) {
+		struct err fault; /* broken, or with something else behind it */
+
+		plain = decompress_torn(kind, packed, FILE_LIMIT, &used, &fault);
+		if (plain && fault.kind != ERR_NONE && !in->broken) {
+			blob_unref(plain);
+			plain = NULL;
+		}
+		if (!plain)
+			*err = fault;
+		else if (fault.kind != ERR_NONE)
+			in->damage = fault;
 	}
 	if (plain)
-		*damage = fault;
+		err->kind = ERR_NONE;
 	else
-		*err = fault;
+		err_prefix(err, "%s: %s", in->path, compression_name(kind));
+	in->raw_next += used;
 	return plain;
 }
 
-static struct blob *decompress_input(struct blob *raw, const char *path, struct err *damage,
-				     struct err *err)
+/* The part at raw_next. */
+static bool open_part(struct input *in, struct err *err)
 {
-	enum compression kind = compression_sniff(blob_view(raw));
-	struct blob *plain;
+	struct str rest = str_skip(blob_view(in->raw), in->raw_next);
+	enum compression kind = compression_sniff(rest);
+	struct blob *part;
 
-	if (kind == COMPRESSION_NONE)
-		return raw;
-	plain = decompress(kind, blob_view(raw), FILE_LIMIT, err);
-	if (!plain)
-		plain = decompress_parts(kind, blob_view(raw), damage, err);
-	blob_unref(raw);
-	if (!plain)
-		err_prefix(err, "%s: %s", path, compression_name(kind));
-	return plain;
+	in->plain = kind == COMPRESSION_NONE;
+	if (in->plain) {
+		bodies_begin(&in->bodies, blob_ref(in->raw), in->raw_next);
+		in->raw_next = in->raw->len;
+		return true;
+	}
+	part = decompress_part(in, kind, rest, err);
+	if (part)
+		bodies_begin(&in->bodies, part, 0);
+	return part != NULL;
 }
 
-static bool open_any(struct input *in, const char *path, struct err *damage, struct err *err)
+static void close_part(struct input *in)
 {
-	struct blob *raw = load(path, err);
+	blob_unref(in->bodies.bytes);
+	in->bodies.bytes = NULL;
+}
 
-	in->damage.kind = ERR_NONE;
-	if (!raw)
+static bool open_any(struct input *in, const char *path, bool broken, struct err *err)
+{
+	*in = (struct input){ .raw = load(path, err), .path = path, .broken = broken };
+	if (!in->raw)
 		return false;
-	raw = decompress_input(raw, path, damage, err);
-	if (!raw)
-		return false;
-	bodies_begin(&in->bodies, raw);
-	return true;
+	if (open_part(in, err))
+		return true;
+	input_close(in);
+	return false;
 }
 
 bool input_open(struct input *in, const char *path, struct err *err)
 {
-	return open_any(in, path, NULL, err);
+	return open_any(in, path, false, err);
 }
 
 bool input_open_broken(struct input *in, const char *path, struct err *err)
 {
-	return open_any(in, path, &in->damage, err);
+	return open_any(in, path, true, err);
+}
+
+/* Compressed data where the next body would begin; lines of JSON end in a line feed. */
+static bool compressed_follows(struct input *in)
+{
+	struct str rest = bodies_rest(&in->bodies);
+	size_t blank = 0;
+
+	if (!in->plain)
+		return false;
+	while (in->bodies.form == BODIES_JSON && blank < rest.len &&
+	       strchr(" \t\r\n", rest.ptr[blank]))
+		blank++;
+	if (compression_sniff(str_skip(rest, blank)) == COMPRESSION_NONE)
+		return false;
+	in->raw_next = in->bodies.offset + blank;
+	return true;
 }
 
 bool input_next(struct input *in, struct blob **body, size_t *offset, struct err *err)
 {
 	err->kind = ERR_NONE;
-	return bodies_next(&in->bodies, body, offset);
+	while (in->bodies.bytes) {
+		if (!compressed_follows(in) && bodies_next(&in->bodies, body, offset))
+			return true;
+		close_part(in);
+		if (in->raw_next < in->raw->len && !open_part(in, err))
+			return false;
+	}
+	return false;
 }
 
 void input_close(struct input *in)
 {
-	blob_unref(in->bodies.bytes);
-	in->bodies.bytes = NULL;
+	close_part(in);
+	blob_unref(in->raw);
+	in->raw = NULL;
 }

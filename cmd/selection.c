@@ -58,8 +58,7 @@ static bool read_file(struct parts *parts, const char *file, struct err *err)
 		else
 			err_prefix(err, "%s", file);
 	}
-	if (ok && err->kind != ERR_NONE)
-		ok = err_prefix(err, "%s", file);
+	ok = ok && err->kind == ERR_NONE;
 	input_close(&in);
 	return ok;
 }

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import os
+import random
 import re
 import subprocess
 
@@ -277,6 +278,106 @@ def test_joined_bodies_are_read_one_after_another(pack, tmp_path):
     want = b"".join(decode("--layout", "full", b.path) for b in bodies)
     assert decode("--layout", "full", file) == want
     assert decode("--layout", "full", "-", stdin=file.read_bytes()) == want
+
+
+def json_samples(body):
+    """Samples of a body in the official decode that was recorded with it."""
+    if body.version == "1.6":
+        request = schemas.schema("1.6").Request.FromString(body.bytes)
+        return sum(len(p.sample) * len(p.sample_type) for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles)
+    count = 0
+    for r in body.official_json["resourceProfiles"]:
+        for s in r["scopeProfiles"]:
+            for p in s["profiles"]:
+                p = p.get("profile", p)
+                types = p["sampleType"] if isinstance(p.get("sampleType"), list) else [None]
+                count += len(p.get("samples", p.get("sample", []))) * len(types)
+    return count
+
+
+class MadeBody:
+    """No profiler was recorded with 1.6, whose tables only a ProfilesData file can carry."""
+    version = "1.6"
+    bytes = handmade.rich("1.6").SerializeToString()
+
+
+@pytest.fixture(scope="module")
+def each_version(tmp_path_factory):
+    """A body of each of the eight versions, its samples, and what decode prints of it alone."""
+    folder = tmp_path_factory.mktemp("versions")
+    found = {}
+    for body in [*fixtures.one_per_version(), MadeBody]:
+        file = folder / body.version
+        file.write_bytes(body.bytes)
+        found[body.version] = (body.bytes, json_samples(body), decode("--layout", "2026", file))
+    assert len(found) == 8
+    return found
+
+
+@pytest.mark.parametrize("first", schemas.VERSIONS)
+def test_joined_bodies_of_different_versions(first, each_version, tmp_path):
+    """Where the shape of resource_profiles changes, another body begins: with and without dictionaries between."""
+    for second in each_version:
+        file = tmp_path / f"{first}+{second}"
+        file.write_bytes(each_version[first][0] + each_version[second][0])
+        want = each_version[first][1] + each_version[second][1]
+        assert want == len(decode("--format", "json", file).splitlines()), file.name
+        done = program.run("decode", "--layout", "2026", file, check=0)
+        assert done.stdout == each_version[first][2] + each_version[second][2], file.name
+        assert done.returncode == 0 and b"body at byte" not in done.stderr, (file.name, done.stderr)
+
+
+def test_joined_bodies_of_all_versions(each_version):
+    order = ["1.3", "1.5", "1.10", "1.4", "1.6", "1.8", "1.3", "1.7", "1.6", "1.5", "1.9"]
+    got = decode("--layout", "2026", "-", stdin=b"".join(each_version[v][0] for v in order))
+    assert got == b"".join(each_version[v][2] for v in order)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kinds_take_turns_in_one_file(seed):
+    """gzip, zstd, plain protobuf and JSON in one stream, in any order."""
+    names = ["v1.11.0-synthetic-offcpu-links", "v1.9.0-oncpu-mixed-a", "v1.3.1-experimental-oncpu-a", "v1.4.0-oncpu-start",
+             "v1.8.0-synthetic-transcoded"]
+    newest = fixtures.body(names[0])
+    as_json = otlp_json.dumps(NEWEST.Request.FromString(newest.bytes))
+    pack = [bytes, gzip.compress, zstandard.ZstdCompressor().compress]
+    parts = [(p(fixtures.body(n).bytes), fixtures.body(n)) for p in pack for n in names]
+    parts += [(as_json, newest), (as_json + b"\n", newest), (gzip.compress(as_json), newest)]
+    random.Random(seed).shuffle(parts)
+    done = program.run("decode", "-", stdin=b"".join(p for p, _ in parts), check=0)
+    assert done.stdout == b"".join(decode(b.path) for _, b in parts)
+    assert done.stderr == b""
+
+
+def test_something_behind_compressed_data_is_told():
+    body = fixtures.body("v1.11.0-synthetic-offcpu-links")
+    packed = gzip.compress(body.bytes)
+    done = program.run("decode", "-", stdin=packed + b"\0" * 512, check=1)
+    assert done.stdout == decode(body.path)
+    assert f"body at byte {len(packed)}: ".encode() in done.stderr
+
+
+# ---- what is no OTLP ----
+
+def test_zeros_are_no_bodies():
+    done = program.run("decode", "-", stdin=bytes(3_000_000), check=1)
+    assert done.stdout == b"" and b"no protobuf" in done.stderr
+    assert program.run("check", "-", stdin=bytes(3_000_000), check=1).stderr
+
+
+@pytest.mark.parametrize("text, says", [
+    (b'{"foo":1}', b'no key of OTLP profiles is in it (its first is "foo")'), (b"[]", b"found an array"), (b' [{"a":1}]', b"found an array")])
+@pytest.mark.parametrize("command", ["decode", "check"])
+def test_json_of_something_else_is_told(command, text, says):
+    done = program.run(command, "-", stdin=text, check=1)
+    assert says in done.stdout + done.stderr
+    assert program.run("decode", "-", stdin=b"{}", check=0).stdout == b""
+
+
+def test_our_own_resolved_json_is_no_input():
+    ours = decode("--format", "json", fixtures.body("v1.11.0-synthetic-offcpu-links").path)
+    done = program.run("decode", "-", stdin=ours, check=1)
+    assert done.stdout == b"" and b"decode --format otlp-json" in done.stderr
 
 
 def test_a_joined_body_that_is_cut_does_not_read_the_tables_before_it(tmp_path):

@@ -60,12 +60,6 @@ static bool cut_short(struct str in, const struct inflated *o, const char *kind,
 		       kind, in.len, o->blob->len);
 }
 
-/* What follows a member or frame belongs to the other kind: `cat a.gz b.zst`. */
-static bool is_the_other(struct str in, size_t at, enum compression other)
-{
-	return compression_sniff(str_skip(in, at)) == other;
-}
-
 /* One call of inflate(). False at the end of the data and at a fault. */
 static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct inflated *o,
 			struct err *fault)
@@ -83,9 +77,9 @@ static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct
 	rc = z->step(s, Z_NO_FLUSH);
 	o->blob->len += room - s->avail_out;
 	at = (size_t)((const char *)s->next_in - in.ptr);
-	if (rc == Z_STREAM_END)
-		return at < in.len && !is_the_other(in, at, COMPRESSION_ZSTD) &&
-		       z->reset(s) == Z_OK; /* the next member */
+	if (rc == Z_STREAM_END) /* the next member? */
+		return compression_sniff(str_skip(in, at)) == COMPRESSION_GZIP &&
+		       z->reset(s) == Z_OK;
 	if (rc == Z_OK)
 		return true;
 	if (rc == Z_BUF_ERROR && at == in.len)
@@ -95,29 +89,36 @@ static bool gunzip_step(const struct zlib *z, z_stream *s, struct str in, struct
 		       s->msg ? s->msg : "no reason given");
 }
 
-/* Both give where they stopped. */
-static size_t gunzip(struct str in, size_t at, struct inflated *o, struct err *fault)
+static void gunzip(struct str in, struct inflated *o, size_t *used, struct err *fault)
 {
-	z_stream s = { .next_in = (const Bytef *)in.ptr + at };
+	z_stream s = { .next_in = (const Bytef *)in.ptr };
 	struct zlib z = { 0 };
 
 	if (!zlib_open(&z, fault))
-		return at;
+		return;
 	if (z.init(&s, WINDOW_GZIP_ONLY, ZLIB_VERSION, (int)sizeof(s)) == Z_OK) {
 		while (gunzip_step(&z, &s, in, o, fault))
 			;
+		*used = (size_t)((const char *)s.next_in - in.ptr);
 		z.end(&s);
 	} else {
 		err_set(fault, ERR_UNSUPPORTED, "libz.so.1 is not the version we were built for");
 	}
 	dlclose(z.handle);
-	return (size_t)((const char *)s.next_in - in.ptr);
 }
 
-static size_t unzstd(struct str in, size_t at, struct inflated *o, struct err *fault)
+/* Another frame, or one to be skipped (RFC 8878, 3.1.2). */
+static bool begins_frame(struct str s)
+{
+	return compression_sniff(s) == COMPRESSION_ZSTD ||
+	       (s.len >= 4 && ((unsigned char)s.ptr[0] & 0xf0) == 0x50 &&
+		str_has_prefix(str_skip(s, 1), STR("\x2a\x4d\x18")));
+}
+
+static void unzstd(struct str in, struct inflated *o, size_t *used, struct err *fault)
 {
 	ZSTD_DStream *d = ZSTD_createDStream();
-	ZSTD_inBuffer from = { in.ptr, at, at };
+	ZSTD_inBuffer from = { in.ptr, 0, 0 };
 	size_t rc = ZSTD_initDStream(d), before;
 
 	assert(d);
@@ -140,36 +141,34 @@ static size_t unzstd(struct str in, size_t at, struct inflated *o, struct err *f
 			break;
 		}
 		o->blob->len = to.pos;
+		if (rc == 0 && !begins_frame(str_skip(in, from.pos)))
+			break;
 		if (from.pos == in.len && to.pos < to.size) {
 			if (rc)
 				cut_short(in, o, "zstd", fault);
 			break;
 		}
-		if (rc == 0 && is_the_other(in, from.pos, COMPRESSION_GZIP))
-			break;
 	}
+	*used = from.pos;
 	ZSTD_freeDStream(d);
-	return from.pos;
 }
 
-struct blob *decompress_torn(enum compression c, struct str in, size_t limit_bytes,
+struct blob *decompress_torn(enum compression c, struct str in, size_t limit_bytes, size_t *used,
 			     struct err *fault)
 {
 	struct inflated o = { .blob = blob_new(0), .limit_bytes = limit_bytes };
 
-	size_t at = 0;
-
 	*fault = (struct err){ 0 };
-	if (c != COMPRESSION_GZIP && c != COMPRESSION_ZSTD)
+	*used = in.len;
+	if (c == COMPRESSION_GZIP)
+		gunzip(in, &o, used, fault);
+	else if (c == COMPRESSION_ZSTD)
+		unzstd(in, &o, used, fault);
+	else
 		err_set(fault, ERR_UNSUPPORTED, "%s has no parts to be read", compression_name(c));
-	do {
-		if (c == COMPRESSION_GZIP)
-			at = gunzip(in, at, &o, fault);
-		else if (c == COMPRESSION_ZSTD)
-			at = unzstd(in, at, &o, fault);
-		c = compression_sniff(str_skip(in, at));
-	} while (!fault->kind && at < in.len && c != COMPRESSION_NONE);
-	if (o.blob->len)
+	if (fault->kind != ERR_NONE)
+		*used = in.len;
+	if (o.blob->len || fault->kind == ERR_NONE)
 		return o.blob;
 	blob_unref(o.blob);
 	return NULL;

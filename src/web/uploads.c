@@ -65,7 +65,7 @@ static bool read_bodies(struct blob *plain, struct parts *parts, struct err *err
 	struct blob *body;
 	size_t offset;
 
-	bodies_begin(&bodies, plain);
+	bodies_begin(&bodies, plain, 0);
 	while (bodies_next(&bodies, &body, &offset)) {
 		struct profiles *one = NULL;
 		bool ok = parts->count < BODIES_MOST ||

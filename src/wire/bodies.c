@@ -5,6 +5,7 @@
 
 #include "wire/joined.h"
 #include "wire/otlp_json.h"
+#include "wire/pb_reader.h"
 
 static uint32_t be32(const char *p)
 {
@@ -13,10 +14,11 @@ static uint32_t be32(const char *p)
 	return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
 }
 
-/* Frames fill the bytes exactly, each `head` bytes of header ending in a big-endian length. */
+/* Frames fill the bytes exactly, each `head` bytes of header ending in a big-endian length. Zeros
+ * alone are no frames. */
 static bool frames_fit(struct str s, size_t head)
 {
-	size_t count = 0;
+	size_t filled = 0;
 
 	while (s.len >= head) {
 		size_t len = be32(s.ptr + head - 4);
@@ -26,9 +28,9 @@ static bool frames_fit(struct str s, size_t head)
 		if (len > s.len - head)
 			return false;
 		s = str_skip(s, head + len);
-		count++;
+		filled += len > 0;
 	}
-	return s.len == 0 && count > 0;
+	return s.len == 0 && filled > 0;
 }
 
 static enum bodies_form tell_form(struct str s)
@@ -46,9 +48,16 @@ static enum bodies_form tell_form(struct str s)
 	return BODIES_PROTOBUF;
 }
 
-void bodies_begin(struct bodies *b, struct blob *bytes)
+void bodies_begin(struct bodies *b, struct blob *bytes, size_t offset)
 {
-	*b = (struct bodies){ bytes, tell_form(blob_view(bytes)), 0 };
+	*b = (struct bodies){ bytes, tell_form(str_skip(blob_view(bytes), offset)), offset };
+}
+
+struct str bodies_rest(const struct bodies *b)
+{
+	struct str all = blob_view(b->bytes);
+
+	return str_skip(all, b->offset < all.len ? b->offset : all.len);
 }
 
 static size_t frame_head(enum bodies_form form)
@@ -101,14 +110,47 @@ static bool next_protobuf(struct bodies *b, struct str *piece)
 	return true;
 }
 
+/* A whole resource_profiles or dictionary, as far as its own fields show. */
+static bool begins_message(struct str s)
+{
+	struct pb_reader r = pb_reader_of(s), content;
+	uint32_t tag = pb_more(&r) ? pb_tag(&r) : 0;
+
+	if (tag != PB_TAG(1, PB_LEN) && tag != PB_TAG(2, PB_LEN))
+		return false;
+	content = pb_message(&r);
+	while (pb_more(&content))
+		pb_skip(&content, pb_tag(&content));
+	return !r.fault && !content.fault;
+}
+
+/* Behind JSON: 0x0a is a line feed and the tag of field 1. */
+static size_t blanks_before_message(struct str s)
+{
+	size_t blank = skip_space(s);
+
+	for (size_t i = 0; i <= blank; i++)
+		if (begins_message(str_skip(s, i)))
+			return i;
+	return blank;
+}
+
 static bool next_json(struct bodies *b, struct str *piece)
 {
 	size_t blank = skip_space(*piece), len;
+	bool more_json = otlp_looks_like_json(str_skip(*piece, blank)) && !begins_message(*piece);
+
+	if (!more_json)
+		blank = blanks_before_message(*piece);
 
 	b->offset += blank;
 	*piece = str_skip(*piece, blank);
 	if (piece->len == 0)
 		return false;
+	if (!more_json) {
+		b->form = BODIES_PROTOBUF;
+		return next_protobuf(b, piece);
+	}
 	len = json_value_end(*piece);
 	*piece = str_head(*piece, len ? len : piece->len);
 	return true;
@@ -129,7 +171,10 @@ static bool next_piece(struct bodies *b, struct str *piece)
 {
 	switch (b->form) {
 	case BODIES_PROTOBUF:
-		return next_protobuf(b, piece);
+		if (b->offset == 0 || !otlp_looks_like_json(*piece))
+			return next_protobuf(b, piece);
+		b->form = BODIES_JSON;
+		return next_json(b, piece);
 	case BODIES_JSON:
 		return next_json(b, piece);
 	case BODIES_LENGTH_PREFIXED:
@@ -141,7 +186,7 @@ static bool next_piece(struct bodies *b, struct str *piece)
 
 bool bodies_next(struct bodies *b, struct blob **body, size_t *offset)
 {
-	struct str all = blob_view(b->bytes), piece = str_skip(all, b->offset);
+	struct str all = blob_view(b->bytes), piece = bodies_rest(b);
 
 	if (!next_piece(b, &piece))
 		return false;

@@ -4,7 +4,9 @@
  * A body is an export request or ProfilesData (or a profile of another format: then it is the only
  * one). They stand as plain protobuf (joined.h tells where one ends), as OTLP/JSON (objects, as one
  * a line), length-prefixed as the Collector's file exporter writes them (4 bytes big-endian, then
- * the body), or as gRPC frames (1 byte flag, 4 bytes length). The bytes are decompressed already.
+ * the body), or as gRPC frames (1 byte flag, 4 bytes length). Protobuf and JSON may take turns. The
+ * bytes are decompressed already; where compressed ones follow, a body ends, and bodies_rest()
+ * begins with them.
  */
 #pragma once
 #include "base/blob.h"
@@ -17,7 +19,10 @@ struct bodies {
 	size_t offset; /* of the next body */
 };
 
-void bodies_begin(struct bodies *b, struct blob *bytes);
+/* From `offset` on. */
+void bodies_begin(struct bodies *b, struct blob *bytes, size_t offset);
+/* What was not given yet. */
+struct str bodies_rest(const struct bodies *b);
 /* The next body and its offset, or false at the end. The caller unrefs. An empty file is one empty
  * body. */
 bool bodies_next(struct bodies *b, struct blob **body, size_t *offset);

@@ -1,5 +1,8 @@
+#include <string.h>
+
 #include "base/budget.h"
 #include "base/cleanup.h"
+#include "wire/json_reader.h"
 #include "wire/json_transcode.h"
 #include "wire/otlp_json.h"
 
@@ -19,11 +22,19 @@ static bool is_text(struct str s)
 	return true;
 }
 
+/* A message does not begin with either: 0x7b and 0x5b are starts of groups. */
+static bool begins_json(struct str text)
+{
+	if (str_has_prefix(text, STR("[")))
+		return text.len == 1 || strchr("{[]\" \t\r\n", text.ptr[1]);
+	return str_has_prefix(text, STR("{"));
+}
+
 bool otlp_looks_like_json(struct str body)
 {
 	if (str_has_prefix(body, STR("\xef\xbb\xbf")))
 		body = str_skip(body, 3);
-	if (!str_has_prefix(str_trim(body), STR("{")))
+	if (!begins_json(str_trim(body)))
 		return false;
 	return body.ptr[0] != '\n' || is_text(str_head(body, LOOK_AHEAD_BYTES));
 }
@@ -90,5 +101,45 @@ bool otlp_json_decode(struct blob *body, const struct otlp_decode_options *optio
 	snprintf(report->evidence, sizeof(report->evidence), "JSON with the keys of %s%s%s",
 		 wire_version_name(version), json.unknown_keys ? ", first unknown one: " : "",
 		 json.first_unknown);
+	return true;
+}
+
+static bool is_key_of_profiles(struct str key)
+{
+	static const char *const keys[] = {
+		"resource_profiles", "dictionary",      "mapping_table",
+		"location_table",    "function_table",  "link_table",
+		"string_table",      "attribute_table", "attribute_units",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (json_key_is(key, keys[i]))
+			return true;
+	return false;
+}
+
+bool otlp_json_is_foreign(struct str body, struct err *err)
+{
+	struct json_reader j;
+	struct str key;
+	char first[64] = "";
+	bool known = false;
+
+	json_reader_init(&j, body, 0);
+	if (json_peek(&j) == JSON_OBJECT && json_begin_object(&j))
+		while (!known && json_next_key(&j, &key)) {
+			known = is_key_of_profiles(key);
+			if (!first[0])
+				snprintf(first, sizeof(first), "%.*s", STR_ARG(key));
+			json_skip(&j);
+		}
+	known |= j.failed || !first[0];
+	json_reader_release(&j);
+	if (known)
+		return false;
+	err_set(err, ERR_INVALID,
+		"JSON, but no key of OTLP profiles is in it (its first is \"%s\"); OTLP/JSON has "
+		"resourceProfiles and dictionary, as decode --format otlp-json writes it",
+		first);
 	return true;
 }

@@ -309,6 +309,10 @@ static void test_json_is_told_from_messages(void **state)
 		{ STR("\n\x7b\n\x20\n\x1e\n\fcontainer.id\x12\x0e\n\fabcdefabcdef\x12\x57"),
 		  false },
 		{ STR("\n\x7b\x12\x79\x12\x77"), false },
+		{ STR("[]"), true },
+		{ STR(" [ {}]"), true },
+		{ STR("[\x0a\x01"), true },
+		{ STR("[\x08\x01\x5c"), false }, /* a group, field 11 */
 	};
 
 	(void)state;
@@ -317,10 +321,39 @@ static void test_json_is_told_from_messages(void **state)
 			fail_msg("case %zu", i);
 }
 
+static void test_json_of_something_else(void **state)
+{
+	static const struct {
+		struct str body;
+		const char *first; /* NULL: not foreign */
+	} cases[] = {
+		{ STR("{}"), NULL },
+		{ STR("{\"resourceProfiles\":[]}"), NULL },
+		{ STR("{\"foo\":1,\"resource_profiles\":[]}"), NULL },
+		{ STR("{\"string_table\":[]}"), NULL },
+		{ STR("{\"foo\":[{\"dictionary\":1}],\"bar\":2}"), "\"foo\"" },
+		{ STR("{\"resource\":{},\"stack\":[]}"), "\"resource\"" },
+		{ STR("{\"foo\":"), NULL }, /* bad JSON is told as that */
+		{ STR("[]"), NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct err err = { 0 };
+		bool foreign = otlp_json_is_foreign(cases[i].body, &err);
+
+		if (foreign != (cases[i].first != NULL))
+			fail_msg("case %zu: %d", i, foreign);
+		if (foreign && !strstr(err.msg, cases[i].first))
+			fail_msg("case %zu: %s", i, err.msg);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_json_of_something_else),
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_nesting_is_limited),
 		cmocka_unit_test(test_references_out_of_range),

@@ -9,8 +9,14 @@
 #pragma once
 #include "wire/otlp.h"
 
-/* True when the first byte that is not white space is '{'. */
+/* True when the first byte that is not white space is '{', or a '[' of an array. */
 bool otlp_looks_like_json(struct str body);
+/*
+ * True, with the reason in err, for a JSON object that has keys, but none of a request or of
+ * ProfilesData. A receiver has to take it for an empty request (unknown keys are ignored); to a
+ * person with a file it is the wrong file.
+ */
+bool otlp_json_is_foreign(struct str body, struct err *err);
 bool otlp_json_decode(struct blob *body, const struct otlp_decode_options *options,
 		      struct profiles **out, struct otlp_decode_report *report,
 		      struct err *err) MUST_CHECK;
