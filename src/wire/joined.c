@@ -1,7 +1,6 @@
 #include "wire/joined.h"
 
 #include <stdbool.h>
-#include <string.h>
 
 #include "wire/pb_reader.h"
 
@@ -223,6 +222,12 @@ static size_t meet_field(struct walk *w, struct pb_reader *r)
 	return 0;
 }
 
+/* What can stand behind the brace of an object. */
+static bool follows_brace(char c)
+{
+	return c == '"' || c == '}' || c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 /* gzip, zstd or a JSON object where a field should begin: no version has such a field. */
 static bool begins_other_kind(const struct pb_reader *r)
 {
@@ -230,7 +235,7 @@ static bool begins_other_kind(const struct pb_reader *r)
 
 	if (str_has_prefix(s, STR("\x1f\x8b\x08")) || str_has_prefix(s, STR("\x28\xb5\x2f\xfd")))
 		return true;
-	return s.len >= 2 && s.ptr[0] == '{' && memchr("\" \t\r\n}", s.ptr[1], 6) != NULL;
+	return s.len >= 2 && s.ptr[0] == '{' && follows_brace(s.ptr[1]);
 }
 
 size_t otlp_first_body(struct str bytes)
