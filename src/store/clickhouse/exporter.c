@@ -324,10 +324,22 @@ static int by_place(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Inserts and the counts of them go to the same replica of each shard, the first that is there:
+ * another one may lag behind, and what it does not have yet would be sent again. */
+#define IN_ORDER "&load_balancing=in_order"
+
+static bool is_cluster(const struct clickhouse *x)
+{
+	return text_or_null(x->cluster_name) != NULL;
+}
+
 /* Reading one's own inserts from whichever replica answers needs the quorum's help. */
 static const char *reading(const struct clickhouse *x)
 {
-	return x->insert_quorum > 1 ? "&select_sequential_consistency=1" : NULL;
+	if (x->insert_quorum > 1)
+		return is_cluster(x) ? IN_ORDER "&select_sequential_consistency=1"
+				     : "&select_sequential_consistency=1";
+	return is_cluster(x) ? IN_ORDER : NULL;
 }
 
 /* To the times that samples of a message may have as t0. */
@@ -460,6 +472,8 @@ static void insert_settings(const struct clickhouse *x, struct buf *b)
 	buf_lit(b, "&insert_distributed_sync=1&max_insert_block_size=1048576");
 	if (x->version.features & CH_ASYNC_INSERT)
 		buf_printf(b, "&async_insert=%d&wait_for_async_insert=1", x->async_insert);
+	if (is_cluster(x))
+		buf_lit(b, IN_ORDER);
 	if (x->insert_quorum)
 		buf_printf(b, "&insert_quorum=%u", x->insert_quorum);
 	buf_char(b, '\0');
