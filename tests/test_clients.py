@@ -8,7 +8,7 @@ import hpack
 import pytest
 from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import proto_reflection_descriptor_database
+from grpc_reflection.v1alpha import proto_reflection_descriptor_database, reflection_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
@@ -165,6 +165,41 @@ def test_reflection_describes_the_service(backend):
             official = profiles_service_pb2.ExportProfilesServiceRequest.DESCRIPTOR.file.pool.FindMessageTypeByName(full)
             mine = pool.FindMessageTypeByName(full)
             assert [(f.name, f.number, f.type) for f in mine.fields] == [(f.name, f.number, f.type) for f in official.fields]
+
+
+def test_reflection_describes_all_that_it_lists(backend):
+    """`grpcurl describe` asks for each listed service; types, methods and streams equal the official packages'."""
+    server = backend()
+    official = {"grpc.health.v1.Health": health_pb2.DESCRIPTOR.services_by_name["Health"],
+                "grpc.reflection.v1alpha.ServerReflection": reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"]}
+    with clients.channel(server.grpc) as ch:
+        database = proto_reflection_descriptor_database.ProtoReflectionDescriptorDatabase(ch)
+        services = set(database.get_services())
+        assert len(services) == 5 and set(official) <= services
+        pool = DescriptorPool(database)
+        for name in services:
+            assert pool.FindServiceByName(name).full_name == name
+        for name, wanted in official.items():
+            ours = pool.FindServiceByName(name)
+            for method in ours.methods:
+                other = wanted.methods_by_name[method.name]
+                assert (method.client_streaming, method.server_streaming) == (other.client_streaming, other.server_streaming)
+                assert_same_message(method.input_type, other.input_type)
+                assert_same_message(method.output_type, other.output_type)
+
+
+def assert_same_message(ours, official):
+    assert ours.full_name == official.full_name
+    assert [o.name for o in ours.oneofs] == [o.name for o in official.oneofs]
+    seen, wanted = ([(f.name, f.number, f.type, f.is_repeated, f.containing_oneof and f.containing_oneof.name) for f in m.fields]
+                    for m in (ours, official))
+    assert seen == wanted
+    for f, g in zip(ours.fields, official.fields):
+        if f.enum_type:
+            assert f.enum_type.full_name == g.enum_type.full_name
+            assert {v.name: v.number for v in f.enum_type.values} == {v.name: v.number for v in g.enum_type.values}
+        if f.message_type and f.message_type.full_name != ours.full_name:
+            assert_same_message(f.message_type, g.message_type)
 
 
 # ---- other signals ----

@@ -204,9 +204,11 @@ static void answer_file(const struct grpc_reflection *x, size_t i, const char *w
 	buf_release(&files);
 }
 
-/* Each service once, in the order of registration. */
-static void answer_services(const struct net_app *app, struct buf *out)
+/* Each service once, in the order of registration, of those that we can describe: a tool that
+ * lists asks for each of them next, and fails over the first that is unknown. */
+static void answer_services(const struct grpc_reflection *x, struct buf *out)
 {
+	const struct net_app *app = x->app;
 	struct buf list, one;
 
 	buf_init(&list, 0);
@@ -214,7 +216,7 @@ static void answer_services(const struct net_app *app, struct buf *out)
 	for (uint32_t i = 0; i < app->method_count; i++) {
 		struct str path = str_skip(str_cstr(app->methods[i].path), 1);
 		struct str name = str_head(path, (size_t)str_find(path, '/'));
-		bool known = false;
+		bool known = find_symbol(x, name) == SIZE_MAX;
 
 		for (uint32_t k = 0; k < i && !known; k++) {
 			struct str before = str_skip(str_cstr(app->methods[k].path), 1);
@@ -308,7 +310,7 @@ static bool answer_ask(const struct grpc_reflection *x, const struct proto_field
 		answer_extension_numbers(x, f->bytes, out);
 		return true;
 	case ASK_SERVICES:
-		answer_services(x->app, out);
+		answer_services(x, out);
 		return true;
 	default:
 		return false;

@@ -2,10 +2,12 @@
  * descriptors.c - turns the tables below into FileDescriptorProtos
  * (google/protobuf/descriptor.proto).
  *
- * A message is one line of text: its name, then its fields, each "name number type", separated by
- * ";". A type ends in "*" when repeated and begins with "|" when it is a member of the message's
- * one oneof, "value". Types that are no scalar are messages: "common.X", "resource.X" and
- * "profiles.X" of the OTLP packages, or X of the same file; "enum.X" are enums.
+ * A message is one line of text: its name, with "|oneof" if it has one, then its fields, each
+ * "name number type", separated by ";". A type ends in "*" when repeated and begins with "|" when
+ * it is a member of the oneof. Types that are no scalar are messages: "common.X", "resource.X" and
+ * "profiles.X" of the OTLP packages, or X of the same file; "enum.X" are enums, "enum.M.X" those
+ * that lie in message M. A service is its name, then its methods, each "name request answer", with
+ * "+" before what is a stream.
  */
 #include "wire/descriptors.h"
 
@@ -20,8 +22,8 @@ struct file_table {
 	const char *name, *package;
 	const char *dependencies[4];
 	const char *messages[24];
-	const char *enums[2]; /* "Name;VALUE 0;VALUE 1" */
-	const char *service;  /* "Name request response": one method, Export */
+	const char *enums[2]; /* "Name;VALUE 0;VALUE 1", or "Message.Name;..." */
+	const char *service;
 };
 
 #define COMMON   "opentelemetry/proto/common/v1/common.proto"
@@ -29,12 +31,32 @@ struct file_table {
 #define DEV      "opentelemetry/proto/profiles/v1development/profiles.proto"
 #define OLD      "opentelemetry/proto/profiles/v1experimental/profiles.proto"
 #define OLD_EXT  "opentelemetry/proto/profiles/v1experimental/pprofextended.proto"
+#define EXPORT   "ProfilesService;Export ExportProfilesServiceRequest ExportProfilesServiceResponse"
+
+/* Of gRPC itself, in both packages that clients ask for. */
+#define REFLECTION_MESSAGES                                                                        \
+	"ServerReflectionRequest|message_request;host 1 string;file_by_filename 3 |string;"        \
+	"file_containing_symbol 4 |string;file_containing_extension 5 |ExtensionRequest;"          \
+	"all_extension_numbers_of_type 6 |string;list_services 7 |string",                         \
+		"ExtensionRequest;containing_type 1 string;extension_number 2 int32",              \
+		"ServerReflectionResponse|message_response;valid_host 1 string;"                   \
+		"original_request 2 ServerReflectionRequest;"                                      \
+		"file_descriptor_response 4 |FileDescriptorResponse;"                              \
+		"all_extension_numbers_response 5 |ExtensionNumberResponse;"                       \
+		"list_services_response 6 |ListServiceResponse;error_response 7 |ErrorResponse",   \
+		"FileDescriptorResponse;file_descriptor_proto 1 bytes*",                           \
+		"ExtensionNumberResponse;base_type_name 1 string;extension_number 2 int32*",       \
+		"ListServiceResponse;service 1 ServiceResponse*", "ServiceResponse;name 1 string", \
+		"ErrorResponse;error_code 1 int32;error_message 2 string"
+#define REFLECTION_SERVICE \
+	"ServerReflection;ServerReflectionInfo +ServerReflectionRequest +ServerReflectionResponse"
 
 static const struct file_table tables[] = {
 	{ COMMON,
 	  "opentelemetry.proto.common.v1",
 	  { NULL },
-	  { "AnyValue;string_value 1 |string;bool_value 2 |bool;int_value 3 |int64;double_value 4 "
+	  { "AnyValue|value;string_value 1 |string;bool_value 2 |bool;int_value 3 "
+	    "|int64;double_value 4 "
 	    "|double;"
 	    "array_value 5 |ArrayValue;kvlist_value 6 |KeyValueList;bytes_value 7 "
 	    "|bytes;string_value_strindex 8 |int32",
@@ -96,7 +118,7 @@ static const struct file_table tables[] = {
 	    "ExportProfilesServiceResponse;partial_success 1 ExportProfilesPartialSuccess",
 	    "ExportProfilesPartialSuccess;rejected_profiles 1 int64;error_message 2 string" },
 	  { NULL },
-	  "ProfilesService" },
+	  EXPORT },
 	{ OLD_EXT,
 	  "opentelemetry.proto.profiles.v1experimental",
 	  { COMMON },
@@ -155,7 +177,28 @@ static const struct file_table tables[] = {
 	    "ExportProfilesServiceResponse;partial_success 1 ExportProfilesPartialSuccess",
 	    "ExportProfilesPartialSuccess;rejected_profiles 1 int64;error_message 2 string" },
 	  { NULL },
-	  "ProfilesService" },
+	  EXPORT },
+	{ "grpc/health/v1/health.proto",
+	  "grpc.health.v1",
+	  { NULL },
+	  { "HealthCheckRequest;service 1 string",
+	    "HealthCheckResponse;status 1 enum.HealthCheckResponse.ServingStatus" },
+	  { "HealthCheckResponse.ServingStatus;UNKNOWN 0;SERVING 1;NOT_SERVING 2;SERVICE_UNKNOWN "
+	    "3" },
+	  "Health;Check HealthCheckRequest HealthCheckResponse;"
+	  "Watch HealthCheckRequest +HealthCheckResponse" },
+	{ "grpc/reflection/v1/reflection.proto",
+	  "grpc.reflection.v1",
+	  { NULL },
+	  { REFLECTION_MESSAGES },
+	  { NULL },
+	  REFLECTION_SERVICE },
+	{ "grpc/reflection/v1alpha/reflection.proto",
+	  "grpc.reflection.v1alpha",
+	  { NULL },
+	  { REFLECTION_MESSAGES },
+	  { NULL },
+	  REFLECTION_SERVICE },
 };
 
 enum { FILE_COUNT = ARRAY_LEN(tables) };
@@ -185,7 +228,7 @@ static uint8_t scalar_type(struct str name)
 static struct str qualified_name(const struct file_table *f, struct str type, char *out, size_t cap)
 {
 	const char *package = f->package;
-	ptrdiff_t dot = str_find(type, '.');
+	bool prefixed = true;
 	int n;
 
 	if (str_has_prefix(type, STR("common.")))
@@ -196,7 +239,10 @@ static struct str qualified_name(const struct file_table *f, struct str type, ch
 		package = strstr(f->package, "v1experimental")
 				  ? "opentelemetry.proto.profiles.v1experimental"
 				  : "opentelemetry.proto.profiles.v1development";
-	type = str_skip(type, (size_t)(dot + 1));
+	else
+		prefixed = str_has_prefix(type, STR("enum."));
+	if (prefixed)
+		type = str_skip(type, (size_t)str_find(type, '.') + 1);
 	n = snprintf(out, cap, ".%s.%.*s", package, STR_ARG(type));
 	return str_from(out, (size_t)n);
 }
@@ -244,31 +290,23 @@ static size_t split_parts(const char *text, struct str *name, struct str *parts,
 	return count;
 }
 
-/* DescriptorProto: name 1, field 2, oneof_decl 8 {name 1}. */
-static void put_message(struct pb_writer *w, const struct file_table *f, const char *text)
+static size_t count_texts(const char *const *texts, size_t most)
 {
-	struct str name, parts[24];
-	size_t count = split_parts(text, &name, parts, ARRAY_LEN(parts)), mark = pw_mark(w), oneof;
+	size_t n = 0;
 
-	if (strchr(text, '|')) {
-		oneof = pw_mark(w);
-		pw_bytes(w, 1, STR("value"));
-		pw_message(w, 8, oneof);
-	}
-	while (count)
-		put_field(w, f, parts[--count]);
-	pw_bytes(w, 1, name);
-	pw_message(w, 4, mark); /* FileDescriptorProto.message_type */
+	while (n < most && texts[n])
+		n++;
+	return n;
 }
 
-/* EnumDescriptorProto: name 1, value 2 {name 1, number 2}. */
-static void put_enum(struct pb_writer *w, const char *text)
+/* EnumDescriptorProto: name 1, value 2 {name 1, number 2}; `field` is its place in its parent. */
+static void put_enum(struct pb_writer *w, uint32_t field, struct str name, const struct str *values,
+		     size_t count)
 {
-	struct str name, parts[8];
-	size_t count = split_parts(text, &name, parts, ARRAY_LEN(parts)), mark = pw_mark(w);
+	size_t mark = pw_mark(w);
 
 	while (count) {
-		struct str number = parts[--count], value;
+		struct str number = values[--count], value;
 		size_t inner = pw_mark(w);
 		uint64_t n = 0;
 
@@ -279,30 +317,75 @@ static void put_enum(struct pb_writer *w, const char *text)
 		pw_message(w, 2, inner);
 	}
 	pw_bytes(w, 1, name);
-	pw_message(w, 5, mark); /* FileDescriptorProto.enum_type */
+	pw_message(w, field, mark);
 }
 
-/* ServiceDescriptorProto: name 1, method 2 {name 1, input_type 2, output_type 3}. */
-static void put_service(struct pb_writer *w, const struct file_table *f)
+/* Those of the file itself (message empty), or those that lie in a message. */
+static void put_enums(struct pb_writer *w, uint32_t field, const struct file_table *f,
+		      struct str message)
 {
-	size_t mark = pw_mark(w), method = mark;
+	for (size_t i = count_texts(f->enums, ARRAY_LEN(f->enums)); i--;) {
+		struct str name, parts[8], parent = { 0 };
+		size_t count = split_parts(f->enums[i], &name, parts, ARRAY_LEN(parts));
+
+		if (str_find(name, '.') >= 0)
+			str_split(&name, '.', &parent);
+		if (str_equal(parent, message))
+			put_enum(w, field, name, parts, count);
+	}
+}
+
+/* DescriptorProto: name 1, field 2, enum_type 4, oneof_decl 8 {name 1}. */
+static void put_message(struct pb_writer *w, const struct file_table *f, const char *text)
+{
+	struct str oneof, name, parts[24];
+	size_t count = split_parts(text, &oneof, parts, ARRAY_LEN(parts)), mark = pw_mark(w), inner;
+
+	str_split(&oneof, '|', &name);
+	if (oneof.len) {
+		inner = pw_mark(w);
+		pw_bytes(w, 1, oneof);
+		pw_message(w, 8, inner);
+	}
+	put_enums(w, 4, f, name);
+	while (count)
+		put_field(w, f, parts[--count]);
+	pw_bytes(w, 1, name);
+	pw_message(w, 4, mark); /* FileDescriptorProto.message_type */
+}
+
+/* MethodDescriptorProto: name 1, input_type 2, output_type 3, client_streaming 5,
+ * server_streaming 6. */
+static void put_method(struct pb_writer *w, const struct file_table *f, struct str text)
+{
+	struct str name = { 0 }, in = { 0 }, out = { 0 };
+	size_t mark = pw_mark(w);
 	char full[128];
 
-	pw_bytes(w, 3, qualified_name(f, STR("ExportProfilesServiceResponse"), full, sizeof(full)));
-	pw_bytes(w, 2, qualified_name(f, STR("ExportProfilesServiceRequest"), full, sizeof(full)));
-	pw_bytes(w, 1, STR("Export"));
-	pw_message(w, 2, method);
-	pw_bytes(w, 1, str_cstr(f->service));
-	pw_message(w, 6, mark);
+	str_split(&text, ' ', &name);
+	str_split(&text, ' ', &in);
+	str_split(&text, ' ', &out);
+	pw_uint(w, 6, str_has_prefix(out, STR("+")));
+	pw_uint(w, 5, str_has_prefix(in, STR("+")));
+	out = str_skip(out, str_has_prefix(out, STR("+")));
+	in = str_skip(in, str_has_prefix(in, STR("+")));
+	pw_bytes(w, 3, qualified_name(f, out, full, sizeof(full)));
+	pw_bytes(w, 2, qualified_name(f, in, full, sizeof(full)));
+	pw_bytes(w, 1, name);
+	pw_message(w, 2, mark);
 }
 
-static size_t count_texts(const char *const *texts, size_t most)
+/* ServiceDescriptorProto: name 1, method 2. */
+static void put_service(struct pb_writer *w, const struct file_table *f)
 {
-	size_t n = 0;
+	struct str name, methods[4];
+	size_t count = split_parts(f->service, &name, methods, ARRAY_LEN(methods)),
+	       mark = pw_mark(w);
 
-	while (n < most && texts[n])
-		n++;
-	return n;
+	while (count)
+		put_method(w, f, methods[--count]);
+	pw_bytes(w, 1, name);
+	pw_message(w, 6, mark);
 }
 
 /* FileDescriptorProto: name 1, package 2, dependency 3, message_type 4, enum_type 5, service 6,
@@ -319,8 +402,7 @@ static struct str make_file(const struct file_table *f)
 	pw_bytes(&w, 12, STR("proto3"));
 	if (f->service)
 		put_service(&w, f);
-	for (n = count_texts(f->enums, ARRAY_LEN(f->enums)); n;)
-		put_enum(&w, f->enums[--n]);
+	put_enums(&w, 5, f, STR(""));
 	for (n = count_texts(f->messages, ARRAY_LEN(f->messages)); n;)
 		put_message(&w, f, f->messages[--n]);
 	for (n = count_texts(f->dependencies, ARRAY_LEN(f->dependencies)); n;)
