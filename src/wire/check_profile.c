@@ -156,6 +156,12 @@ static void check_payload(struct check *c, const struct check_fields *f)
 		check_find(c, CHECK_ERROR, "payload-format",
 			   "has original_payload%s without original_payload%s",
 			   payload ? "" : "_format", payload ? "_format" : "");
+	else if (format && !str_is(f->bytes[ROLE_PAYLOAD_FORMAT], "jfr") &&
+		 !str_is(f->bytes[ROLE_PAYLOAD_FORMAT], "pprof") &&
+		 !str_is(f->bytes[ROLE_PAYLOAD_FORMAT], "linux_perf"))
+		check_find(c, CHECK_WARNING, "payload-format",
+			   "original_payload_format is \"%.*s\", known are jfr, pprof, linux_perf",
+			   STR_ARG(str_head(f->bytes[ROLE_PAYLOAD_FORMAT], 40)));
 }
 
 static void check_profile_rules(struct check *c, const struct schema_message *m, struct str bytes,

@@ -245,6 +245,8 @@ static const struct {
 	  "\"periodType\":{\"unitStrindex\":3}", CHECK_WARNING, "period-type", P, "period 5" },
 	{ newest, "\"originalPayloadFormat\":\"pprof\",", "", CHECK_ERROR, "payload-format", P,
 	  "without original_payload_format" },
+	{ newest, "\"originalPayloadFormat\":\"pprof\",", "\"originalPayloadFormat\":\"zzz\",",
+	  CHECK_WARNING, "payload-format", P, "\"zzz\", known are jfr" },
 	{ newest, "\"originalPayload\":\"AAE=\",", "", CHECK_ERROR, "payload-format", P,
 	  "has original_payload_format" },
 	{ newest, "\"profileId\":\"" TRACE "\"", "\"profileId\":\"abcd\"", CHECK_ERROR,
