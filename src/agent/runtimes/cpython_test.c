@@ -414,6 +414,21 @@ static void walk_stopped(struct bench *b, struct process *p, struct run *r)
 	free(s);
 }
 
+/* In 3.6 no thread is current while the one that there is has let go of the GIL, as it has in
+ * the write that wait_ready() waits for: then it is too early, and we are to ask again. */
+static void attach_at_last(struct bench *b, struct process *p, const struct run *r)
+{
+	uint64_t give_up = clock_monotonic_ns() + HANG_GUARD_S * SECOND_NS;
+
+	runtimes_attach(&b->table, p, clock_monotonic_ns());
+	while (!p->runtimes[0] && clock_monotonic_ns() < give_up) {
+		usleep(5000);
+		runtimes_attach(&b->table, p, clock_monotonic_ns());
+	}
+	if (!p->runtimes[0])
+		fail_msg("%s: no runtime was found in the process", r->interpreter->path);
+}
+
 static void stop_and_walk(struct bench *b, struct run *r)
 {
 	const struct sample_record sample = { .pid = (uint32_t)r->pid, .tid = (uint32_t)r->pid };
@@ -428,9 +443,7 @@ static void stop_and_walk(struct bench *b, struct run *r)
 	assert_true(b->mem >= 0);
 	p = process_table_get(&b->table, &sample);
 	assert_non_null(p);
-	runtimes_attach(&b->table, p, clock_monotonic_ns());
-	if (!p->runtimes[0])
-		fail_msg("%s: no runtime was found in the process", r->interpreter->path);
+	attach_at_last(b, p, r);
 	for (int i = 0; i < STOPS; i++) {
 		usleep(1500); /* to be somewhere else each time */
 		assert_int_equal(ptrace(PTRACE_INTERRUPT, r->pid, NULL, NULL), 0);
