@@ -22,11 +22,12 @@ const struct sampler_capability sampler_capabilities[SAMPLER_CAPABILITIES] = {
 	{ "cap_perfmon", "CAP_PERFMON", CAP_PERFMON, true, true,
 	  "other processes cannot be sampled" },
 	{ "cap_sys_ptrace", "CAP_SYS_PTRACE", CAP_SYS_PTRACE, false, false,
-	  "of other users' processes neither mappings nor memory can be read: their stacks end at "
-	  "the first frame and have no names" },
+	  "of other users' processes memory cannot be read: frames of language runtimes are not "
+	  "shown, nor those of files that were replaced or deleted; older kernels do not show "
+	  "mappings either: stacks end at the first frame" },
 	{ "cap_dac_read_search", "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, false, false,
-	  "programs and libraries that only their owner may read have no names and no unwind "
-	  "tables" },
+	  "programs and libraries that only their owner may read, or that were replaced or deleted "
+	  "since they started, have no names and no unwind tables" },
 	{ "cap_checkpoint_restore", "CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, true, false,
 	  "programs and libraries that were replaced or deleted since they started have no names "
 	  "and no unwind tables" },
