@@ -42,8 +42,7 @@ static const struct flag flags[] = {
 	{ "Output", "absolute", FLAG_BOOL, &absolute, NULL, NULL,
 	  "compare cost per second of covered time, not shares", NULL, false, false },
 	{ "Output", "fail-above", FLAG_STRING, &fail_above, "PERCENT", NULL,
-	  "exit 1 when a function became dearer by more percentage points, and name it", NULL,
-	  false, false },
+	  "exit 1 and name what became dearer by more percentage points", NULL, false, false },
 	{ 0 },
 };
 

@@ -23,8 +23,8 @@ static bool inverted;
 static const char *out = "-", *format = "otlp", *version_text = "1.10";
 static enum wire_version version;
 
-static const char *const formats[] = { "otlp",       "otlp-json", "pprof", "folded",
-				       "speedscope", "svg",       NULL };
+static const char *const formats[] = { "otlp",    "otlp-json", "pprof", "folded", "speedscope",
+				       "firefox", "dot",       "svg",   NULL };
 static const char *const versions[] = { "1.7", "1.8", "1.9", "1.10", "1.11", NULL };
 
 static const struct flag flags[] = {
@@ -32,13 +32,13 @@ static const struct flag flags[] = {
 	{ "Output", "o", FLAG_STRING, &out, "FILE", "-", "where to; - is standard output", NULL,
 	  false, false },
 	{ "Output", "format", FLAG_CHOICE, &format, "FORMAT", "otlp",
-	  "otlp: requests as they came, length-prefixed; otlp-json: one a line; pprof, folded, "
-	  "speedscope, svg: of a selection",
+	  "otlp: requests as they came, length-prefixed; otlp-json: one a line; others: of a "
+	  "selection",
 	  formats, false, false },
 	{ "Output", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "1.10",
 	  "of otlp: the opentelemetry-proto version to write", versions, false, false },
-	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL, "of svg and speedscope", NULL,
-	  false, false },
+	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL,
+	  "of svg, dot, speedscope and firefox", NULL, false, false },
 	{ "Output", "inverted", FLAG_BOOL, &inverted, NULL, NULL,
 	  "svg: from the functions that cost to their callers", NULL, false, false },
 	{ 0 },
@@ -196,9 +196,13 @@ static bool export_selected(const struct words *words, struct err *err)
 
 static bool whole_store_wanted(const struct words *words)
 {
+	const struct selection_flags *s = &selection;
+	unsigned filters = s->focus.count + s->ignore.count + s->hide.count + s->show_from.count +
+			   s->collapse.count + s->recursion.count;
+
 	return words->count == 0 && !export_view_is_format(format) && !selection.selector &&
 	       !selection.type && !selection.from && !selection.to && !selection.trace &&
-	       !selection.span;
+	       !selection.span && !selection.by && !filters;
 }
 
 int export_run(int argc, char **argv)

@@ -6,7 +6,8 @@
 #include "query/formats/formats.h"
 #include "wire/otlp_json.h"
 
-const char *const export_view_formats[] = { "pprof", "folded", "speedscope", "svg", NULL };
+const char *const export_view_formats[] = { "pprof", "folded", "speedscope", "firefox",
+					    "dot",   "svg",    NULL };
 
 bool export_view_is_format(const char *format)
 {
@@ -41,6 +42,10 @@ static bool put(const struct export_view *v, const struct profiles *p, struct bu
 		return folded_write(p, &o, out, err);
 	if (strcmp(v->format, "speedscope") == 0)
 		return speedscope_write(p, &o, out, err);
+	if (strcmp(v->format, "firefox") == 0)
+		return firefox_write(p, &o, out, err);
+	if (strcmp(v->format, "dot") == 0)
+		return dot_write(p, &o, out, err);
 	if (strcmp(v->format, "svg") == 0)
 		return svg_write(p, &o, out, err);
 	if (strcmp(v->format, "otlp-json") == 0)
@@ -72,7 +77,6 @@ bool export_view_write(const struct export_view *v, struct buf *out, struct err 
 	if (samples_open(&samples, v->selection->db, v->files, v->file_count, err) &&
 	    selection_request(v->selection, samples.source, &ids, &request, err)) {
 		request.limit_bytes = (size_t)SELECTION_LIMIT_BYTES * 4;
-		request.filter_count = 0;
 		q = query_begin(&request, err);
 	}
 	if (q)

@@ -3,16 +3,15 @@
 #include "base/buf.h"
 #include "selection.h"
 
-/* The names of the formats, NULL-terminated: "pprof", "folded", "speedscope", "svg". */
+/* The names of the formats, NULL-terminated: "pprof", "folded", ..., "svg". */
 extern const char *const export_view_formats[];
 bool export_view_is_format(const char *format);
 
 struct export_view {
-	const struct selection_flags *selection; /* its stack filters are not applied: a writer
-						    gets whole stacks */
-	const char *format;                      /* one of those, or "otlp", "otlp-json" */
-	const char *title;                       /* may be NULL */
-	bool inverted;                           /* svg */
+	const struct selection_flags *selection;
+	const char *format; /* one of those, or "otlp", "otlp-json" */
+	const char *title;  /* may be NULL */
+	bool inverted;      /* svg */
 	char *const *files;
 	unsigned file_count;
 };

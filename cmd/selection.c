@@ -182,5 +182,7 @@ bool selection_request(const struct selection_flags *f, struct query_source *sou
 	return add_filters(out, &f->focus, FILTER_FOCUS, err) &&
 	       add_filters(out, &f->ignore, FILTER_IGNORE, err) &&
 	       add_filters(out, &f->hide, FILTER_HIDE, err) &&
-	       add_filters(out, &f->show_from, FILTER_SHOW_FROM, err);
+	       add_filters(out, &f->show_from, FILTER_SHOW_FROM, err) &&
+	       add_filters(out, &f->collapse, FILTER_COLLAPSE, err) &&
+	       add_filters(out, &f->recursion, FILTER_RECURSION, err);
 }

@@ -12,127 +12,148 @@ enum { SELECTION_LIMIT_BYTES = 256 << 20 };
 /* The texts of the flags; the table below fills them. */
 struct selection_flags {
 	const char *db, *selector, *type, *from, *to, *by, *trace, *span;
-	struct flag_list focus, ignore, hide, show_from;
+	struct flag_list focus, ignore, hide, show_from, collapse, recursion;
 	bool last;
 };
 
 /* Rows for a command's flag table. */
-#define SELECTION_FLAGS(f)                                                                 \
-	{ "Samples",                                                                       \
-	  "db",                                                                            \
-	  FLAG_STRING,                                                                     \
-	  &(f).db,                                                                         \
-	  "STORE",                                                                         \
-	  NULL,                                                                            \
-	  "a store instead of files: an SQLite file",                                      \
-	  NULL,                                                                            \
-	  false,                                                                           \
-	  false },                                                                         \
-		{ "Samples",                                                               \
-		  "select",                                                                \
-		  FLAG_STRING,                                                             \
-		  &(f).selector,                                                           \
-		  "SELECTOR",                                                              \
-		  "all",                                                                   \
-		  "like '{service.name=\"api\", thread.name=~\"w.*\"}'",                   \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Samples",                                                               \
-		  "type",                                                                  \
-		  FLAG_STRING,                                                             \
-		  &(f).type,                                                               \
-		  "TYPE",                                                                  \
-		  "the most usual one",                                                    \
-		  "profile type: cpu, off_cpu, inuse_space, ...",                          \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Samples",                                                               \
-		  "from",                                                                  \
-		  FLAG_STRING,                                                             \
-		  &(f).from,                                                               \
-		  "TIME",                                                                  \
-		  "the beginning",                                                         \
-		  "now-15m, 2026-11-21T03:17:28Z, a unix time",                            \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Samples", "to",       FLAG_STRING, &(f).to, "TIME",                     \
-		  "the end", "as -from", NULL,        false,   false },                    \
-		{ "Samples",                                                               \
-		  "trace",                                                                 \
-		  FLAG_STRING,                                                             \
-		  &(f).trace,                                                              \
-		  "ID",                                                                    \
-		  NULL,                                                                    \
-		  "only samples of this trace (32 hex digits)",                            \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Samples",                                                               \
-		  "span",                                                                  \
-		  FLAG_STRING,                                                             \
-		  &(f).span,                                                               \
-		  "ID",                                                                    \
-		  NULL,                                                                    \
-		  "only samples of this span (16 hex digits)",                             \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Samples",                                                               \
-		  "last",                                                                  \
-		  FLAG_BOOL,                                                               \
-		  &(f).last,                                                               \
-		  NULL,                                                                    \
-		  NULL,                                                                    \
-		  "of gauges (inuse_space, ...) the last profile, no average",             \
-		  NULL,                                                                    \
-		  true,                                                                    \
-		  false },                                                                 \
-		{ "Stacks",                                                                \
-		  "by",                                                                    \
-		  FLAG_STRING,                                                             \
-		  &(f).by,                                                                 \
-		  "WHAT",                                                                  \
-		  "function",                                                              \
-		  "function, line, address, file, binary",                                 \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Stacks",                                                                \
-		  "focus",                                                                 \
-		  FLAG_LIST,                                                               \
-		  &(f).focus,                                                              \
-		  "REGEX",                                                                 \
-		  NULL,                                                                    \
-		  "only stacks with such a frame; file:, binary:, type: before the regex", \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Stacks",                                                                \
-		  "ignore",                                                                \
-		  FLAG_LIST,                                                               \
-		  &(f).ignore,                                                             \
-		  "REGEX",                                                                 \
-		  NULL,                                                                    \
-		  "no stacks with such a frame",                                           \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-		{ "Stacks",                                                                \
-		  "hide",                                                                  \
-		  FLAG_LIST,                                                               \
-		  &(f).hide,                                                               \
-		  "REGEX",                                                                 \
-		  NULL,                                                                    \
-		  "leave such frames out of the stacks",                                   \
-		  NULL,                                                                    \
-		  false,                                                                   \
-		  false },                                                                 \
-	{                                                                                  \
-		"Stacks", "show-from", FLAG_LIST, &(f).show_from, "REGEX", NULL,           \
-			"stacks begin at their first such frame", NULL, false, false       \
+#define SELECTION_FLAGS(f)                                                                      \
+	{ "Samples",                                                                            \
+	  "db",                                                                                 \
+	  FLAG_STRING,                                                                          \
+	  &(f).db,                                                                              \
+	  "STORE",                                                                              \
+	  NULL,                                                                                 \
+	  "a store instead of files: an SQLite file",                                           \
+	  NULL,                                                                                 \
+	  false,                                                                                \
+	  false },                                                                              \
+		{ "Samples",                                                                    \
+		  "select",                                                                     \
+		  FLAG_STRING,                                                                  \
+		  &(f).selector,                                                                \
+		  "SELECTOR",                                                                   \
+		  "all",                                                                        \
+		  "like '{service.name=\"api\", thread.name=~\"w.*\"}'",                        \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Samples",                                                                    \
+		  "type",                                                                       \
+		  FLAG_STRING,                                                                  \
+		  &(f).type,                                                                    \
+		  "TYPE",                                                                       \
+		  "the most usual one",                                                         \
+		  "profile type: cpu, off_cpu, inuse_space, ...",                               \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Samples",                                                                    \
+		  "from",                                                                       \
+		  FLAG_STRING,                                                                  \
+		  &(f).from,                                                                    \
+		  "TIME",                                                                       \
+		  "the beginning",                                                              \
+		  "now-15m, 2026-11-21T03:17:28Z, a unix time",                                 \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Samples", "to",       FLAG_STRING, &(f).to, "TIME",                          \
+		  "the end", "as -from", NULL,        false,   false },                         \
+		{ "Samples",                                                                    \
+		  "trace",                                                                      \
+		  FLAG_STRING,                                                                  \
+		  &(f).trace,                                                                   \
+		  "ID",                                                                         \
+		  NULL,                                                                         \
+		  "only samples of this trace (32 hex digits)",                                 \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Samples",                                                                    \
+		  "span",                                                                       \
+		  FLAG_STRING,                                                                  \
+		  &(f).span,                                                                    \
+		  "ID",                                                                         \
+		  NULL,                                                                         \
+		  "only samples of this span (16 hex digits)",                                  \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Samples",                                                                    \
+		  "last",                                                                       \
+		  FLAG_BOOL,                                                                    \
+		  &(f).last,                                                                    \
+		  NULL,                                                                         \
+		  NULL,                                                                         \
+		  "of gauges (inuse_space, ...) the last profile, no average",                  \
+		  NULL,                                                                         \
+		  true,                                                                         \
+		  false },                                                                      \
+		{ "Stacks",                                                                     \
+		  "by",                                                                         \
+		  FLAG_STRING,                                                                  \
+		  &(f).by,                                                                      \
+		  "WHAT",                                                                       \
+		  "function",                                                                   \
+		  "function, line, address, file, binary",                                      \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Stacks",                                                                     \
+		  "focus",                                                                      \
+		  FLAG_LIST,                                                                    \
+		  &(f).focus,                                                                   \
+		  "REGEX",                                                                      \
+		  NULL,                                                                         \
+		  "only stacks with such a frame; also file:, binary:, type: REGEX",            \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Stacks",                                                                     \
+		  "ignore",                                                                     \
+		  FLAG_LIST,                                                                    \
+		  &(f).ignore,                                                                  \
+		  "REGEX",                                                                      \
+		  NULL,                                                                         \
+		  "no stacks with such a frame",                                                \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Stacks",                                                                     \
+		  "hide",                                                                       \
+		  FLAG_LIST,                                                                    \
+		  &(f).hide,                                                                    \
+		  "REGEX",                                                                      \
+		  NULL,                                                                         \
+		  "leave such frames out of the stacks",                                        \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Stacks",                                                                     \
+		  "show-from",                                                                  \
+		  FLAG_LIST,                                                                    \
+		  &(f).show_from,                                                               \
+		  "REGEX",                                                                      \
+		  NULL,                                                                         \
+		  "stacks begin at their first such frame",                                     \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+		{ "Stacks",                                                                     \
+		  "collapse",                                                                   \
+		  FLAG_LIST,                                                                    \
+		  &(f).collapse,                                                                \
+		  "REGEX",                                                                      \
+		  NULL,                                                                         \
+		  "such frames that follow each other are the first of them",                   \
+		  NULL,                                                                         \
+		  false,                                                                        \
+		  false },                                                                      \
+	{                                                                                       \
+		"Stacks", "recursion", FLAG_LIST, &(f).recursion, "REGEX", NULL,                \
+			"from such a frame to its innermost call is one; . of any frame", NULL, \
+			false, false                                                            \
 	}
 
 /* Samples of files, all together, or of a store. */

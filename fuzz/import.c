@@ -41,6 +41,21 @@ static void write_all(const struct profiles *p)
 	if (!speedscope_write(p, NULL, &out, &err) || !folded_write(p, NULL, &out, &err))
 		buf_reset(&out);
 	buf_reset(&out);
+	if (firefox_write(p, NULL, &out, &err)) {
+		struct blob *bytes = blob_copy(buf_view(&out));
+		struct profiles *again;
+
+		/* What we write we read. */
+		if (firefox_read(bytes, &again, &err))
+			profiles_free(again);
+		else if (err.kind != ERR_LIMIT)
+			abort();
+		blob_unref(bytes);
+	}
+	buf_reset(&out);
+	if (!dot_write(p, NULL, &out, &err))
+		buf_reset(&out);
+	buf_reset(&out);
 	if (!svg_write(p, NULL, &out, &err))
 		buf_reset(&out);
 	buf_release(&out);
@@ -49,8 +64,8 @@ static void write_all(const struct profiles *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static bool (*const readers[])(struct blob *, struct profiles **, struct err *) = {
-		import_read,     pprof_read,  speedscope_read,
-		cpuprofile_read, folded_read, perf_script_read,
+		import_read,  pprof_read,  speedscope_read,  cpuprofile_read,
+		firefox_read, folded_read, perf_script_read,
 	};
 	struct blob *bytes = blob_copy(str_from(data, size));
 

@@ -1,11 +1,13 @@
 """Formats of other tools: what `flametap export` writes is read by those tools (or by what defines them), what they write by `flametap top`."""
 
+import fractions
 import json
 import re
 import shutil
 import subprocess
 import xml.etree.ElementTree
 
+import pydot
 import pytest
 
 import fixtures
@@ -22,8 +24,12 @@ def events():
     return query_oracle.Body(BIG.bytes).events
 
 
-def export(*words, check=0):
-    return program.run("export", *words, check=check).stdout
+def export(*words, check=0, stdin=b""):
+    return program.run("export", *words, check=check, stdin=stdin).stdout
+
+
+def with_types(answer):
+    return {(r["type"], r["binary"], r["name"], r["inlined"]): (r["self"][0], r["total"][0]) for r in answer["top"]["rows"]}
 
 
 def top(path, *words, stdin=b""):
@@ -127,6 +133,151 @@ def test_speedscope_has_every_thread_in_time(events):
     assert answer["events"] == len(events)
 
 
+# ---- Firefox Profiler ----
+
+def firefox_stacks(data):
+    """What the processed format says, read by its description: {(pid, tid): [(time in ns, weight, frames root first)]}."""
+    threads = {}
+    start = data["meta"]["startTime"]
+    for t in data["threads"]:
+        frames, funcs, stacks, strings = t["frameTable"], t["funcTable"], t["stackTable"], t["stringArray"]
+        for table in (frames, funcs, stacks, t["resourceTable"], t["nativeSymbols"], t["samples"], t["markers"]):
+            assert {len(c) for c in table.values() if isinstance(c, list)} <= {table["length"]}, "columns of one table have one length"
+        assert len(set(strings)) == len(strings)
+        categories = data["meta"]["categories"]
+        assert max(stacks["category"], default=0) < len(categories) and categories[0] == {"name": "Other", "color": "grey", "subcategories": ["Other"]}
+
+        def frame(i):
+            func = frames["func"][i]
+            lib = funcs["resource"][func]
+            binary = data["libs"][t["resourceTable"]["lib"][lib]]["name"] if lib >= 0 else ""
+            name = strings[funcs["name"][func]]
+            return query_oracle.Frame("", binary, "" if name == hex(max(0, frames["address"][i])) else name, frames["inlineDepth"][i] > 0)
+
+        def stack(i, frame=frame, stacks=stacks):
+            if i is None:
+                return ()
+            parent = stacks["prefix"][i]
+            assert parent is None or parent < i, "parents come first"
+            return stack(parent) + (frame(stacks["frame"][i]),)
+
+        samples = t["samples"]
+        assert samples["time"] == sorted(samples["time"])
+        threads.setdefault((t["pid"], str(t["tid"])), []).extend(
+            (round(start * 10**6 + ms * 10**6), w, stack(s)) for ms, w, s in zip(samples["time"], samples["weight"], samples["stack"]))
+    return threads
+
+
+def test_firefox_profiles_say_what_was_sampled(events):
+    data = json.loads(export("--format", "firefox", "--title", 'a "b"', BIG.path), parse_float=lambda t: fractions.Fraction(t))
+    assert data["meta"]["product"] == 'a "b"' and data["meta"]["preprocessedProfileVersion"] == 48
+    assert data["meta"]["interval"] * 10**6 == PERIOD
+    want = {}
+    for e in events:
+        stack = tuple(f._replace(type="") for f in e.stack)
+        want.setdefault((e.labels.get("process.pid", "0"), e.labels.get("thread.id", "0")), []).append((e.time, e.value // PERIOD, stack))
+    got = firefox_stacks(data)
+    assert set(got) == set(want)
+    for thread, samples in want.items():
+        assert sorted(got[thread]) == sorted(samples)
+    libc = next(lib for lib in data["libs"] if lib["name"] == "libc.so.6")
+    assert re.fullmatch("[0-9a-f]{40}", libc["codeId"])
+    b = bytes.fromhex(libc["codeId"])
+    assert libc["breakpadId"] == (b[3::-1] + b[5:3:-1] + b[7:5:-1] + b[8:16]).hex().upper() + "0"
+
+
+def test_firefox_profiles_come_back_as_they_went(events):
+    data = export("--format", "firefox", BIG.path)
+    answer, _ = top("-", stdin=data)
+    assert answer["top"]["total"][0] == len(events) * PERIOD and answer["events"] == len(events)
+    assert with_types(answer) == with_types(top(BIG.path)[0])
+    again = export("--format", "firefox", "-", stdin=data)
+    assert firefox_stacks(json.loads(again)) == firefox_stacks(json.loads(data))
+    labels = {(e.labels["process.executable.name"], e.labels["thread.name"]) for e in events if "process.executable.name" in e.labels}
+    for process, thread in sorted(labels)[:3]:
+        selector = "{process.executable.name=%s, thread.name=%s}" % (json.dumps(process), json.dumps(thread))
+        assert top("-", "--select", selector, stdin=data)[0]["top"]["total"] == top(BIG.path, "--select", selector)[0]["top"]["total"]
+
+
+def test_times_and_sizes_have_their_weights():
+    data = json.loads(export("--format", "firefox", "--type", "off_cpu", LINKS.path), parse_float=lambda t: fractions.Fraction(t))
+    want = sum(e.value for e in query_oracle.chosen(query_oracle.Body(LINKS.bytes).events, "off_cpu"))
+    assert {t["samples"]["weightType"] for t in data["threads"]} == {"tracing-ms"}
+    assert sum(sum(t["samples"]["weight"]) for t in data["threads"]) * 10**6 == want
+
+
+def test_a_profile_of_the_format_s_own_library_is_read():
+    """fxprof-0.8.1.json was written by fxprof.rs with the crate that samply uses."""
+    path = fixtures.OTLP.parent / "firefox" / "fxprof-0.8.1.json"
+    answer, rows = top(path, "--type", "cpu")
+    assert {(b, n): v for (b, n, _), v in rows.items()} == {
+        ("libdemo.so", "inner"): (4000000, 4000000), ("libdemo.so", "libdemo.so+?"): (2000000, 2000000), ("libdemo.so", "outer"): (0, 6000000)}
+    assert answer["events"] == 3
+    otlp = program.run("export", "--format", "otlp", path, check=0).stdout
+    read = query_oracle.Body(otlp)
+    times = sorted((e.time, e.labels["thread.name"], e.stack[0].function) for e in read.events)
+    start = 1700000000123 * 10**6
+    assert times == [(start + 1500000, "worker", "outer"), (start + 3250000, "worker", "outer"), (start + 5000001, "worker", "outer")]
+    answer, rows = top(path, "--type", "process_cpu:cpu:nanoseconds::")
+    assert {n: v for (_, n, _), v in rows.items()} == {"sys_read": (7000000, 7000000), "run": (0, 7000000)}
+
+
+# ---- Graphviz ----
+
+def dot_numbers(text):
+    graph, = pydot.graph_from_dot_data(text)
+    nodes = {n.get_name(): n.get("label").strip('"') for n in graph.get_nodes() if n.get_name() != "node"}
+    return graph, nodes
+
+
+def in_seconds(text):
+    value, unit = re.fullmatch(r"(-?[\d,.]+) (s|ms|us|ns)", text).groups()
+    return float(value.replace(",", "")) * {"s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
+
+
+def test_dot_has_every_function_and_call(events):
+    graph, nodes = dot_numbers(export("--format", "dot", "--title", 'a "q" \\ b', BIG.path).decode())
+    names, calls = {}, {}
+    for stack, value in query_oracle.stack_values(events).items():
+        short = [f.function or f"{f.binary or '[unknown]'}+?" for f in stack]
+        for name in set(short):
+            names.setdefault(name, [0, 0])[1] += value
+        names[short[-1]][0] += value
+        for call in set(zip(short, short[1:])):
+            calls[call] = calls.get(call, 0) + value
+    heaviest = sorted(names.values(), key=lambda v: -v[1])[:80]
+    assert len(nodes) == 80
+    shown = {}
+    for number, label in nodes.items():
+        name, own, share, total, of = re.fullmatch(r"(.*)\\n(.*) \((.*)%\) of (.*) \((.*)%\)", label).groups()
+        name = name.replace('\\"', '"').replace("\\\\", "\\")
+        assert abs(in_seconds(own) - names[name][0] / 1e9) < 0.006 and abs(in_seconds(total) - names[name][1] / 1e9) < 0.006
+        assert abs(float(of) - 100 * names[name][1] / (len(events) * PERIOD)) < 0.006 and float(share) <= float(of)
+        shown[number] = name
+        assert names[name][1] >= heaviest[-1][1]
+    edges = {(shown[e.get_source()], shown[e.get_destination()]): e.get("label").strip('"') for e in graph.get_edges()}
+    assert set(edges) == {c for c in calls if set(c) <= set(shown.values())}
+    for call, label in edges.items():
+        assert abs(in_seconds(label) - calls[call] / 1e9) < 0.006
+
+
+# ---- transforms ----
+
+@pytest.mark.parametrize("words", [
+    ("--focus", "libc"), ("--ignore", "libc"), ("--hide", "binary:vmlinux"), ("--show-from", "main"), ("--collapse", "binary:^libc"),
+    ("--recursion", "."), ("--focus", "libc", "--hide", "type:kernel", "--recursion", "."), ("--by", "line", "--ignore", "php"),
+])
+@pytest.mark.parametrize("format_", ["otlp", "firefox"])
+def test_what_is_exported_is_what_is_shown(tmp_path, words, format_):
+    """Transforms (and another `by`) are in the file: asking it without them gives the same table."""
+    path = tmp_path / "out"
+    path.write_bytes(export("--format", format_, *words, BIG.path))
+    want, _ = top(BIG.path, *words)
+    answer, _ = top(path, *(("--by", "line") if "line" in words else ()))
+    assert answer["top"]["total"] == want["top"]["total"]
+    assert with_types(answer) == with_types(want) != {}
+
+
 # ---- the picture ----
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -192,7 +343,32 @@ EVENTED = {"shared": {"frames": [{"name": "a"}, {"name": "b"}]}, "profiles": [{
                {"type": "C", "frame": 0, "at": 9}]}]}
 
 
+# One table for all threads, parents by offset, time by deltas, files by source, an inlined function: as from version 56 on.
+SHARED = {"meta": {"preprocessedProfileVersion": 69, "interval": 4, "startTime": 1000, "categories": [{"name": "Other"}]},
+          "libs": [{"name": "a.out", "path": "/bin/a.out", "codeId": "0011223344556677"}],
+          "shared": {"stringArray": ["a.out", "outer", "inlined", "a.c", "leaf"],
+                     "sources": {"length": 1, "uuid": [None], "filename": [3]},
+                     "stackTable": {"length": 3, "prefixOffset": [0, 1, 1], "frame": [0, 1, 2]},
+                     "frameTable": {"length": 3, "address": [16, 16, 32], "inlineDepth": [0, 1, 0], "func": [0, 1, 2], "line": [7, 9, None]},
+                     "funcTable": {"length": 3, "name": [1, 2, 4], "resource": [0, 0, 0], "source": [0, 0, None], "isJS": [False] * 3},
+                     "resourceTable": {"length": 1, "lib": [0], "name": [0], "type": [1]}},
+          "threads": [{"name": "t", "pid": "9", "tid": 9, "samples": {"length": 2, "weightType": "samples", "weight": None, "stack": [2, 1],
+                                                                       "timeDeltas": [1, 2]}},
+                      {"name": "u", "pid": "9", "tid": 10, "samples": {"length": 1, "weightType": "samples", "weight": [3], "stack": [0], "time": [1]}}]}
+
+
+def firefox(**changes):
+    """SHARED with {table__column: values} of `shared` or {samples: ...} of the first thread changed."""
+    data = json.loads(json.dumps(SHARED))
+    for key, value in changes.items():
+        table, _, column = key.partition("__")
+        where = data["threads"][0] if table == "samples" else data if table == "meta" else data["shared"]
+        where[table] = {**where.get(table, {}), column: value} if column else value
+    return json.dumps(data)
+
+
 @pytest.mark.parametrize("text, words, want", [
+    (json.dumps(SHARED), (), {("a.out", "leaf"): (4000000, 4000000), ("a.out", "inlined"): (4000000, 8000000), ("a.out", "outer"): (12000000, 20000000)}),
     (PERF, ("--type", "cycles"), {("[kernel.kallsyms]", "native_safe_halt"): (7, 7), ("[kernel.kallsyms]", "default_idle"): (0, 7),
                                   ("prog", "operator new(unsigned long)"): (250000, 250000), ("libc.so.6", "libc.so.6+?"): (0, 250000)}),
     ("a;b;c_[k] 3\r\n\na;b 4\n# x\na b;c d 5\n", (), {("", "c"): (3, 3), ("", "b"): (4, 7), ("", "a"): (0, 7), ("", "a b"): (0, 5), ("", "c d"): (5, 5)}),
@@ -208,6 +384,11 @@ def test_formats_of_others_are_read(text, words, want):
 
 
 @pytest.mark.parametrize("text, message", [
+    (firefox(meta={}), "raw Gecko profile"),
+    (firefox(samples__stack=[5, 1]), "a sample has stack 5, there are 3"),
+    (firefox(stackTable={"prefix": [1, None], "frame": [0, 1]}, samples__stack=[0]), "stack 0 has the parent 1"),
+    (firefox(stackTable={"prefix": [None], "frame": [7]}, samples__stack=[0]), "stack 0 has frame 7, there are 3"),
+    (json.dumps(SHARED)[:-9], "firefox profile"),
     ("a;b 3\nno number\n", "line 2"),
     (json.dumps(EVENTED)[:-20], "speedscope"),
     (json.dumps(EVENTED).replace('"frame": 1', '"frame": 9'), "frame 9, there are 2"),

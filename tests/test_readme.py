@@ -94,7 +94,7 @@ def test_the_readme_has_commands_to_run():
 
 
 def test_flags_in_the_readme_are_ours():
-    known = "".join(program.run(command, "--help-all", check=0).stdout.decode() for command in ("backend", "decode", "up"))
+    known = "".join(program.run(command, "--help-all", check=0).stdout.decode() for command in ("backend", "decode", "up", "export"))
     for code in re.findall(r"`(-[^`]+)`", README.read_text()):
         for flag in re.findall(r"(?:^|\s)--?([a-z][a-z0-9.-]+)", code):
             assert f"-{flag}" in known, f"README names -{flag}"

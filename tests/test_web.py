@@ -89,7 +89,7 @@ def test_sandwich_search_and_export_agree_with_top(big):
 
 @pytest.mark.parametrize("format_, type_, begins", [
     ("pprof", "application/octet-stream", b"\x1f\x8b"), ("folded", "text/plain", None), ("speedscope", "application/json", b"{"),
-    ("svg", "image/svg+xml", b"<"), ("otlp", "application/x-protobuf", None)])
+    ("firefox", "application/json", b"{"), ("dot", "text/vnd.graphviz", b"digraph"), ("svg", "image/svg+xml", b"<"), ("otlp", "application/x-protobuf", None)])
 def test_every_export(big, format_, type_, begins):
     got = ask(big, "export", format=format_)
     assert got.headers["content-type"].startswith(type_) and "attachment; filename=" in got.headers["content-disposition"]

@@ -24,7 +24,10 @@ struct collecting {
 	struct link_index *link;
 	struct attribute_index *attributes; /* of all sets, one after another */
 	struct range *set;                  /* by place */
-	uint32_t stack_cap, location_cap, link_cap, attribute_count, attribute_cap, set_cap;
+	bool *left_out;                     /* by place of the stack; NULL: no transforms */
+	bool empty_left_out;                /* samples without a stack */
+	uint32_t stack_cap, location_cap, link_cap, attribute_count, attribute_cap, set_cap,
+		left_out_cap;
 	uint64_t *stack_locations; /* of all stacks */
 	struct range *stack_range;
 	uint32_t stack_location_count, stack_location_cap, stack_range_cap;
@@ -203,6 +206,46 @@ static bool put_stacks(struct collecting *c, struct err *err)
 	return ok;
 }
 
+/* ---- stacks as transforms leave them ---- */
+
+static bool transforms(const struct query *q)
+{
+	return q->request.filter_count || q->request.by != QUERY_BY_FUNCTION;
+}
+
+/* What the transforms make of a stack without frames: such samples have no stack here. */
+static bool judge_empty(struct collecting *c, struct err *err)
+{
+	uint64_t none = 0;
+	struct stack_index stack;
+
+	return collect_frames(c->q, c->b, &none, 1, &stack, &c->empty_left_out, err);
+}
+
+static bool is_left_out(const struct collecting *c, const struct kept_row *r)
+{
+	if (!c->left_out)
+		return false;
+	return r->stack ? c->left_out[id_place(c->stacks.ids, c->stacks.count, r->stack)]
+			: c->empty_left_out;
+}
+
+static bool transform_stacks(struct collecting *c, struct err *err)
+{
+	uint32_t kept = 0;
+
+	if (!query_grow(c->q, &c->left_out, &c->left_out_cap, c->stacks.count + 1u,
+			sizeof(*c->left_out), err) ||
+	    !judge_empty(c, err) ||
+	    !collect_frames(c->q, c->b, c->stacks.ids, c->stacks.count, c->stack, c->left_out, err))
+		return false;
+	for (uint32_t i = 0; i < c->rows.count; i++)
+		if (!is_left_out(c, &c->rows.ptr[i]))
+			c->rows.ptr[kept++] = c->rows.ptr[i];
+	c->rows.count = kept;
+	return true;
+}
+
 #define LIST(c, list, member, err)                                                      \
 	kept_rows_distinct(&(c)->rows, offsetof(struct kept_row, member), &(list)->ids, \
 			   &(list)->count, &(list)->cap, err)
@@ -225,8 +268,11 @@ static bool put_dictionary(struct collecting *c, struct err *err)
 	memset(c->link, 0, c->link_cap * sizeof(*c->link));
 	memset(c->stack_range, 0, c->stack_range_cap * sizeof(*c->stack_range));
 	if (!s->ops->attributes(s, c->sets.ids, c->sets.count, take_set, c, err) ||
-	    !s->ops->links(s, c->links.ids, c->links.count, take_link, c, err) ||
-	    !s->ops->stacks(s, c->stacks.ids, c->stacks.count, take_stack, c, err) ||
+	    !s->ops->links(s, c->links.ids, c->links.count, take_link, c, err))
+		return false;
+	if (transforms(q))
+		return transform_stacks(c, err);
+	if (!s->ops->stacks(s, c->stacks.ids, c->stacks.count, take_stack, c, err) ||
 	    !list_locations(c, err) ||
 	    !query_grow(q, &c->location, &c->location_cap, c->locations.count + 1u,
 			sizeof(*c->location), err))
@@ -360,6 +406,7 @@ static void release(struct collecting *c)
 	query_drop(q, &c->link, &c->link_cap, sizeof(*c->link));
 	query_drop(q, &c->attributes, &c->attribute_cap, sizeof(*c->attributes));
 	query_drop(q, &c->set, &c->set_cap, sizeof(*c->set));
+	query_drop(q, &c->left_out, &c->left_out_cap, sizeof(*c->left_out));
 	query_drop(q, &c->stack_locations, &c->stack_location_cap, sizeof(uint64_t));
 	query_drop(q, &c->stack_range, &c->stack_range_cap, sizeof(*c->stack_range));
 	kept_rows_release(&c->rows);

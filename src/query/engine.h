@@ -234,6 +234,15 @@ bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 /* Hands the frames over to an answer (they stay in the query's memory). */
 bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err) MUST_CHECK;
 
+/* ---- stacks for a message of its own ---- */
+
+struct builder;
+struct stack_index;
+/* The stacks `ids` (ascending) as the query's transforms and `by` leave them, of locations that say
+ * what frames say. left_out[k]: the transforms leave stack k out. */
+bool collect_frames(struct query *q, struct builder *b, const uint64_t *ids, uint32_t count,
+		    struct stack_index *out, bool *left_out, struct err *err) MUST_CHECK;
+
 /* ---- trees ---- */
 
 /* Runs become a tree; they are sorted in place. */

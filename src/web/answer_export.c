@@ -24,6 +24,8 @@ static const struct format {
 	{ "pprof", "profile.pb.gz", "application/octet-stream", pprof_write, true },
 	{ "folded", "profile.folded", "text/plain; charset=utf-8", folded_write, false },
 	{ "speedscope", "profile.speedscope.json", "application/json", speedscope_write, false },
+	{ "firefox", "profile.firefox.json", "application/json", firefox_write, false },
+	{ "dot", "profile.dot", "text/vnd.graphviz; charset=utf-8", dot_write, false },
 	{ "svg", "profile.svg", "image/svg+xml", svg_write, false },
 	{ "otlp", "profile.otlp.pb", "application/x-protobuf", otlp_write, false },
 };

@@ -83,13 +83,13 @@ void pyro_levels_make(const struct pyro_tree *t, int sides, struct arena *arena,
 		      struct pyro_levels *out);
 /* The bytes that Pyroscope's tree format is. */
 void pyro_tree_bytes(const struct pyro_tree *t, struct buf *out);
-/* pyro_dot.c: Graphviz, the `most` heaviest functions. */
-void pyro_tree_dot(const struct pyro_tree *t, struct str unit, uint32_t most, struct arena *arena,
-		   struct buf *out);
 
 /* A request's tree, pprof or difference: answers 1 to n of pyro_stacks.c share them with render. */
 bool pyro_flamegraph(struct web_ask *a, struct query *q, int64_t max_nodes, struct pyro_tree *out,
 		     struct err *err) MUST_CHECK;
+/* As Graphviz's DOT, the heaviest functions of the whole tree; max_nodes <= 0: as many as a page
+ * holds. */
+bool pyro_dot(struct query *q, int64_t max_nodes, struct buf *out, struct err *err) MUST_CHECK;
 bool pyro_diff(struct web_ask *a, struct query *left, struct query *right, int64_t max_nodes,
 	       struct pyro_tree *out, struct err *err) MUST_CHECK;
 

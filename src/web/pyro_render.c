@@ -11,7 +11,7 @@
 #include "query/time_range.h"
 #include "web/pyro.h"
 
-enum { TIMELINE_STEPS = 300, DOT_NODES = 80 };
+enum { TIMELINE_STEPS = 300 };
 
 static const uint64_t SECOND = 1000000000;
 
@@ -159,12 +159,8 @@ static bool put_times(struct web_ask *a, struct query *q, struct err *err)
 
 static bool answer_dot(struct web_ask *a, struct query *q, int64_t most, struct err *err)
 {
-	struct pyro_tree t;
-
-	if (!pyro_flamegraph(a, q, 0, &t, err))
+	if (!pyro_dot(q, most, &a->body, err))
 		return false;
-	pyro_tree_dot(&t, query_facts(q).type.unit, most ? (uint32_t)most : DOT_NODES, &a->arena,
-		      &a->body);
 	a->content_type = "text/vnd.graphviz; charset=utf-8";
 	return true;
 }

@@ -1,11 +1,10 @@
 /* pyro_stacks.c - answers about stacks: SelectMergeStacktraces, SelectMergeSpanProfile,
  * SelectMergeProfile, Diff. */
 #include "model/profiles.h"
+#include "query/dot.h"
 #include "query/formats/formats.h"
 #include "web/pyro.h"
 #include "wire/pb_writer.h"
-
-enum { DOT_NODES = 80 };
 
 static const size_t PPROF_BYTES_MOST = 64 << 20;
 
@@ -27,6 +26,19 @@ bool pyro_flamegraph(struct web_ask *a, struct query *q, int64_t max_nodes, stru
 	if (!query_flamegraph(q, &o, &tree, err))
 		return false;
 	pyro_tree_make(&tree, &a->arena, out);
+	return true;
+}
+
+bool pyro_dot(struct query *q, int64_t max_nodes, struct buf *out, struct err *err)
+{
+	struct query_tree_options o = { .nodes_most = QUERY_NODES_MOST };
+	struct dot_options dot = { .unit = query_facts(q).type.unit,
+				   .nodes_most = max_nodes > 0 ? nodes_most(max_nodes) : 0 };
+	struct query_tree tree;
+
+	if (!query_flamegraph(q, &o, &tree, err))
+		return false;
+	dot_append_tree(out, &tree, &dot);
 	return true;
 }
 
@@ -126,19 +138,30 @@ static void no_tree(struct pyro_tree *t)
 }
 
 static bool put_tree(struct web_ask *a, const struct pyro_request *r, const struct pyro_tree *t,
-		     struct str unit, struct err *err)
+		     struct err *err)
 {
 	struct buf text = { 0 };
 	bool ok;
 
-	if (r->format == PYRO_TREE)
-		pyro_tree_bytes(t, &text);
-	else if (r->format == PYRO_DOT)
-		pyro_tree_dot(t, unit, r->max_nodes > 0 ? nodes_most(r->max_nodes) : DOT_NODES,
-			      &a->arena, &text);
-	else
+	if (r->format != PYRO_TREE)
 		return put_flamegraph(a, t, 1, err);
-	ok = put_text(a, r->format == PYRO_TREE ? 2 : 3, buf_view(&text), err);
+	pyro_tree_bytes(t, &text);
+	ok = put_text(a, 2, buf_view(&text), err);
+	buf_release(&text);
+	return ok;
+}
+
+static bool put_dot(struct web_ask *a, const struct pyro_request *r, struct query *q,
+		    struct err *err)
+{
+	struct buf text = { 0 };
+	bool ok = true;
+
+	if (q)
+		ok = pyro_dot(q, r->max_nodes, &text, err);
+	else
+		buf_lit(&text, "digraph \"profile\" {\n}\n");
+	ok = ok && put_text(a, 3, buf_view(&text), err);
 	buf_release(&text);
 	return ok;
 }
@@ -146,24 +169,20 @@ static bool put_tree(struct web_ask *a, const struct pyro_request *r, const stru
 static bool answer_merge(struct web_ask *a, const struct pyro_request *r, struct err *err)
 {
 	struct query *q = pyro_begin(a, r, r->selector, r->profile_type, err);
-	int64_t most = r->format == PYRO_DOT ? 0 : r->max_nodes;
-	struct str unit = { 0 };
 	struct pyro_tree t;
 	bool ok = true;
 
 	if (!q && err->kind != ERR_NOT_FOUND)
 		return false;
-	if (q && r->format == PYRO_PPROF) {
-		ok = put_pprof(a, q, err);
+	if (r->format == PYRO_DOT || (q && r->format == PYRO_PPROF)) {
+		ok = r->format == PYRO_DOT ? put_dot(a, r, q, err) : put_pprof(a, q, err);
 		query_end(q);
 		return ok;
 	}
 	no_tree(&t);
-	if (q) {
-		ok = pyro_flamegraph(a, q, most, &t, err);
-		unit = query_facts(q).type.unit;
-	}
-	ok = ok && put_tree(a, r, &t, unit, err);
+	if (q)
+		ok = pyro_flamegraph(a, q, r->max_nodes, &t, err);
+	ok = ok && put_tree(a, r, &t, err);
 	query_end(q);
 	return ok;
 }

@@ -36,6 +36,8 @@ const FORMATS: [string, string, string][] = [
 	["pprof", "pprof", "go tool pprof"],
 	["folded", "folded stacks", "flamegraph.pl and others"],
 	["speedscope", "speedscope", "threads in order of time"],
+	["firefox", "Firefox Profiler", "profiler.firefox.com opens it"],
+	["dot", "Graphviz DOT", "who calls whom"],
 	["otlp", "OTLP", "samples with all that came with them"],
 	["svg", "SVG", "zooms and searches by itself"],
 	["html", "HTML report", "this page with its answers in one file"],

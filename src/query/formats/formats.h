@@ -28,6 +28,12 @@ bool folded_write(const struct profiles *p, const struct export_options *o, stru
 /* speedscope's JSON: a profile a thread, in the order of time. */
 bool speedscope_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		      struct err *err) MUST_CHECK;
+/* The Firefox Profiler's processed profile: a thread a thread and profile type. */
+bool firefox_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+		   struct err *err) MUST_CHECK;
+/* Graphviz: a node a function, an edge a call. */
+bool dot_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+	       struct err *err) MUST_CHECK;
 /* A flame graph that works alone in a browser. */
 bool svg_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 	       struct err *err) MUST_CHECK;

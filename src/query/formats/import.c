@@ -11,7 +11,7 @@ enum { LOOK_BYTES = 65536 };
 static enum import_format tell_json(struct str bytes)
 {
 	enum import_format found = IMPORT_OTLP_JSON;
-	bool nodes = false, deltas = false;
+	bool nodes = false, deltas = false, meta = false, threads = false;
 	struct json_reader j;
 	struct str key;
 
@@ -19,14 +19,18 @@ static enum import_format tell_json(struct str bytes)
 	if (json_begin_object(&j))
 		while (found == IMPORT_OTLP_JSON && json_next_key(&j, &key)) {
 			nodes |= str_is(key, "nodes");
+			meta |= str_is(key, "meta");
+			threads |= str_is(key, "threads");
 			deltas |= str_is(key, "timeDeltas") || str_is(key, "samples");
-			if (str_is(key, "shared") || str_is(key, "activeProfileIndex"))
+			if ((str_is(key, "shared") && !meta) || str_is(key, "activeProfileIndex"))
 				found = IMPORT_SPEEDSCOPE;
 			else if (str_is(key, "$schema") &&
 				 str_search(json_string(&j), STR("speedscope")) >= 0)
 				found = IMPORT_SPEEDSCOPE;
 			else if (nodes && deltas)
 				found = IMPORT_CPUPROFILE;
+			else if (meta && threads)
+				found = IMPORT_FIREFOX;
 			else if (!str_is(key, "$schema"))
 				json_skip(&j);
 		}
@@ -111,6 +115,8 @@ bool import_read(struct blob *bytes, struct profiles **out, struct err *err)
 		return speedscope_read(bytes, out, err);
 	case IMPORT_CPUPROFILE:
 		return cpuprofile_read(bytes, out, err);
+	case IMPORT_FIREFOX:
+		return firefox_read(bytes, out, err);
 	case IMPORT_FOLDED:
 		return folded_read(bytes, out, err);
 	case IMPORT_PERF_SCRIPT:

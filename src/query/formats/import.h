@@ -1,10 +1,10 @@
 /*
  * import.h - reads a profile of any known format into the model, told apart by its content.
  *
- * OTLP (protobuf and JSON, every wire version), pprof, speedscope, Chrome's .cpuprofile, folded
- * stacks, `perf script` text. The bytes are decompressed already. Memory: the result takes its own
- * reference of the bytes where it borrows from them. Threads: no state. What each format is stands
- * at the top of its reader.
+ * OTLP (protobuf and JSON, every wire version), pprof, speedscope, Chrome's .cpuprofile, the
+ * Firefox Profiler's processed profile, folded stacks, `perf script` text. The bytes are
+ * decompressed already. Memory: the result takes its own reference of the bytes where it borrows
+ * from them. Threads: no state. What each format is stands at the top of its reader.
  */
 #pragma once
 #include "base/blob.h"
@@ -16,6 +16,7 @@ enum import_format {
 	IMPORT_PPROF,
 	IMPORT_SPEEDSCOPE,
 	IMPORT_CPUPROFILE,
+	IMPORT_FIREFOX,
 	IMPORT_FOLDED,
 	IMPORT_PERF_SCRIPT,
 };
@@ -48,5 +49,6 @@ bool folded_read_with(struct blob *bytes, const struct import_hints *hints, stru
 bool pprof_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
 bool speedscope_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
 bool cpuprofile_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
+bool firefox_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
 bool folded_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
 bool perf_script_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;

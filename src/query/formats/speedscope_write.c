@@ -9,160 +9,15 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/hash.h"
-#include "model/intern.h"
 #include "query/formats/formats.h"
-
-struct event {
-	uint64_t time;
-	int64_t value;
-	uint32_t sample, track;
-};
-
-struct track {            /* a profile type of a thread */
-	uint32_t profile; /* of the message: type, unit, period */
-	struct str process, thread;
-	int64_t pid, tid;
-	bool timed; /* every event has a time, and lasts a period */
-};
+#include "query/formats/tracks.h"
 
 struct scope_writer {
 	const struct profiles *p;
 	struct buf *out;
-	struct event *events;
-	uint32_t event_count, event_cap;
-	struct track *tracks;
-	uint32_t track_count, track_cap;
-	struct intern_table table;
+	struct tracks tracks;
 	uint32_t *first_frame; /* of each location; its frames lie side by side, innermost first */
 };
-
-static struct str text_of(const struct any_value *v)
-{
-	return v && v->kind == ANY_STRING ? v->string : (struct str){ 0 };
-}
-
-static int64_t int_of(const struct any_value *v)
-{
-	return v && v->kind == ANY_INT ? v->integer : 0;
-}
-
-/* ---- tracks ---- */
-
-static bool same_track(const void *ctx, uint32_t index, const void *key)
-{
-	const struct scope_writer *w = ctx;
-	const struct track *a = &w->tracks[index], *b = key;
-	const struct profile *x = &w->p->profiles[a->profile], *y = &w->p->profiles[b->profile];
-
-	return a->pid == b->pid && a->tid == b->tid && str_equal(a->process, b->process) &&
-	       str_equal(a->thread, b->thread) && x->period == y->period &&
-	       str_equal(profiles_string(w->p, x->sample_type.type),
-			 profiles_string(w->p, y->sample_type.type));
-}
-
-static uint32_t track_of(struct scope_writer *w, const struct track *t)
-{
-	uint64_t parts[] = { hash64(t->process), hash64(t->thread), (uint64_t)t->pid,
-			     (uint64_t)t->tid };
-	uint32_t found = intern_find_or_add(&w->table, hash64(str_from(parts, sizeof(parts))),
-					    same_track, w, t, w->track_count);
-
-	if (found != UINT32_MAX)
-		return found;
-	if (w->track_count == w->track_cap) {
-		w->track_cap = w->track_cap ? w->track_cap * 2 : 32;
-		w->tracks = realloc(w->tracks, w->track_cap * sizeof(*w->tracks));
-		assert(w->tracks);
-	}
-	w->tracks[w->track_count] = *t;
-	return w->track_count++;
-}
-
-static bool counts_time(const struct profiles *p, const struct profile *profile)
-{
-	return profile->period > 0 &&
-	       str_is(profiles_string(p, profile->sample_type.unit), "count") &&
-	       str_is(profiles_string(p, profile->sample_type.type), "samples") &&
-	       str_is(profiles_string(p, profile->period_type.unit), "nanoseconds");
-}
-
-static void add_event(struct scope_writer *w, uint64_t time, int64_t value, uint32_t sample,
-		      uint32_t track)
-{
-	if (w->event_count == w->event_cap) {
-		w->event_cap = w->event_cap ? w->event_cap * 2 : 1024;
-		w->events = realloc(w->events, w->event_cap * sizeof(*w->events));
-		assert(w->events);
-	}
-	w->events[w->event_count++] = (struct event){ time, value, sample, track };
-}
-
-static void add_sample(struct scope_writer *w, const struct resource_profiles *resource,
-		       uint32_t profile_index, uint32_t index)
-{
-	const struct profiles *p = w->p;
-	const struct profile *profile = &p->profiles[profile_index];
-	const struct sample *s = &p->samples[index];
-	struct sample_values values = sample_values_to_write(p, profile, s);
-	const struct any_value *name =
-		profiles_attribute(p, s->attributes, STR("process.executable.name"));
-	const struct any_value *pid = profiles_attribute(p, s->attributes, STR("process.pid"));
-	int64_t total = sample_total(p, profile, s).value;
-	struct track t = { .profile = profile_index, .timed = counts_time(p, profile) };
-	uint32_t track;
-
-	if (!name)
-		name = key_values_find(resource->attributes, STR("process.executable.name"));
-	if (!pid)
-		pid = key_values_find(resource->attributes, STR("process.pid"));
-	t.process = text_of(name);
-	t.pid = int_of(pid);
-	t.thread = text_of(profiles_attribute(p, s->attributes, STR("thread.name")));
-	t.tid = int_of(profiles_attribute(p, s->attributes, STR("thread.id")));
-	track = track_of(w, &t);
-	if (s->timestamps.count == 0) {
-		w->tracks[track].timed = false;
-		add_event(w, profile->time_unix_nano, total, index, track);
-	}
-	for (uint32_t i = 0; i < s->timestamps.count; i++) {
-		int64_t v = sample_value_at(&values, total, s->timestamps.count, i);
-
-		add_event(w, p->timestamps[s->timestamps.first + i], v, index, track);
-	}
-}
-
-static void gather(struct scope_writer *w)
-{
-	const struct profiles *p = w->p;
-
-	for (uint32_t r = 0; r < p->resource_count; r++) {
-		struct range scopes = p->resources[r].scopes;
-
-		for (uint32_t k = scopes.first; k < scopes.first + scopes.count; k++) {
-			struct range of = p->scopes[k].profiles;
-
-			for (uint32_t i = of.first; i < of.first + of.count; i++) {
-				struct range s = p->profiles[i].samples;
-
-				for (uint32_t n = s.first;
-				     !p->profiles[i].refused && n < s.first + s.count; n++)
-					add_sample(w, &p->resources[r], i, n);
-			}
-		}
-	}
-}
-
-static int event_order(const void *a, const void *b)
-{
-	const struct event *x = a, *y = b;
-
-	if (x->track != y->track)
-		return x->track < y->track ? -1 : 1;
-	if (x->time != y->time)
-		return x->time < y->time ? -1 : 1;
-	return x->sample < y->sample ? -1 : x->sample > y->sample;
-}
 
 /* ---- frames ---- */
 
@@ -248,7 +103,8 @@ static void put_stack(struct scope_writer *w, uint32_t sample)
 static int64_t length_of(const struct scope_writer *w, uint32_t i, uint32_t end, int64_t period,
 			 int64_t *gap)
 {
-	uint64_t to_next = i + 1 < end ? w->events[i + 1].time - w->events[i].time : UINT64_MAX;
+	uint64_t to_next =
+		i + 1 < end ? w->tracks.events[i + 1].time - w->tracks.events[i].time : UINT64_MAX;
 
 	*gap = 0;
 	if (to_next == UINT64_MAX)
@@ -279,7 +135,7 @@ static void put_weights(struct scope_writer *w, const struct track *t, uint32_t 
 	int64_t period = w->p->profiles[t->profile].period, gap;
 
 	for (uint32_t i = first; i < end; i++) {
-		int64_t v = w->events[i].value;
+		int64_t v = w->tracks.events[i].value;
 
 		if (t->timed)
 			v = length_of(w, i, end, period, &gap);
@@ -300,7 +156,7 @@ static void put_samples(struct scope_writer *w, const struct track *t, uint32_t 
 
 	for (uint32_t i = first; i < end; i++) {
 		buf_str(w->out, i > first ? STR(",") : STR(""));
-		put_stack(w, w->events[i].sample);
+		put_stack(w, w->tracks.events[i].sample);
 		if (!t->timed)
 			continue;
 		length_of(w, i, end, period, &gap);
@@ -312,7 +168,7 @@ static void put_samples(struct scope_writer *w, const struct track *t, uint32_t 
 static void put_name(struct scope_writer *w, const struct track *t)
 {
 	const struct profile *profile = &w->p->profiles[t->profile];
-	struct str type = counts_time(w->p, profile)
+	struct str type = tracks_counts_time(w->p, profile)
 				  ? profiles_string(w->p, profile->period_type.type)
 				  : profiles_string(w->p, profile->sample_type.type);
 	struct buf name;
@@ -333,7 +189,7 @@ static void put_name(struct scope_writer *w, const struct track *t)
 
 static void put_track(struct scope_writer *w, uint32_t first, uint32_t end)
 {
-	const struct track *t = &w->tracks[w->events[first].track];
+	const struct track *t = &w->tracks.ptr[w->tracks.events[first].track];
 	const struct profile *profile = &w->p->profiles[t->profile];
 	struct str unit = profiles_string(w->p, profile->sample_type.unit);
 	int64_t total = 0;
@@ -352,12 +208,11 @@ static void put_tracks(struct scope_writer *w)
 {
 	uint32_t first = 0;
 
-	if (w->event_count)
-		qsort(w->events, w->event_count, sizeof(*w->events), event_order);
-	while (first < w->event_count) {
+	while (first < w->tracks.event_count) {
 		uint32_t end = first;
 
-		while (end < w->event_count && w->events[end].track == w->events[first].track)
+		while (end < w->tracks.event_count &&
+		       w->tracks.events[end].track == w->tracks.events[first].track)
 			end++;
 		if (first)
 			buf_char(w->out, ',');
@@ -371,8 +226,7 @@ bool speedscope_write(const struct profiles *p, const struct export_options *o, 
 {
 	struct scope_writer w = { .p = p, .out = out };
 
-	intern_init(&w.table);
-	gather(&w);
+	tracks_gather(&w.tracks, p);
 	buf_lit(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 		     "\"exporter\":\"flametap\",\"name\":");
 	buf_json_string(out, o && o->title.len ? o->title : STR("profile"));
@@ -381,9 +235,7 @@ bool speedscope_write(const struct profiles *p, const struct export_options *o, 
 	buf_lit(out, "]},\"profiles\":[");
 	put_tracks(&w);
 	buf_lit(out, "]}\n");
-	intern_release(&w.table);
-	free(w.events);
-	free(w.tracks);
+	tracks_release(&w.tracks);
 	free(w.first_frame);
 	if (out->failed)
 		return err_set(err, ERR_LIMIT, "speedscope: more than %zu bytes", out->limit_bytes);

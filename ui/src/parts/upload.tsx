@@ -82,7 +82,7 @@ export function UploadLayer(props: { uploading: Uploading }) {
 		return (
 			<div class="drop" role="status">
 				<p>Drop a profile to look at it</p>
-				<p class="hint">pprof, OTLP, folded stacks, speedscope, .cpuprofile, perf script; gzip or zstd</p>
+				<p class="hint">pprof, OTLP, folded stacks, speedscope, Firefox Profiler, .cpuprofile, perf script; gzip or zstd</p>
 			</div>
 		);
 	if (busy)
