@@ -17,6 +17,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/profiling.h"
@@ -63,7 +64,8 @@ static const struct command command = {
 	.name = "record",
 	.words = "[-- CMD...]",
 	.summary = "Profile a process, a command or the whole machine into a file. Needs "
-		   "privileges: 'flametap doctor'.\nCtrl-C ends it and keeps what was recorded.",
+		   "privileges: 'flametap doctor'.\nCtrl-C ends it and keeps what was recorded. "
+		   "With CMD, and without -d, the exit status is CMD's.",
 	.examples = examples,
 	.flags = flags,
 	.words_max = 1000,
@@ -120,10 +122,14 @@ enum { PARTS_MOST = 65536, CALLS_AT_ONCE_MS = 250 };
 
 struct recording {
 	uint64_t duration_ns; /* 0: until the command ends, or Ctrl-C */
-	pid_t child;          /* 0 = none */
-	int go_fd;            /* writing to it lets the child go */
-	int child_fd;         /* pidfd; -1 = none */
+	const char *command;
+	pid_t child;      /* 0 = none */
+	int go_fd;        /* writing to it lets the child go */
+	int child_fd;     /* pidfd; -1 = none */
+	int exec_fd;      /* errno comes here if the child cannot become the command */
+	int child_status; /* as of wait(2); -1 = has not ended */
 	int out_fd;
+	bool created; /* the file was not there before */
 
 	struct consumer consumer; /* takes the reports */
 	pthread_mutex_t lock;
@@ -273,6 +279,18 @@ static void record(struct recording *r)
 		fputs("\n", stderr);
 }
 
+/* The command could not be run: 127 or 126, as a shell says it; else 0. */
+static int exec_failure(struct recording *r, struct err *err)
+{
+	int number;
+
+	if (r->exec_fd < 0 || read(r->exec_fd, &number, sizeof(number)) != sizeof(number))
+		return 0;
+	errno = number;
+	err_set_errno(err, "%s", r->command);
+	return number == ENOENT ? 127 : 126;
+}
+
 /* ---- the file ---- */
 
 static struct profiles *merge(struct recording *r, struct err *err)
@@ -301,6 +319,16 @@ static bool write_all(int fd, struct str bytes, struct err *err)
 	return true;
 }
 
+/* Only now: a recording that fails leaves an older file as it was. */
+static bool empty_file(int fd, struct err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) != 0 || (S_ISREG(st.st_mode) && ftruncate(fd, 0) != 0))
+		return err_set_errno(err, "%s", output);
+	return true;
+}
+
 static uint64_t count_events(const struct profiles *p)
 {
 	uint64_t events = 0;
@@ -314,7 +342,7 @@ static bool write_file(struct recording *r, struct err *err)
 {
 	AUTO(buf_release) struct buf out = { 0 };
 	struct profiles *p = merge(r, err);
-	bool ok = p && format_of(output)->write(p, &out, err) &&
+	bool ok = p && format_of(output)->write(p, &out, err) && empty_file(r->out_fd, err) &&
 		  write_all(r->out_fd, buf_view(&out), err);
 
 	if (ok)
@@ -341,28 +369,30 @@ static void release(struct recording *r)
 static int run_worker(void *ctx)
 {
 	struct recording *r = ctx;
+	int status = EXIT_FAILED;
 	struct err err;
-	bool ok;
 
 	r->consumer.consume = keep_part;
 	pthread_mutex_init(&r->lock, NULL);
-	ok = start(r, &err);
-	if (ok) {
+	if (start(r, &err)) {
 		record(r);
 		profiling_receiver.stop(r->receiver, clock_monotonic_ns() + 30 * SECOND_NS);
-		ok = write_file(r, &err);
+		status = exec_failure(r, &err);
+		if (!status)
+			status = write_file(r, &err) ? EXIT_OK : EXIT_FAILED;
 	}
-	if (!ok)
+	if (status)
 		fprintf(stderr, "flametap record: %s\n", err.msg);
 	release(r);
-	return ok ? EXIT_OK : EXIT_FAILED;
+	return status;
 }
 
 /* ---- before the processes part ---- */
 
 /* Waits for a byte, then becomes the command; ends when nobody lets it go. */
-static void be_command(int go_fd, char **words)
+static _Noreturn void be_command(int go_fd, int exec_fd, char **words)
 {
+	int number;
 	char byte;
 	ssize_t got;
 
@@ -372,25 +402,52 @@ static void be_command(int go_fd, char **words)
 	if (got != 1)
 		_exit(127);
 	execvp(words[0], words);
-	fprintf(stderr, "flametap record: %s: %s\n", words[0], strerror(errno));
+	number = errno;
+	got = write(exec_fd, &number, sizeof(number));
 	_exit(127);
 }
 
 static bool start_command(struct recording *r, char **words, struct err *err)
 {
-	int fds[2];
+	int go[2], failed[2];
 
-	if (pipe2(fds, O_CLOEXEC) != 0)
+	if (pipe2(go, O_CLOEXEC) != 0)
 		return err_set_errno(err, "pipe");
+	r->go_fd = go[1];
+	if (pipe2(failed, O_CLOEXEC | O_NONBLOCK) != 0) {
+		close(go[0]);
+		return err_set_errno(err, "pipe");
+	}
+	r->exec_fd = failed[0];
+	r->command = words[0];
 	fflush(NULL);
 	r->child = fork();
 	if (r->child == 0) {
-		close(fds[1]);
-		be_command(fds[0], words);
+		close(go[1]);
+		be_command(go[0], failed[1], words);
 	}
-	close(fds[0]);
-	r->go_fd = fds[1];
+	close(go[0]);
+	close(failed[1]);
 	return r->child > 0 || err_set_errno(err, "the command cannot be started");
+}
+
+/* Those that -p names must be there: nothing will ever be seen of one that is not. */
+static bool find_pids(struct err *err)
+{
+	struct str left = str_cstr(pids ? pids : ""), one;
+
+	while (str_split(&left, ',', &one)) {
+		uint64_t pid;
+		char path[32];
+
+		if (!str_to_u64(str_trim(one), &pid)) /* the receiver says more about it */
+			continue;
+		snprintf(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
+		if (access(path, F_OK) != 0)
+			return err_set(err, ERR_INVALID, "-p: there is no process %llu",
+				       (unsigned long long)pid);
+	}
+	return true;
 }
 
 static bool check_flags(const struct words *words, struct recording *r, struct err *err)
@@ -421,24 +478,55 @@ static bool check_flags(const struct words *words, struct recording *r, struct e
 	return true;
 }
 
+static bool open_output(struct recording *r, struct err *err)
+{
+	int mode = O_WRONLY | O_CREAT | O_CLOEXEC;
+
+	r->out_fd = open(output, mode | O_EXCL, 0644);
+	r->created = r->out_fd >= 0;
+	if (!r->created)
+		r->out_fd = open(output, mode, 0644);
+	return r->out_fd >= 0 || err_set_errno(err, "%s", output);
+}
+
+/* The command's, as a shell gives it, of a command that was watched to its end. */
+static int status_of_command(const struct recording *r)
+{
+	if (r->child_status == -1 || r->duration_ns)
+		return EXIT_OK;
+	return WIFSIGNALED(r->child_status) ? 128 + WTERMSIG(r->child_status)
+					    : WEXITSTATUS(r->child_status);
+}
+
 static int run(struct recording *r, struct words *words, struct err *err)
 {
 	struct supervise_options options = { .worker = run_worker, .ctx = r };
 
-	r->out_fd = open(output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (r->out_fd < 0) {
-		err_set_errno(err, "%s", output);
-	} else if (!words->count || start_command(r, words->items, err)) {
+	int status;
+
+	if (!find_pids(err) || !open_output(r, err) ||
+	    (words->count && !start_command(r, words->items, err))) {
+		fprintf(stderr, "flametap record: %s\n", err->msg);
+		status = EXIT_FAILED;
+	} else {
 		log_setup(verbose ? LOG_DEBUG : LOG_WARN, LOG_TEXT, STDERR_FILENO);
-		return supervise_run(&options);
+		options.other = r->child;
+		options.other_status = &r->child_status;
+		status = supervise_run(&options);
 	}
-	fprintf(stderr, "flametap record: %s\n", err->msg);
-	return EXIT_FAILED;
+	if (status && r->created)
+		unlink(output);
+	return status ? status : status_of_command(r);
 }
 
 int record_run(int argc, char **argv)
 {
-	struct recording r = { .go_fd = -1, .child_fd = -1, .out_fd = -1, .signal_fd = -1 };
+	struct recording r = { .go_fd = -1,
+			       .child_fd = -1,
+			       .exec_fd = -1,
+			       .child_status = -1,
+			       .out_fd = -1,
+			       .signal_fd = -1 };
 	struct words words;
 	struct err err;
 	int status;
@@ -451,6 +539,7 @@ int record_run(int argc, char **argv)
 		status = command_usage_error("record", &err);
 	free(words.items);
 	fd_close(&r.go_fd);
+	fd_close(&r.exec_fd);
 	fd_close(&r.out_fd);
 	return status;
 }

@@ -20,6 +20,7 @@
 #include "flags.h"
 #include "graph_yaml.h"
 #include "service.h"
+#include "store/writer.h"
 #include "up_page.h"
 
 static struct {
@@ -386,33 +387,39 @@ static void keep_url(const char *db)
 		dprintf(fd, "%s\n", url);
 }
 
+/* The URL that the one that writes this store has left. */
+static bool url_left(const char *db, char url[PAGE_URL_MOST])
+{
+	AUTO(fd_close) int fd = -1;
+	char path[PATH_MAX];
+	ssize_t n = 0;
+
+	if (url_file(db, path))
+		fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		n = read(fd, url, PAGE_URL_MOST - 1);
+	url[n > 0 ? n : 0] = 0;
+	url[strcspn(url, "\n")] = 0;
+	return url[0] != 0;
+}
+
 /* Ours are told by what they answer; behind TLS by the URL that one of ours left. */
 static bool other_is_there(const char *db)
 {
-	char path[PATH_MAX], url[PAGE_URL_MOST] = "";
-	AUTO(fd_close) int fd = -1;
+	char url[PAGE_URL_MOST];
 
 	if (up_page_is_there(f.listen))
 		return true;
-	if (url_file(db, path))
-		fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && read(fd, url, sizeof(url) - 1) > 0 && strncmp(url, "https://", 8) == 0 &&
+	return url_left(db, url) && strncmp(url, "https://", 8) == 0 &&
 	       strncmp(url + 8, f.listen, strlen(f.listen)) == 0 && up_page_is_tls(f.listen);
 }
 
 /* A page of flametap's is there already: that is the one to look at. */
 static int show_other(const char *db)
 {
-	char path[PATH_MAX], url[PAGE_URL_MOST] = "";
-	AUTO(fd_close) int fd = -1;
-	ssize_t n = 0;
+	char url[PAGE_URL_MOST];
 
-	if (url_file(db, path))
-		fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
-		n = read(fd, url, sizeof(url) - 1);
-	url[n > 0 ? strcspn(url, "\n") : 0] = 0;
-	if (!strstr(url, f.listen)) /* another one's, or none of ours */
+	if (!url_left(db, url) || !strstr(url, f.listen)) /* another one's, or none of ours */
 		snprintf(url, sizeof(url), "http://%s/", f.listen);
 	fprintf(stderr,
 		"flametap up: it runs already: %s\n"
@@ -421,6 +428,28 @@ static int show_other(const char *db)
 	if (open_browser)
 		open_url(url);
 	return EXIT_OK;
+}
+
+/* Said before anything is begun, and before the other one's URL is written over. */
+static int refuse_store(const char *db)
+{
+	char url[PAGE_URL_MOST];
+
+	fprintf(stderr,
+		"flametap up: %s is being written by another flametap; a store has one writer\n",
+		db);
+	if (url_left(db, url))
+		fprintf(stderr, "  its page: %s\n", url);
+	fprintf(stderr, "  --db FILE names another store\n");
+	return EXIT_FAILED;
+}
+
+static void forget_url(const char *db)
+{
+	char path[PATH_MAX];
+
+	if (url_file(db, path))
+		unlink(path);
 }
 
 static int run(void)
@@ -432,7 +461,9 @@ static int run(void)
 	};
 	static char address[300];
 	char path[4096];
+	const char *db = f.db ? f.db : path;
 	struct err err;
+	int status;
 	bool agent = agent_wanted();
 
 	/* So that the URL that is printed is the one that it will be. */
@@ -441,22 +472,26 @@ static int run(void)
 	if (!check_rate(&err) || !check_auth(&err) ||
 	    (!f.db && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
-	if (!make_graph(f.db ? f.db : path, agent, &yaml, &err))
+	if (!make_graph(db, agent, &yaml, &err))
 		return command_usage_error("up", &err);
 	buf_char(&yaml, '\0');
 	source.text = yaml.ptr;
 	umask(0077); /* the store is its owner's */
 	if (print_config)
 		return service_run(&options);
-	if (other_is_there(f.db ? f.db : path))
-		return show_other(f.db ? f.db : path);
-	greet(f.db ? f.db : path, agent);
-	keep_url(f.db ? f.db : path);
+	if (other_is_there(db))
+		return show_other(db);
+	if (store_written_elsewhere(db))
+		return refuse_store(db);
+	greet(db, agent);
+	keep_url(db);
 	if (open_browser)
 		open_page();
 	if (demo)
 		up_demo_start(f.listen, token);
-	return service_run(&options);
+	status = service_run(&options);
+	forget_url(db);
+	return status;
 }
 
 int up_run(int argc, char **argv)

@@ -360,8 +360,24 @@ def test_ctrl_c_keeps_what_was_recorded(needs_bpf, spin, tmp_path):
 
 def test_record_ends_with_its_command(needs_bpf, tmp_path):
     out = tmp_path / "out.folded"
-    program.run("record", "-o", out, "--", "sh", "-c", "echo from the command; exit 3", check=0)
+    program.run("record", "-o", out, "--", "sh", "-c", "echo from the command; exit 3", check=3)
     assert out.exists()
+    program.run("record", "-o", out, "--", "sh", "-c", "kill -9 $$", check=128 + 9)
+    program.run("record", "-d", "1h", "-o", out, "--", "sh", "-c", "exit 3", check=0)
+
+
+@pytest.mark.parametrize("file_exists", (False, True))
+def test_record_of_what_cannot_be_recorded_touches_no_file(needs_bpf, tmp_path, file_exists):
+    out, directory = tmp_path / "out.folded", tmp_path / "directory"
+    directory.mkdir()
+    if file_exists:
+        out.write_text("older\n")
+    for words, status, text in ((("--", "/no/such/command", "x"), 127, "/no/such/command: No such file"),
+                                (("--", directory), 126, f"{directory}: Permission denied"),
+                                (("-p", "1,4194305"), 1, "-p: there is no process 4194305")):
+        done = program.run("record", "-o", out, *words, check=status)
+        assert text in done.stderr.decode()
+        assert out.read_text() == "older\n" if file_exists else not out.exists()
 
 
 @pytest.mark.parametrize("words,text", [(("-o", "x.doc"), "tells no format"), ((), "-o FILE is missing"),

@@ -67,7 +67,11 @@ def test_a_second_one_shows_the_page_of_the_first(tmp_path):
         assert (tmp_path / "x.db.url").stat().st_mode & 0o077 == 0
         third = program.run("up", "--no-agent", "--listen", address, *QUIET, "--db", tmp_path / "y.db", check=0)
         assert f"it runs already: http://{address}/\n".encode() in third.stderr, "no token of another store's is known"
+        fourth = program.run("up", "--no-agent", "--listen", "127.0.0.1:0", *QUIET, "--db", tmp_path / "x.db", check=1)
+        assert b"being written by another flametap" in fourth.stderr and f"its page: {url}\n".encode() in fourth.stderr
+        assert (tmp_path / "x.db.url").read_text() == url + "\n", "a start that fails leaves the address of the one that runs"
         assert server.alive()
+    assert not (tmp_path / "x.db.url").exists(), "a page that has gone has no address"
     with program.Server(*words) as again:
         assert again.wait_line(r"flametap up: http://").split()[-1] != url
 
@@ -77,6 +81,7 @@ def test_a_taken_port_names_its_holder_and_the_flag(tmp_path):
         address = "127.0.0.1:%d" % holder.getsockname()[1]
         done = program.run("up", "--no-agent", "--listen", address, *QUIET, "--db", tmp_path / "x.db", check=1)
         assert address.encode() in done.stderr and b"--listen" in done.stderr and f"pid {os.getpid()}".encode() in done.stderr
+        assert not (tmp_path / "x.db.url").exists()
 
 
 def test_without_privileges_it_receives_and_says_what_is_missing(tmp_path):

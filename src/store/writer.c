@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "store/writer_internal.h"
 
@@ -79,11 +80,24 @@ static uint64_t now_unix_ns(const struct store_writer *w)
 
 /* ---- opening ---- */
 
+static bool lock_name(const char *path, char name[4096])
+{
+	return (size_t)snprintf(name, 4096, "%s-lock", path) < 4096;
+}
+
+bool store_written_elsewhere(const char *path)
+{
+	char name[4096];
+	AUTO(fd_close) int fd = lock_name(path, name) ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 static bool take_lock(struct store_writer *w, struct err *err)
 {
 	char name[4096];
 
-	if ((size_t)snprintf(name, sizeof(name), "%s-lock", w->path) >= sizeof(name))
+	if (!lock_name(w->path, name))
 		return err_set(err, ERR_INVALID, "the path of the store is longer than 4 kB");
 	w->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	if (w->lock_fd < 0)

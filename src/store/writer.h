@@ -40,6 +40,8 @@ struct store_writer_options {
  */
 bool store_writer_open(const struct store_writer_options *options, struct store_writer **out,
 		       char set_aside[512], struct err *err) MUST_CHECK;
+/* Does another writer hold the store at this path just now? False also where nobody can tell. */
+bool store_written_elsewhere(const char *path);
 void store_writer_close(struct store_writer *w); /* NULL is fine; an open transaction is dropped */
 
 struct store_request {

@@ -304,6 +304,8 @@ static bool reap(struct supervisor *s, int *exit_status)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == s->worker)
 			over |= worker_ended(s, status, exit_status);
+		else if (pid == s->options->other)
+			*s->options->other_status = status;
 		else
 			sampler_ended(s, pid, status);
 	}

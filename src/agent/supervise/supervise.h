@@ -12,6 +12,8 @@
  * thread.
  */
 #pragma once
+#include <sys/types.h>
+
 #include "agent/seam.h"
 #include "agent/supervise/confine.h"
 
@@ -21,6 +23,8 @@ struct supervise_options {
 	int (*worker)(void *ctx); /* in a process of its own; gives its exit status */
 	void *ctx;
 	struct confine_user user; /* of the worker */
+	pid_t other;              /* a child that the caller had before; 0 = none */
+	int *other_status;        /* as of wait(2), once that child has ended; else untouched */
 };
 
 /* Runs until the worker has ended; its exit status, or 1 when nothing could be started (err is
