@@ -32,9 +32,7 @@ static const struct flag flags[] = {
 	{ "Output", "o", FLAG_STRING, &out, "FILE", "-", "where to; - is standard output", NULL,
 	  false, false },
 	{ "Output", "format", FLAG_CHOICE, &format, "FORMAT", "otlp",
-	  "otlp: requests as they came, length-prefixed; otlp-json: one a line; others: of a "
-	  "selection",
-	  formats, false, false },
+	  "otlp[-json], pprof, folded, speedscope, firefox, dot, svg", formats, false, false },
 	{ "Output", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "1.10",
 	  "of otlp: the opentelemetry-proto version to write", versions, false, false },
 	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL,
