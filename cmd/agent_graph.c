@@ -323,6 +323,10 @@ static void put_engine(const struct agent_flags *f, struct yaml_out *y)
 	else
 		graph_put_default_spool_directory(y);
 	graph_put_number(y, "max_mib", f->spool_max_mib);
+	/* A report is not worth a write to the disk every few seconds: most are delivered at once,
+	 * and then there is nothing to sync. */
+	graph_put(y, "fsync", "interval");
+	graph_put(y, "fsync_interval", "30s");
 	yaml_map_end(y);
 	yaml_map_end(y);
 }

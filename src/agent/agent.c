@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "agent/process/table.h"
 #include "agent/resolve.h"
+#include "agent/sample/counters.h"
+#include "agent/sample/online.h"
 #include "agent/sample/rings.h"
 #include "agent/sample/side_band.h"
 #include "base/arena.h"
@@ -25,8 +26,11 @@ enum {
 	SIDE_RECORDS_PER_ROUND = 65536,
 	WRAPPED_BYTES_MOST = 1 << 20,
 };
+/* How long samples and records wait, at most, where nothing that BPF meets wakes us. */
 #define POLL_NS       (250 * MILLI_NS)
-#define POLL_FIRST_NS (50 * MILLI_NS) /* during the first seconds */
+#define POLL_FIRST_NS (50 * MILLI_NS)  /* during the first seconds */
+#define POLL_QUIET_NS (500 * MILLI_NS) /* no process came, went or mapped anything for as long */
+#define POLL_IDLE_NS  SECOND_NS        /* and no sample came */
 #define FIRST_NS      (3 * SECOND_NS)
 #define SYNC_NS       (3 * MINUTE_NS)
 #define MEMORY_BYTES  (UINT64_C(128) << 20)
@@ -61,6 +65,7 @@ struct agent {
 	struct sample_ring ring;
 	struct side_ring sides[SEAM_CPUS_MAX];
 	uint32_t side_count;
+	struct online_cpus online;
 	int epoll_fd, wake_fd;
 	pthread_t thread;
 	bool threaded, attached;
@@ -76,28 +81,12 @@ struct agent {
 	struct arena wrapped;
 
 	uint64_t started_ns, synced_ns, realtime_offset_ns;
+	uint64_t changed_ns; /* when the last record of the side band came */
 	uint64_t traces, frames, side_lost, side_records, bad_records;
 };
 
 /* ---- the clock --------------------------------------------------------------------------------
  */
-
-/* realtime - monotonic: of several pairs of looks the one that took least time. */
-static uint64_t measure_offset(void)
-{
-	uint64_t best = UINT64_MAX, offset = 0;
-
-	for (int i = 0; i < 5; i++) {
-		uint64_t before = clock_monotonic_ns(), real = clock_realtime_ns();
-		uint64_t took = clock_monotonic_ns() - before;
-
-		if (took >= best)
-			continue;
-		best = took;
-		offset = real - (before + took / 2);
-	}
-	return offset;
-}
 
 static void sync_clock(struct agent *a, uint64_t now)
 {
@@ -106,7 +95,7 @@ static void sync_clock(struct agent *a, uint64_t now)
 	if (a->synced_ns && now - a->synced_ns < every)
 		return;
 	a->synced_ns = now;
-	a->realtime_offset_ns = measure_offset();
+	a->realtime_offset_ns = clock_realtime_offset_ns();
 }
 
 /* ---- reading the rings ------------------------------------------------------------------------
@@ -291,17 +280,45 @@ static bool take_new_cpus(struct agent *a, struct err *err)
 	return err->kind == ERR_NONE;
 }
 
+static void follow_cpus(struct agent *a, uint64_t now)
+{
+	struct err err;
+
+	if (!online_cpus_changed(&a->online, now) || take_new_cpus(a, &err))
+		return;
+	a->bad_records++;
+	online_cpus_forget(&a->online);
+}
+
+static uint64_t poll_interval(const struct agent *a, uint64_t now)
+{
+	if (a->options.poll_ns)
+		return a->options.poll_ns;
+	if (now - a->started_ns < FIRST_NS)
+		return POLL_FIRST_NS;
+	if (now - a->changed_ns < FIRST_NS)
+		return POLL_NS;
+	return a->sample_count ? POLL_QUIET_NS : POLL_IDLE_NS;
+}
+
 static void wait_for_work(const struct agent *a, uint64_t now)
 {
-	uint64_t poll = a->options.poll_ns ? a->options.poll_ns : POLL_NS;
 	struct epoll_event events[8];
 	uint64_t ignored;
+	int n;
 
-	if (now - a->started_ns < FIRST_NS && poll > POLL_FIRST_NS)
-		poll = POLL_FIRST_NS;
-	epoll_wait(a->epoll_fd, events, ARRAY_LEN(events), (int)(poll / MILLI_NS));
-	if (read(a->wake_fd, &ignored, sizeof(ignored)) < 0 && errno != EAGAIN)
-		return;
+	n = epoll_wait(a->epoll_fd, events, ARRAY_LEN(events),
+		       (int)(poll_interval(a, now) / MILLI_NS));
+	for (int i = 0; i < n; i++)
+		if (events[i].data.fd == a->wake_fd &&
+		    read(a->wake_fd, &ignored, sizeof(ignored)) < 0)
+			return;
+}
+
+static void wake(struct agent *a)
+{
+	while (write(a->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0 && errno == EINTR)
+		;
 }
 
 static void switch_sampling(struct agent *a)
@@ -316,7 +333,6 @@ static void switch_sampling(struct agent *a)
 static void *trace_thread(void *arg)
 {
 	struct agent *a = arg;
-	struct err err;
 
 	pthread_setname_np(pthread_self(), "agent");
 	/* A busy machine is the one to be looked at: we need little time, but in time. */
@@ -333,9 +349,10 @@ static void *trace_thread(void *arg)
 		switch_sampling(a);
 		while (run_round(a))
 			;
+		if (a->record_count)
+			a->changed_ns = now;
 		modules_sweep(&a->modules, now);
-		if (!take_new_cpus(a, &err))
-			a->bad_records++;
+		follow_cpus(a, now);
 		pthread_mutex_unlock(&a->lock);
 	}
 	return NULL;
@@ -381,17 +398,6 @@ static void set_up_tables(struct agent *a)
 	a->resolver.frames_of_ends = a->options.frames_of_ends;
 }
 
-static bool map_counters(struct agent *a, struct err *err)
-{
-	void *at = mmap(NULL, a->maps.cpu_count * sizeof(*a->counters), PROT_READ, MAP_SHARED,
-			a->maps.counters, 0);
-
-	if (at == MAP_FAILED)
-		return err_set_errno(err, "mapping the counters of %u CPUs", a->maps.cpu_count);
-	a->counters = at;
-	return true;
-}
-
 static bool attach(struct agent *a, struct err *err)
 {
 	uint64_t memory =
@@ -405,15 +411,16 @@ static bool attach(struct agent *a, struct err *err)
 		return false;
 	unwind_store_tick(&a->store, clock_monotonic_ns());
 	set_up_tables(a);
+	online_cpus_open(&a->online, ONLINE_CPUS_PATH);
 	a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	a->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (a->epoll_fd < 0 || a->wake_fd < 0)
 		return err_set_errno(err, "the agent's event descriptors");
 	ring_fd = a->maps.ring;
 	a->maps.ring = -1;
-	return sample_ring_open(&a->ring, ring_fd, a->maps.ring_bytes, err) &&
-	       map_counters(a, err) && watch(a, ring_fd, err) && watch(a, a->wake_fd, err) &&
-	       take_new_cpus(a, err);
+	a->counters = counters_map(a->maps.counters, a->maps.cpu_count, err);
+	return sample_ring_open(&a->ring, ring_fd, a->maps.ring_bytes, err) && a->counters &&
+	       watch(a, ring_fd, err) && watch(a, a->wake_fd, err) && take_new_cpus(a, err);
 }
 
 struct agent *agent_start(const struct agent_options *options, struct seam *seam,
@@ -425,7 +432,7 @@ struct agent *agent_start(const struct agent_options *options, struct seam *seam
 	assert(a);
 	a->seam = seam;
 	a->sink = *sink;
-	a->ring.fd = a->epoll_fd = a->wake_fd = -1;
+	a->ring.fd = a->epoll_fd = a->wake_fd = a->online.fd = -1;
 	a->wanted_on = true;
 	pthread_mutex_init(&a->lock, NULL);
 	arena_init(&a->wrapped, 4096, WRAPPED_BYTES_MOST);
@@ -444,9 +451,8 @@ struct agent *agent_start(const struct agent_options *options, struct seam *seam
 		goto refused;
 	}
 	a->threaded = true;
-	if (write(a->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) > 0)
-		return a;
-	err_set_errno(err, "waking the agent's thread");
+	wake(a);
+	return a;
 refused:
 	agent_free(a);
 	return NULL;
@@ -457,8 +463,7 @@ void agent_stop(struct agent *a)
 	if (!a->threaded)
 		return;
 	a->stopping = true;
-	while (write(a->wake_fd, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0 && errno == EINTR)
-		;
+	wake(a);
 	pthread_join(a->thread, NULL);
 	a->threaded = false;
 	pthread_mutex_lock(&a->lock);
@@ -493,14 +498,12 @@ void agent_free(struct agent *a)
 		modules_release(&a->modules);
 		unwind_store_close(&a->store);
 	}
-	if (a->counters)
-		munmap((void *)(uintptr_t)a->counters, a->maps.cpu_count * sizeof(*a->counters));
+	counters_unmap(a->counters, a->maps.cpu_count);
 	if (a->attached)
 		close_maps(&a->maps);
-	if (a->epoll_fd >= 0)
-		close(a->epoll_fd);
-	if (a->wake_fd >= 0)
-		close(a->wake_fd);
+	online_cpus_close(&a->online);
+	fd_close(&a->epoll_fd);
+	fd_close(&a->wake_fd);
 	runtime_tables_free(a->tables);
 	filter_free(a->filter);
 	for (uint32_t i = 0; a->variables && a->variables[i]; i++)
@@ -528,6 +531,7 @@ bool agent_set_filter(struct agent *a, const struct agent_filter *filter, struct
 	a->table.filter = made;
 	process_table_judge_again(&a->table);
 	pthread_mutex_unlock(&a->lock);
+	wake(a);
 	filter_free(old);
 	return true;
 }
@@ -535,15 +539,7 @@ bool agent_set_filter(struct agent *a, const struct agent_filter *filter, struct
 void agent_enable(struct agent *a, bool on)
 {
 	a->wanted_on = on;
-}
-
-static void add_counters(struct sample_counters *sum, const struct sample_counters *one)
-{
-	const uint64_t *from = (const uint64_t *)one;
-	uint64_t *to = (uint64_t *)sum;
-
-	for (size_t i = 0; i < sizeof(*sum) / sizeof(*to); i++)
-		to[i] += __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+	wake(a);
 }
 
 void agent_stats(struct agent *a, struct agent_stats *out)
@@ -551,8 +547,7 @@ void agent_stats(struct agent *a, struct agent_stats *out)
 	struct err err;
 
 	*out = (struct agent_stats){ 0 };
-	for (uint32_t i = 0; i < a->maps.cpu_count; i++)
-		add_counters(&out->kernel, &a->counters[i]);
+	counters_sum(a->counters, a->maps.cpu_count, &out->kernel);
 	pthread_mutex_lock(&a->lock);
 	out->traces = a->traces;
 	out->frames = a->frames;

@@ -32,7 +32,8 @@ struct agent_options {
 	struct seam_options sampling;
 	struct agent_filter filter;
 	uint64_t unwind_memory_bytes; /* of rows; 0: 128 MiB */
-	uint64_t poll_ns;             /* how often rings are read; 0: 250 ms, faster at first */
+	uint64_t poll_ns;             /* how often rings are read; 0: 250 ms, faster at first,
+				       and up to 1 s where nothing happens */
 	uint64_t clock_sync_ns;       /* 0: 3 min */
 	const char *runtime_tables;   /* folder of tables that replace built-in ones; NULL: none */
 	const char *const *variables; /* of the environment, for process_info */

@@ -81,7 +81,7 @@ struct seam_ops {
 	bool (*attach)(struct seam *s, const struct seam_options *options, struct seam_maps *maps,
 		       struct err *err) MUST_CHECK;
 	/* The next side band that the caller has not got yet; false with err->kind ERR_NONE: none.
-	 * CPUs come and go: ask now and then (it costs one look at a number). */
+	 * CPUs come and go: ask until there is none when they have (sample/online.h). */
 	bool (*side_band)(struct seam *s, struct seam_side_band *out, struct err *err);
 	/* Sampling on or off (probabilistic profiling). */
 	bool (*enable)(struct seam *s, bool on, struct err *err) MUST_CHECK;

@@ -35,6 +35,22 @@ uint64_t clock_monotonic_ns(void)
 	return clock_read(CLOCK_MONOTONIC);
 }
 
+uint64_t clock_realtime_offset_ns(void)
+{
+	uint64_t best = UINT64_MAX, offset = 0;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = clock_monotonic_ns(), real = clock_realtime_ns();
+		uint64_t took = clock_monotonic_ns() - before;
+
+		if (took >= best)
+			continue;
+		best = took;
+		offset = real - (before + took / 2);
+	}
+	return offset;
+}
+
 static int64_t floor_div(int64_t a, int64_t b)
 {
 	return a / b - (a % b < 0);

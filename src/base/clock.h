@@ -14,6 +14,8 @@ struct buf;
 
 uint64_t clock_realtime_ns(void);
 uint64_t clock_monotonic_ns(void);
+/* realtime - monotonic: of several pairs of looks the one that took least time. */
+uint64_t clock_realtime_offset_ns(void);
 
 /*
  * Appends an instant as Go's time.Time.String() without the monotonic part: "2025-09-19

@@ -169,7 +169,10 @@ static bool sync_by_policy(struct spool *s)
 {
 	if (s->o.fsync == SPOOL_FSYNC_ALWAYS)
 		return sync_now(s);
-	s->unsynced = s->o.fsync == SPOOL_FSYNC_INTERVAL;
+	if (s->o.fsync == SPOOL_FSYNC_INTERVAL && !s->unsynced) {
+		s->unsynced = true;
+		s->synced_ns = clock_monotonic_ns(); /* up to now nothing was owed */
+	}
 	return true;
 }
 
@@ -296,7 +299,7 @@ static void cursor_save(struct spool *s)
 		c.unfinished[c.count++] = s->unfinished[i];
 	for (uint32_t i = 0; i < s->repeat_count; i++)
 		c.unfinished[c.count++] = s->repeat[i];
-	if (spool_cursor_write(s->dir_fd, &c, &err))
+	if (spool_cursor_write(s->dir_fd, &s->cursor_fd, &c, &err))
 		s->cursor_dirty = false;
 	else if (log_gate_open(&gate, 10 * SECOND_NS, &skipped))
 		LOG(LOG_WARN, "What is sent cannot be recorded: after a crash it is sent again",
@@ -309,6 +312,8 @@ void spool_settle(struct spool *s)
 	if (s->cursor_dirty)
 		cursor_save(s);
 	delete_done_segments(s, false);
+	if (!s->pending) /* nothing is left that a loss of power could take */
+		s->unsynced = false;
 	if (s->unsynced && clock_monotonic_ns() >= s->synced_ns + s->o.fsync_interval_ns &&
 	    !sync_now(s))
 		LOG(LOG_ERROR, "The spool cannot be synced", LOG_S("spool", s->path));
@@ -548,7 +553,7 @@ struct spool *spool_open(const struct spool_options *options, struct err *err)
 		s->o.segment_bytes = segment_bytes_usual;
 	s->path = strdup(options->path);
 	assert(s->path);
-	s->dir_fd = s->lock_fd = s->write_fd = s->read_fd = -1;
+	s->dir_fd = s->lock_fd = s->write_fd = s->read_fd = s->cursor_fd = -1;
 	buf_init(&s->staged, 0);
 	spool_seen_init(&s->seen, s->o.dedup_window_ns);
 	metrics_init(s);
@@ -572,6 +577,7 @@ void spool_close(struct spool *s)
 		budget_give(s->o.budget, s->segments[i].charged);
 	fd_close(&s->write_fd);
 	fd_close(&s->read_fd);
+	fd_close(&s->cursor_fd);
 	fd_close(&s->lock_fd);
 	fd_close(&s->dir_fd);
 	buf_release(&s->staged);

@@ -12,8 +12,8 @@
  * between commit and answer.
  *
  *   <path>/LOCK                       flock()ed; holds the pid
- *   <path>/cursor                     what has been given out and is done; replaced by rename
- *   <path>/<first sequence, 20 digits>.seg
+ *   <path>/cursor                     what has been given out and is done; one sector, written
+ * over, or replaced by rename when it is more <path>/<first sequence, 20 digits>.seg
  *   <path>/corrupt/...                what could not be read, for people
  *
  * Segment: records one after another. Record, little-endian, 72 bytes and then the stored body:
@@ -83,7 +83,7 @@ void spool_done(struct spool *s, uint64_t sequence);
  */
 void spool_set_aside(struct spool *s, const struct spool_entry *entry, const char *why);
 /* Writes the cursor when something is done since the last time, deletes segments of which all is
- * done, syncs what SPOOL_FSYNC_INTERVAL owes. */
+ * done, syncs what SPOOL_FSYNC_INTERVAL owes: nothing, when all is done. */
 void spool_settle(struct spool *s);
 /* When spool_settle() is due at the latest (monotonic ns), 0 = when something happens. */
 uint64_t spool_settle_due_ns(const struct spool *s);

@@ -17,7 +17,10 @@
 enum {
 	CURSOR_MAGIC = 0x31435446 /* "FTC1" */,
 	UNFINISHED_MOST = 1 << 16,
-	CORRUPT_FILES_MOST = 100
+	CORRUPT_FILES_MOST = 100,
+	/* A cursor that fits is written over the one before: a sector is written as a whole, and a
+	 * new file with each answer costs a hundred times as much. */
+	CURSOR_BLOCK = 512,
 };
 
 static bool make_parents(char *path)
@@ -94,7 +97,7 @@ static bool read_whole(int dir_fd, const char *name, struct buf *out)
 	return n == 0;
 }
 
-/* magic, count, next, unfinished..., XXH3 of all before it */
+/* magic, count, next, unfinished..., XXH3 of all before it; zeros may follow */
 bool spool_cursor_read(int dir_fd, struct spool_cursor *out, bool *damaged)
 {
 	struct spool_cursor c = { 0 };
@@ -103,7 +106,7 @@ bool spool_cursor_read(int dir_fd, struct spool_cursor *out, bool *damaged)
 	struct buf b;
 	bool ok;
 
-	buf_init(&b, 32 + UNFINISHED_MOST * sizeof(uint64_t));
+	buf_init(&b, CURSOR_BLOCK + 8192 + UNFINISHED_MOST * sizeof(uint64_t));
 	*damaged = false;
 	if (!read_whole(dir_fd, "cursor", &b)) {
 		buf_release(&b);
@@ -113,11 +116,13 @@ bool spool_cursor_read(int dir_fd, struct spool_cursor *out, bool *damaged)
 	if (ok) {
 		memcpy(head, b.ptr, sizeof(head));
 		memcpy(&c.next, b.ptr + 8, 8);
-		memcpy(&hash, b.ptr + b.len - 8, 8);
 		c.count = head[1];
 		ok = head[0] == CURSOR_MAGIC && c.count <= UNFINISHED_MOST &&
-		     b.len == 24 + (size_t)c.count * 8 &&
-		     hash64(str_from(b.ptr, b.len - 8)) == hash;
+		     b.len >= 24 + (size_t)c.count * 8;
+	}
+	if (ok) {
+		memcpy(&hash, b.ptr + 16 + (size_t)c.count * 8, 8);
+		ok = hash64(str_from(b.ptr, 16 + (size_t)c.count * 8)) == hash;
 	}
 	if (ok) {
 		c.unfinished = malloc(c.count * 8 + 1);
@@ -149,8 +154,22 @@ static bool write_whole(int dir_fd, const char *name, struct str bytes)
 	return true;
 }
 
-bool spool_cursor_write(int dir_fd, const struct spool_cursor *c, struct err *err)
+/* As a new file that takes the old one's name; *fd is then that one's. */
+static bool cursor_replace(int dir_fd, int *fd, struct str bytes)
 {
+	fd_close(fd);
+	*fd = -1;
+	if (!write_whole(dir_fd, "cursor.new", bytes) ||
+	    renameat(dir_fd, "cursor.new", dir_fd, "cursor") < 0)
+		return false;
+	if (bytes.len == CURSOR_BLOCK)
+		*fd = openat(dir_fd, "cursor", O_WRONLY | O_CLOEXEC);
+	return true;
+}
+
+bool spool_cursor_write(int dir_fd, int *fd, const struct spool_cursor *c, struct err *err)
+{
+	static const char zeros[CURSOR_BLOCK];
 	uint32_t head[2] = { CURSOR_MAGIC, c->count };
 	uint64_t hash;
 	struct buf b;
@@ -162,8 +181,10 @@ bool spool_cursor_write(int dir_fd, const struct spool_cursor *c, struct err *er
 	buf_append(&b, c->unfinished, (size_t)c->count * 8);
 	hash = hash64(buf_view(&b));
 	buf_append(&b, &hash, 8);
-	ok = write_whole(dir_fd, "cursor.new", buf_view(&b)) &&
-	     renameat(dir_fd, "cursor.new", dir_fd, "cursor") == 0;
+	if (b.len < CURSOR_BLOCK)
+		buf_append(&b, zeros, CURSOR_BLOCK - b.len);
+	ok = *fd >= 0 && b.len == CURSOR_BLOCK && pwrite(*fd, b.ptr, b.len, 0) == CURSOR_BLOCK;
+	ok = ok || cursor_replace(dir_fd, fd, buf_view(&b));
 	buf_release(&b);
 	return ok || err_set_errno(err, "cannot write the spool's cursor");
 }

@@ -18,7 +18,10 @@ struct spool_cursor {
 /* False when there is none or it is damaged; all is then given out again. unfinished is from
  * malloc(). */
 bool spool_cursor_read(int dir_fd, struct spool_cursor *out, bool *damaged);
-bool spool_cursor_write(int dir_fd, const struct spool_cursor *c, struct err *err);
+/* Over the one that this wrote before, or as a new file when it cannot be. *fd is -1 at first, and
+ * the caller closes it. */
+bool spool_cursor_write(int dir_fd, int *fd, const struct spool_cursor *c,
+			struct err *err) MUST_CHECK;
 
 /* Saves len bytes of fd from offset, or `bytes` when fd is -1, as corrupt/<name>. Best effort: at
  * most 100 files are kept. */

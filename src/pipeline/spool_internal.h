@@ -52,6 +52,7 @@ struct spool {
 	uint64_t *unfinished; /* given out, not done */
 	uint32_t unfinished_count, unfinished_cap;
 	bool cursor_dirty;
+	int cursor_fd; /* spool_cursor_write()'s */
 };
 
 void spool_segment_name(uint64_t first_sequence, char name[32]);

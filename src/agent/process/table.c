@@ -16,7 +16,8 @@ enum { BUCKETS = 4096, MAPS_BYTES_MOST = 16 << 20 };
 void process_table_init(struct process_table *t)
 {
 	t->buckets = calloc(BUCKETS, sizeof(*t->buckets));
-	assert(t->buckets);
+	t->dirty_buckets = calloc(BUCKETS / 64, sizeof(*t->dirty_buckets));
+	assert(t->buckets && t->dirty_buckets);
 }
 
 static struct process **bucket_of(const struct process_table *t, uint32_t pid)
@@ -102,6 +103,7 @@ void process_table_release(struct process_table *t)
 		}
 	}
 	free(t->buckets);
+	free(t->dirty_buckets);
 	t->buckets = NULL;
 }
 
@@ -128,8 +130,10 @@ static struct process *process_add(struct process_table *t, uint32_t pid)
 
 static void mark_dirty(struct process_table *t, struct process *p)
 {
+	uint32_t bucket = p->pid & (BUCKETS - 1);
+
 	p->dirty = true;
-	t->any_dirty = true;
+	t->dirty_buckets[bucket / 64] |= UINT64_C(1) << (bucket % 64);
 }
 
 /* ---- mappings ------------------------------------------------------------------------------- */
@@ -596,11 +600,16 @@ static void publish(struct process_table *t, struct process *p)
 
 void process_table_publish(struct process_table *t)
 {
-	if (!t->any_dirty)
-		return;
-	t->any_dirty = false;
-	for (uint32_t i = 0; i < BUCKETS; i++)
-		for (struct process *p = t->buckets[i]; p; p = p->next)
-			if (p->dirty)
-				publish(t, p);
+	for (uint32_t word = 0; word < BUCKETS / 64; word++) {
+		uint64_t bits = t->dirty_buckets[word];
+
+		t->dirty_buckets[word] = 0;
+		for (; bits; bits &= bits - 1) {
+			uint32_t bucket = word * 64 + (uint32_t)__builtin_ctzll(bits);
+
+			for (struct process *p = t->buckets[bucket]; p; p = p->next)
+				if (p->dirty)
+					publish(t, p);
+		}
+	}
 }

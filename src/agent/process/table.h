@@ -63,8 +63,8 @@ struct process_table {
 	const char *const *variables; /* of the environment, that go into infos */
 	uint32_t variable_count;
 	struct process **buckets;
+	uint64_t *dirty_buckets; /* bits: those that hold a dirty process */
 	uint32_t count, next_image;
-	bool any_dirty;
 	uint64_t resyncs, refused;
 	struct attach_stats {
 		uint64_t attached, refused, later;

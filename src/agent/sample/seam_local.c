@@ -7,14 +7,12 @@
 #include "agent/sample/events.h"
 #include "agent/sample/programs.h"
 #include "agent/sample/target.h"
-#include "base/clock.h"
 #include "base/cleanup.h"
 
 struct seam_local {
 	struct seam seam;
 	struct programs *programs;
 	struct events *events;
-	uint64_t cpus_seen_ns; /* when the CPUs were last looked at */
 };
 
 static struct seam_local *local_of(struct seam *s)
@@ -33,7 +31,6 @@ static bool local_attach(struct seam *s, const struct seam_options *options, str
 	l->events = events_new(options, programs_sample_fd(l->programs), err);
 	if (!l->events)
 		return false;
-	l->cpus_seen_ns = clock_monotonic_ns();
 	maps->side_band_bytes = SIDE_BAND_BYTES;
 	return programs_maps(l->programs, maps, err);
 }
@@ -41,16 +38,14 @@ static bool local_attach(struct seam *s, const struct seam_options *options, str
 static bool local_side_band(struct seam *s, struct seam_side_band *out, struct err *err)
 {
 	struct seam_local *l = local_of(s);
-	uint64_t now = clock_monotonic_ns();
-	int fd;
+	int fd = events_next_side_band(l->events, &out->cpu);
 
 	err->kind = ERR_NONE;
-	if (now - l->cpus_seen_ns > SECOND_NS) {
-		l->cpus_seen_ns = now;
+	if (fd < 0) { /* nothing is left of what was there: look again */
 		if (!events_refresh(l->events, err))
 			return false;
+		fd = events_next_side_band(l->events, &out->cpu);
 	}
-	fd = events_next_side_band(l->events, &out->cpu);
 	if (fd < 0)
 		return false;
 	out->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
