@@ -20,6 +20,7 @@ int decode_run(int argc, char **argv);
 int check_run(int argc, char **argv);
 int export_run(int argc, char **argv);
 int store_run(int argc, char **argv);
+int symbolize_run(int argc, char **argv);
 int top_run(int argc, char **argv);
 int diff_run(int argc, char **argv);
 int up_run(int argc, char **argv);

@@ -40,6 +40,8 @@ static const struct command_entry commands[] = {
 	{ "diff", LOOK, "what became dearer and what cheaper between two profiles", diff_run },
 	{ "store", LOOK, "check a store, save what a damaged one still has, print its tables",
 	  store_run },
+	{ "symbolize", LOOK, "find names for native code that came into a store without",
+	  symbolize_run },
 	{ "components", ABOUT, "list receivers, processors, exporters and extensions",
 	  components_run },
 	{ "doctor", ABOUT, "can this machine be profiled, and if not, why", doctor_run },

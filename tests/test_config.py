@@ -302,7 +302,7 @@ def test_no_success_when_standard_output_takes_nothing(tmp_path):
         assert early.wait(program.HANG) in (0, -13)
 
 
-@pytest.mark.parametrize("words", [[], ["backend"], ["collector"], ["decode"], ["check"], ["top"], ["diff"], ["export"]], ids=" ".join)
+@pytest.mark.parametrize("words", [[], ["backend"], ["collector"], ["decode"], ["check"], ["top"], ["diff"], ["export"], ["symbolize"]], ids=" ".join)
 def test_help_fits_a_screen(words):
     for flag in ("--help", "-help", "-h"):
         done = program.run(*words, flag)
