@@ -14,6 +14,7 @@
  * ours).
  */
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gen_bodies.h"
@@ -80,11 +81,11 @@ static const struct {
 	ROWS("series", "id", "?,?,?,?,?,?,?,?,?,?,?", "id"),
 	ROWS("request", "seq", "?,?,?,?,?,?,?,?,?,?", "seq"),
 	ROWS("profile", "seq", "?,?,?,?,?,?,?,?,?,?,?,?", "seq"),
-	{ "SELECT * FROM sample WHERE bucket IN (SELECT bucket FROM bucket WHERE last_seq>?1) AND "
-	  "seq>?1 ORDER BY bucket, series_id, dt, seq",
-	  "INSERT INTO sample VALUES(?,?,?,?,?,?,?,?,?)", NULL },
+	ROWS("chunk", "seq", "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?", "seq"),
+	{ "SELECT * FROM chunk_link WHERE seq>?1 ORDER BY link_id",
+	  "INSERT INTO chunk_link VALUES(?,?)", "SELECT max(seq) FROM chunk" },
 };
-enum { COPIES = sizeof(copies) / sizeof(copies[0]), COLUMNS_MOST = 12 };
+enum { COPIES = sizeof(copies) / sizeof(copies[0]), COLUMNS_MOST = 23 };
 
 struct kept_rows {
 	sqlite3_value **values;
@@ -174,14 +175,7 @@ static void floor_step(struct floor *f)
 
 		for (size_t k = 0; k < f->rows[i].count; k++)
 			sqlite3_value_free(f->rows[i].values[k]);
-		if (i == COPIES - 1) { /* the line ends with the newest profile's samples */
-			must(f->from, sqlite3_prepare_v2(f->from,
-							 "SELECT seq+samples FROM profile ORDER BY "
-							 "seq DESC LIMIT 1",
-							 -1, &s, NULL));
-		} else {
-			must(f->from, sqlite3_prepare_v2(f->from, copies[i].last, -1, &s, NULL));
-		}
+		must(f->from, sqlite3_prepare_v2(f->from, copies[i].last, -1, &s, NULL));
 		must(f->from, sqlite3_step(s));
 		f->last[i] = sqlite3_column_int64(s, 0);
 		sqlite3_finalize(s);

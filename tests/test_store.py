@@ -283,26 +283,28 @@ def test_views(tmp_path):
     assert rows(db, "SELECT count(*) FROM samples WHERE resource->>'$.\"service.name\"' IS NOT NULL")[0][0] > 0
 
 
-def test_salvage(tmp_path):
-    """A page of samples and one of stacks under noise: the rest is saved, and what is not is counted."""
+@pytest.mark.parametrize("table, kind, share", [("stack", "leaf", 2), ("chunk", "overflow", 1)])
+def test_salvage(tmp_path, table, kind, share):
+    """A page of stacks or of samples under noise: the rest is saved, and what is not is counted."""
     db = tmp_path / "flametap.db"
     with keeping(db) as server:
         for name in ("v1.11.0-oncpu-start", fixtures.BIG, "v1.11.0-oncpu-mixed"):
             send(server, fixtures.body(name).bytes)
-    before = rows(db, "SELECT count(*) FROM sample")[0][0]
+    before = rows(db, "SELECT count(*) FROM samples")[0][0]
     with sqlite3.connect(db) as c:
         try:
-            pages = [p for (p,) in c.execute("SELECT pageno FROM dbstat WHERE name='stack' AND pagetype='leaf' ORDER BY pageno")]
+            pages = [p for (p,) in c.execute("SELECT pageno FROM dbstat WHERE name=? AND pagetype=? ORDER BY pageno", (table, kind))]
         except sqlite3.OperationalError:
             pytest.skip("this Python's sqlite3 has no dbstat")
     data = bytearray(db.read_bytes())
-    data[(pages[1] - 1) * 8192:pages[1] * 8192] = bytes((i * 31 + 7) % 251 for i in range(8192))
+    page = pages[len(pages) // 2]
+    data[(page - 1) * 8192:page * 8192] = bytes((i * 31 + 7) % 251 for i in range(8192))
     db.write_bytes(data)
     done = program.run("store", "check", db)
     assert done.returncode == 1 and done.stdout
     done = program.run("store", "salvage", db, "-o", tmp_path / "saved.db", check=0)
-    after = rows(tmp_path / "saved.db", "SELECT count(*) FROM sample")[0][0]
-    assert 0 < before - after < before / 2
+    after = rows(tmp_path / "saved.db", "SELECT count(*) FROM samples")[0][0]
+    assert 0 < before - after < before / share
     assert f"{before - after} samples of those saved".encode() in done.stdout
     assert program.run("store", "check", tmp_path / "saved.db", check=0).stdout.endswith(b": whole\n")
     assert db.read_bytes() == bytes(data)

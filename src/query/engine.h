@@ -33,6 +33,10 @@ struct number_slot {
 struct number_table {
 	struct number_slot *slots;
 	uint32_t cap, used; /* cap is a power of two */
+	/* Small numbers that lie close together, as rows of a store do: a value + 1 (0: free) each,
+	 * 256 a page. */
+	uint32_t **pages;
+	uint32_t page_cap, page_count, paged;
 };
 /* The value of a number, UINT32_MAX when it is not there. */
 uint32_t number_find(const struct number_table *t, uint64_t number);

@@ -8,6 +8,12 @@
 #include "query/engine.h"
 
 enum { TICKS = 4096, FIRST_SLOTS = 64, GROW_LARGE = 1 << 20 };
+enum {
+	PAGE_NUMBERS = 256,
+	PAGED_MOST = 1 << 24,
+	FREE_PAGES = 64, /* further ones need so many numbers each, on average */
+	PAGE_FILL = 8,
+};
 
 static bool take(struct query *q, size_t bytes, struct err *err)
 {
@@ -133,41 +139,95 @@ static struct number_slot *slot_for(const struct number_table *t, uint64_t numbe
 	return &t->slots[at];
 }
 
+static uint32_t *page_entry(const struct number_table *t, uint64_t number)
+{
+	uint64_t page = number / PAGE_NUMBERS;
+
+	if (page >= t->page_cap || !t->pages[page])
+		return NULL;
+	return &t->pages[page][number % PAGE_NUMBERS];
+}
+
 uint32_t number_find(const struct number_table *t, uint64_t number)
 {
+	const uint32_t *entry = page_entry(t, number);
+
+	if (entry && *entry)
+		return *entry - 1;
 	return t->cap ? slot_for(t, number)->value - 1 : UINT32_MAX;
 }
 
 static bool numbers_double(struct query *q, struct number_table *t, struct err *err)
 {
-	struct number_table bigger = { .cap = t->cap ? t->cap * 2 : FIRST_SLOTS, .used = t->used };
+	struct number_slot *slots, *old = t->slots;
+	uint32_t old_cap = t->cap, cap = old_cap ? old_cap * 2 : FIRST_SLOTS;
 
-	if (!take(q, bigger.cap * sizeof(*bigger.slots), err))
+	if (!take(q, cap * sizeof(*slots), err))
 		return false;
-	bigger.slots = calloc(bigger.cap, sizeof(*bigger.slots));
-	assert(bigger.slots);
-	for (uint32_t i = 0; i < t->cap; i++)
-		if (t->slots[i].value)
-			*slot_for(&bigger, t->slots[i].number) = t->slots[i];
-	number_release(q, t);
-	*t = bigger;
+	slots = calloc(cap, sizeof(*slots));
+	assert(slots);
+	t->slots = slots;
+	t->cap = cap;
+	for (uint32_t i = 0; i < old_cap; i++)
+		if (old[i].value)
+			*slot_for(t, old[i].number) = old[i];
+	free(old);
+	q->heap_bytes -= old_cap * sizeof(*slots);
 	return true;
+}
+
+static bool list_pages(struct query *q, struct number_table *t, uint64_t need)
+{
+	uint32_t old_cap = t->page_cap;
+	struct err full;
+
+	if (!query_grow(q, &t->pages, &t->page_cap, need, sizeof(*t->pages), &full))
+		return false;
+	for (uint32_t i = old_cap; i < t->page_cap; i++)
+		t->pages[i] = NULL;
+	return true;
+}
+
+/* Where small numbers lie close together, the page of this one; NULL: the slots are for it. */
+static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t number)
+{
+	const size_t bytes = PAGE_NUMBERS * sizeof(uint32_t);
+	uint64_t page = number / PAGE_NUMBERS;
+	struct err full;
+
+	if (number >= PAGED_MOST || t->page_count > FREE_PAGES + t->paged / PAGE_FILL)
+		return NULL;
+	if (!list_pages(q, t, page + 1) || !take(q, bytes, &full))
+		return NULL;
+	t->pages[page] = calloc(1, bytes);
+	assert(t->pages[page]);
+	t->page_count++;
+	return &t->pages[page][number % PAGE_NUMBERS];
 }
 
 bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
 		  uint32_t *out, bool *added, struct err *err)
 {
+	uint32_t *entry = page_entry(t, number);
 	struct number_slot *slot;
 
+	*out = number_find(t, number);
+	*added = *out == UINT32_MAX;
+	if (!*added)
+		return true;
+	if (!entry)
+		entry = make_page(q, t, number);
+	*out = value;
+	if (entry) {
+		*entry = value + 1;
+		t->paged++;
+		return true;
+	}
 	if (t->used >= t->cap / 4 * 3 && !numbers_double(q, t, err))
 		return false;
 	slot = slot_for(t, number);
-	*added = !slot->value;
-	if (*added) {
-		*slot = (struct number_slot){ number, value + 1 };
-		t->used++;
-	}
-	*out = slot->value - 1;
+	*slot = (struct number_slot){ number, value + 1 };
+	t->used++;
 	return true;
 }
 
@@ -175,5 +235,9 @@ void number_release(struct query *q, struct number_table *t)
 {
 	free(t->slots);
 	q->heap_bytes -= t->cap * sizeof(*t->slots);
+	q->heap_bytes -= (size_t)t->page_count * PAGE_NUMBERS * sizeof(uint32_t);
+	for (uint32_t i = 0; i < t->page_cap; i++)
+		free(t->pages[i]);
+	query_drop(q, &t->pages, &t->page_cap, sizeof(*t->pages));
 	*t = (struct number_table){ 0 };
 }

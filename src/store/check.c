@@ -1,7 +1,10 @@
 #include "store/check.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "store/chunk.h"
 #include "store/db.h"
 #include "store/schema.h"
 
@@ -77,6 +80,110 @@ static void check_references(struct checking *c)
 	}
 }
 
+/* ---- what chunks name ---- */
+
+enum { NAMED = 4 };
+static const char *const named[NAMED] = { "stack", "attrset", "link", "series" };
+
+struct id_set {
+	uint8_t *bits;
+	uint64_t cap;
+};
+
+static bool id_set_read(struct checking *c, const char *table, struct id_set *out, struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	char sql[64];
+	int64_t most;
+	bool row = true;
+
+	snprintf(sql, sizeof(sql), "SELECT max(id) FROM %s", table);
+	if (!db_number(c->db, sql, 0, &most, err))
+		return false;
+	if (most < 0 || most > UINT32_MAX)
+		return err_set(err, ERR_INVALID, "%s has the id %lld", table, (long long)most);
+	out->cap = (uint64_t)most + 1;
+	out->bits = calloc(out->cap / 8 + 1, 1);
+	assert(out->bits);
+	snprintf(sql, sizeof(sql), "SELECT id FROM %s WHERE id>0", table);
+	if (!db_prepare(c->db, sql, &s, err))
+		return false;
+	while (row) {
+		if (!db_step(c->db, s, &row, err, "reading the store"))
+			break;
+		if (row)
+			out->bits[db_u64(s, 0) / 8] |= (uint8_t)(1u << db_u64(s, 0) % 8);
+	}
+	sqlite3_finalize(s);
+	return !row;
+}
+
+static bool is_missing(const struct id_set *s, uint64_t id)
+{
+	return id && (id >= s->cap || !(s->bits[id / 8] >> id % 8 & 1));
+}
+
+static void count_missing(const struct chunk *c, const struct id_set *sets, uint64_t *missing)
+{
+	for (uint32_t i = 0; i < c->n; i++) {
+		missing[0] += is_missing(&sets[0], cells_id(&c->stack, i));
+		missing[1] += is_missing(&sets[1], cells_id(&c->attrset, i));
+		missing[2] += is_missing(&sets[2], cells_id(&c->link, i));
+	}
+	for (uint32_t i = 0; i < c->runs; i++)
+		missing[3] += is_missing(&sets[3], cells_id(&c->series, i)) *
+			      (chunk_run_end(c, i) - cells_get(&c->run_first, i));
+}
+
+static bool each_chunk(struct checking *c, const struct id_set *sets, uint64_t *missing,
+		       struct err *err)
+{
+	sqlite3_stmt *s = NULL;
+	bool row = true, ok;
+
+	ok = db_prepare(c->db,
+			"SELECT " CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK CHUNK_COLUMNS_ATTRIBUTES
+				CHUNK_COLUMNS_LINK " FROM chunk",
+			&s, err);
+	while (ok) {
+		struct chunk x;
+		struct err broken;
+
+		ok = db_step(c->db, s, &row, err, "reading the store");
+		if (!ok || !row)
+			break;
+		if (chunk_read(s, &x, &broken))
+			count_missing(&x, sets, missing);
+		else
+			c->found(c->arg, broken.msg);
+	}
+	sqlite3_finalize(s);
+	return ok;
+}
+
+static void check_chunks(struct checking *c)
+{
+	struct id_set sets[NAMED] = { { 0 } };
+	uint64_t missing[NAMED] = { 0 };
+	struct err err;
+	bool ok = true;
+
+	for (int i = 0; ok && i < NAMED; i++)
+		ok = id_set_read(c, named[i], &sets[i], &err);
+	if (!ok || !each_chunk(c, sets, missing, &err))
+		c->found(c->arg, err.msg);
+	for (int i = 0; i < NAMED; i++) {
+		char finding[200];
+
+		snprintf(finding, sizeof(finding),
+			 "chunk.%s: %llu samples name a %s that is not there", named[i],
+			 (unsigned long long)missing[i], named[i]);
+		if (missing[i])
+			c->found(c->arg, finding);
+		free(sets[i].bits);
+	}
+}
+
 bool store_check(const char *path, void (*found)(void *arg, const char *finding), void *arg,
 		 struct err *err)
 {
@@ -90,6 +197,8 @@ bool store_check(const char *path, void (*found)(void *arg, const char *finding)
 	if (ok) {
 		check_pages(&c);
 		check_references(&c);
+		if (version > 2)
+			check_chunks(&c);
 	}
 	sqlite3_close(c.db);
 	return ok;

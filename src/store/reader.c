@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "store/chunk.h"
 #include "store/reader_internal.h"
 
 enum { CACHE_KIB = 4 << 10, BUSY_MS = 5000 };
@@ -24,6 +25,11 @@ static const size_t limit_usual = (size_t)8 << 20;
 #define WITH_ALL        WITH_ATTRIBUTES ", link_id"
 #define OF_BUCKET       "WHERE bucket=?1"
 #define OF_SERIES       "WHERE bucket=?1 AND series_id=?2 AND dt BETWEEN ?3 AND ?4"
+
+#define CHUNK_WITH_STACK      CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK
+#define CHUNK_WITH_ATTRIBUTES CHUNK_WITH_STACK CHUNK_COLUMNS_ATTRIBUTES
+#define CHUNK_WITH_ALL        CHUNK_WITH_ATTRIBUTES CHUNK_COLUMNS_LINK
+#define CHUNKS_OF_BUCKET      " FROM chunk WHERE bucket=?1 AND seq<=?2 ORDER BY seq"
 
 static const char *const sql[QUERY_COUNT] = {
 	[GET_STRING] = "SELECT v FROM string WHERE id=?1",
@@ -51,6 +57,7 @@ static const char *const sql[QUERY_COUNT] = {
 	[EACH_LOCATION] = "SELECT " LOCATION " FROM location WHERE id>=?1",
 	[GET_REQUEST] = "SELECT seq, arrived, hash, version, unknown_fields, moved, layout "
 			"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
+	[NEXT_REQUEST] = "SELECT seq FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
 	[GET_PROFILE] =
 		"SELECT p.seq, p.series, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
 		"r.duration), p.uid, p.attrset_id, p.dropped, p.t0, p.span, p.payload_format, "
@@ -80,6 +87,15 @@ static const char *const sql[QUERY_COUNT] = {
 	[SCAN_SERIES + DEPTH_ATTRIBUTES] = TAKE("?1", WITH_ATTRIBUTES) OF_SERIES,
 	[SCAN_SERIES + DEPTH_ALL] = TAKE("?1", WITH_ALL) OF_SERIES,
 	[SCAN_LINK] = TAKE("bucket", WITH_ALL) "WHERE link_id=?1",
+	[SCAN_CHUNKS + DEPTH_TIMES] = "SELECT " CHUNK_COLUMNS_TIMES CHUNKS_OF_BUCKET,
+	[SCAN_CHUNKS + DEPTH_STACK] = "SELECT " CHUNK_WITH_STACK CHUNKS_OF_BUCKET,
+	[SCAN_CHUNKS + DEPTH_ATTRIBUTES] = "SELECT " CHUNK_WITH_ATTRIBUTES CHUNKS_OF_BUCKET,
+	[SCAN_CHUNKS + DEPTH_ALL] = "SELECT " CHUNK_WITH_ALL CHUNKS_OF_BUCKET,
+	[GET_CHUNK] = "SELECT " CHUNK_WITH_ALL " FROM chunk WHERE seq=?1",
+	[EACH_CHUNK] = "SELECT " CHUNK_WITH_ALL " FROM chunk WHERE seq BETWEEN ?1 AND ?2 ORDER BY "
+		       "seq",
+	[CHUNKS_OF_LINK] = "SELECT seq FROM chunk_link WHERE link_id=?1",
+	[CHUNK_ENDS] = "SELECT dt0, last FROM chunk WHERE bucket=?1",
 };
 
 /* ---- a store ---- */
@@ -134,6 +150,8 @@ static void snapshot_free(struct sqlite_snapshot *snap)
 	idmap_release(&snap->strings);
 	idmap_release(&snap->attrsets);
 	idmap_release(&snap->attributes);
+	idmap_release(&snap->functions);
+	idmap_release(&snap->mappings);
 	free(snap->values);
 	free(snap->times);
 	free(snap);
@@ -204,7 +222,7 @@ static struct sqlite_snapshot *take_idle(struct sqlite_store *s)
 bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct err *err)
 {
 	struct sqlite_snapshot *snap = take_idle(s);
-	int64_t symbols;
+	int64_t symbols, rows;
 	bool ok = true;
 
 	if (!snap) {
@@ -216,12 +234,14 @@ bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct e
 	}
 	/* The first read of the transaction fixes what it sees. */
 	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, &snap->version, err) &&
-	     db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err);
+	     db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err) &&
+	     db_number(snap->db, "SELECT 1 FROM sample LIMIT 1", 0, &rows, err);
 	if (!ok) {
 		snapshot_free(snap);
 		return false;
 	}
 	snap->overlay = symbols;
+	snap->has_rows = rows;
 	*out = snap;
 	return true;
 }
@@ -232,6 +252,8 @@ static void forget(struct sqlite_snapshot *snap)
 	idmap_clear(&snap->strings);
 	idmap_clear(&snap->attrsets);
 	idmap_clear(&snap->attributes);
+	idmap_clear(&snap->functions);
+	idmap_clear(&snap->mappings);
 }
 
 void sqlite_end(struct sqlite_snapshot *snap)

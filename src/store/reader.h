@@ -139,8 +139,9 @@ struct store_scan {
 	unsigned parts; /* of SAMPLE_STACK, ...; 0 = all of them. Times and values always */
 };
 
-/* In clustered order: (10-minute bucket, series, t0, seq). Reaches back by the longest t1 - t0 that
- * the buckets before `from` hold. False of `fn` ends it early, which is no failure. */
+/* Ten-minute bucket by bucket; within one as they lie there: by series and t0 in ClickHouse and in
+ * what older versions wrote to SQLite, else in order of arrival. Reaches back by the longest t1 -
+ * t0 that the buckets before `from` hold. False of `fn` ends it early, which is no failure. */
 bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
 		bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 		struct err *err) MUST_CHECK;
@@ -149,7 +150,7 @@ bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
  * number there are. */
 bool store_find_links(struct store_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
 		      store_id *out, size_t cap, size_t *count, struct err *err) MUST_CHECK;
-/* The samples of some links, in clustered order; `what` limits further. */
+/* The samples of some links, each once; `what` limits further. */
 bool store_scan_links(struct store_snapshot *snap, const store_id *links, size_t link_count,
 		      const struct store_scan *what,
 		      bool (*fn)(void *arg, const struct store_sample *s), void *arg,

@@ -275,13 +275,12 @@ static struct store_line *line_at(struct location_reader *r, uint32_t index)
 	return &r->lines[index];
 }
 
-static bool read_function(struct location_reader *r, uint64_t id, struct store_line *line)
+/* A function's part of a line. */
+static bool fetch_function(struct location_reader *r, uint64_t id, struct store_line *line)
 {
 	uint64_t name, system_name, filename;
 	sqlite3_stmt *s;
 
-	if (!id)
-		return true;
 	if (!reader_row(r->snap, GET_FUNCTION, id, &s, r->err))
 		return false;
 	name = db_u64(s, 0);
@@ -294,6 +293,25 @@ static bool read_function(struct location_reader *r, uint64_t id, struct store_l
 	       reader_text(r->snap, filename, &line->filename, r->err);
 }
 
+static bool read_function(struct location_reader *r, uint64_t id, struct store_line *line)
+{
+	struct idmap_slot *slot;
+	struct store_line *kept;
+
+	if (!id)
+		return true;
+	slot = idmap_find(&r->snap->functions, id);
+	if (!slot) {
+		kept = arena_zalloc(&r->snap->kept, sizeof(*kept));
+		if (!fetch_function(r, id, kept))
+			return false;
+		slot = idmap_add(&r->snap->functions, id);
+		slot->ptr = kept;
+	}
+	*line = *(const struct store_line *)slot->ptr;
+	return true;
+}
+
 static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *count)
 {
 	struct codec c = codec_of(bytes);
@@ -302,26 +320,26 @@ static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *co
 	while (codec_more(&c)) {
 		struct store_line *line = line_at(r, *count);
 		uint64_t function = codec_get(&c);
+		int64_t number = codec_get_signed(&c), column = codec_get_signed(&c);
 
-		line->line = codec_get_signed(&c);
-		line->column = codec_get_signed(&c);
 		if (c.failed)
 			return err_set(r->err, ERR_INVALID, "the lines of a location are damaged");
 		if (!read_function(r, function, line))
 			return false;
+		line->line = number;
+		line->column = column;
 		++*count;
 	}
 	return true;
 }
 
-static bool read_mapping(struct location_reader *r, struct store_location *l)
+/* A mapping's part of a location. */
+static bool fetch_mapping(struct location_reader *r, uint64_t id, struct store_location *l)
 {
 	uint64_t filename;
 	sqlite3_stmt *s;
 
-	if (!l->mapping)
-		return true;
-	if (!reader_row(r->snap, GET_MAPPING, l->mapping, &s, r->err))
+	if (!reader_row(r->snap, GET_MAPPING, id, &s, r->err))
 		return false;
 	l->memory_start = db_u64(s, 0);
 	l->memory_limit = db_u64(s, 1);
@@ -330,6 +348,31 @@ static bool read_mapping(struct location_reader *r, struct store_location *l)
 	l->build_id = keep(r->snap, db_bytes(s, 5));
 	sqlite3_reset(s);
 	return reader_text(r->snap, filename, &l->mapping_filename, r->err);
+}
+
+static bool read_mapping(struct location_reader *r, struct store_location *l)
+{
+	const struct store_location *m;
+	struct store_location *kept;
+	struct idmap_slot *slot;
+
+	if (!l->mapping)
+		return true;
+	slot = idmap_find(&r->snap->mappings, l->mapping);
+	if (!slot) {
+		kept = arena_zalloc(&r->snap->kept, sizeof(*kept));
+		if (!fetch_mapping(r, l->mapping, kept))
+			return false;
+		slot = idmap_add(&r->snap->mappings, l->mapping);
+		slot->ptr = kept;
+	}
+	m = slot->ptr;
+	l->memory_start = m->memory_start;
+	l->memory_limit = m->memory_limit;
+	l->file_offset = m->file_offset;
+	l->build_id = m->build_id;
+	l->mapping_filename = m->mapping_filename;
+	return true;
 }
 
 /* symbol.lines: [[function, system name, file, line, column, start line], ...], innermost first */

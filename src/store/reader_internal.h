@@ -27,6 +27,7 @@ enum query {
 	EACH_STACK,
 	EACH_LOCATION,
 	GET_REQUEST,
+	NEXT_REQUEST,
 	GET_PROFILE,
 	GET_PROFILE_BELOW,
 	GET_NOTE,
@@ -36,6 +37,11 @@ enum query {
 	SCAN_BUCKET, /* and of each depth behind it */
 	SCAN_SERIES = SCAN_BUCKET + 4,
 	SCAN_LINK = SCAN_SERIES + 4,
+	SCAN_CHUNKS, /* of a bucket; and of each depth behind it */
+	GET_CHUNK = SCAN_CHUNKS + 4,
+	EACH_CHUNK, /* of a part of the line */
+	CHUNKS_OF_LINK,
+	CHUNK_ENDS,
 	QUERY_COUNT,
 };
 
@@ -56,6 +62,19 @@ enum sample_argument {
 	ARG_LINK,
 };
 
+/* A walk over samples; callbacks of one may ask for what numbers mean, not for another walk. */
+struct sample_scan {
+	struct sqlite_snapshot *snap;
+	const struct store_scan *what;
+	bool (*fn)(void *arg, const struct store_sample *s);
+	void *arg;
+	enum sample_depth depth;
+	size_t at;        /* in what->series: the whole bucket is read */
+	uint64_t t0_from; /* rows before are not looked at, one series at a time */
+	bool all, ended, failed;
+	struct err *err;
+};
+
 struct sqlite_store {
 	char *path;
 	size_t limit_bytes;
@@ -70,11 +89,12 @@ struct sqlite_snapshot {
 	sqlite3_stmt *queries[QUERY_COUNT];
 	int64_t version; /* of the file's schema */
 	bool overlay;    /* the table symbol has rows */
+	bool has_rows;   /* the table sample has: samples of an older version */
 	uint64_t *lost;  /* not NULL: leave out what cannot be read */
 
 	/* What was met; forgotten when it passes the limit. */
 	struct arena kept;
-	struct idmap strings, attrsets, attributes;
+	struct idmap strings, attrsets, attributes, functions, mappings;
 
 	/* Of the sample that is given. */
 	struct sample_scan *scan; /* that is running */
@@ -100,6 +120,23 @@ bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_a
 /* The value of a row of `attribute`, from columns kind and v. */
 bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena *arena,
 		struct any_value *out, struct err *err) MUST_CHECK;
+
+/* reader_scan.c: whether a sample is one that is asked for, but for its series; and what its lists
+ * say (chunk.h, more) into the snapshot's room: false when the bytes are broken. */
+bool scan_wants(const struct store_scan *what, const struct store_sample *x);
+bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sample *x) MUST_CHECK;
+void reader_room(struct sqlite_snapshot *snap); /* for a sample of one value and one timestamp */
+bool id_list_has(const store_id *ids, size_t count, uint64_t id); /* ids ascending */
+
+/* reader_chunk.c: the samples of a bucket's chunks; of chunks that have one of the links (what is
+ * to be given is still judged by the scan's fn); of a part of the line, in order. */
+bool reader_scan_chunks(struct sample_scan *x, uint64_t bucket) MUST_CHECK;
+bool reader_scan_linked_chunks(struct sample_scan *x, const store_id *links,
+			       size_t count) MUST_CHECK;
+bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last) MUST_CHECK;
+/* The first t0 and the last t1 that a bucket's chunks have; unchanged where there are none. */
+bool reader_chunk_ends(struct sqlite_snapshot *snap, uint64_t bucket, uint64_t *first,
+		       uint64_t *last, struct err *err) MUST_CHECK;
 
 /* Give the connection the functions mark() (reader_series.c) and take() (reader_scan.c). */
 bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

@@ -20,6 +20,9 @@ struct rebuild {
 	struct idmap maps[KIND_COUNT];
 	uint64_t asof;
 	uint64_t note_from, note_next; /* no notes from the one up to below the other */
+	struct kept_sample *line; /* the request's samples, by their place behind it; on the heap */
+	uint64_t line_first, line_cap;
+	bool on_line; /* they came from chunks; else each profile's rows are looked for */
 	struct err *err;
 	bool failed;
 };
@@ -453,6 +456,81 @@ static void keep_sample(struct rebuild *r, struct kept_sample *k, const struct s
 		memcpy(k->times, x->timestamps, x->timestamp_count * sizeof(*k->times));
 }
 
+static void lose(struct rebuild *r, uint64_t samples)
+{
+	if (r->snap->lost)
+		*r->snap->lost += samples;
+}
+
+/* After a failure that may be left out: true, and the failure is forgotten. */
+static bool go_on(struct rebuild *r, uint64_t lost_samples)
+{
+	if (!r->failed || !r->snap->lost)
+		return false;
+	r->failed = false;
+	lose(r, lost_samples);
+	return true;
+}
+
+/* ---- of chunks: all of a request at once ---- */
+
+static bool want_place(struct rebuild *r, uint64_t place)
+{
+	uint64_t cap = r->line_cap;
+
+	if (place < cap)
+		return true;
+	if (place > (uint64_t)SAMPLES_MOST * 2)
+		return false;
+	cap = place * 2 + 256;
+	r->line = realloc(r->line, cap * sizeof(*r->line));
+	assert(r->line);
+	memset(r->line + r->line_cap, 0, (cap - r->line_cap) * sizeof(*r->line));
+	r->line_cap = cap;
+	return true;
+}
+
+static bool take_on_line(void *arg, const struct store_sample *x)
+{
+	struct rebuild *r = arg;
+
+	fail_when(r, x->seq <= r->line_first || !want_place(r, x->seq - r->line_first), "sample",
+		  x->seq);
+	if (r->failed)
+		return false;
+	r->on_line = true;
+	if (!r->asof || x->seq <= r->asof)
+		keep_sample(r, &r->line[x->seq - r->line_first], x);
+	return true;
+}
+
+/* Chunks are of one request each, so that they lie between its number and the next one's. */
+static void gather_line(struct rebuild *r, uint64_t request)
+{
+	struct store_scan what = { .to = UINT64_MAX };
+	struct sample_scan x = {
+		.snap = r->snap, .what = &what, .fn = take_on_line, .arg = r, .err = r->err
+	};
+	sqlite3_stmt *s = reader_query(r->snap, NEXT_REQUEST, r->err);
+	uint64_t next = UINT64_MAX;
+	bool row;
+
+	r->line_first = request;
+	r->failed = !s;
+	if (!s)
+		return;
+	db_bind_u64(s, 1, request);
+	r->failed = !db_step(r->snap->db, s, &row, r->err, "reading requests");
+	if (!r->failed && row)
+		next = db_u64(s, 0) - 1;
+	sqlite3_reset(s);
+	if (!r->failed && !reader_scan_line(&x, request, next))
+		r->failed = true;
+	go_on(r, 0);
+}
+
+/* ---- of rows: profile by profile ---- */
+
 struct gather {
 	struct rebuild *r;
 	const struct profile_row *p;
@@ -491,22 +569,6 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 		r->failed = true;
 }
 
-static void lose(struct rebuild *r, uint64_t samples)
-{
-	if (r->snap->lost)
-		*r->snap->lost += samples;
-}
-
-/* After a failure that may be left out: true, and the failure is forgotten. */
-static bool go_on(struct rebuild *r, uint64_t lost_samples)
-{
-	if (!r->failed || !r->snap->lost)
-		return false;
-	r->failed = false;
-	lose(r, lost_samples);
-	return true;
-}
-
 /* The notes of a number on the line; the next one that has any is remembered. */
 static struct str note_of(struct rebuild *r, uint64_t seq)
 {
@@ -540,9 +602,15 @@ static void put_samples(struct rebuild *r, const struct profile_row *p)
 	fail_when(r, p->sample_count > SAMPLES_MOST, "the number of samples of profile", p->seq);
 	if (r->failed)
 		return;
-	samples = arena_zalloc(&r->scratch, (size_t)p->sample_count * sizeof(*samples));
-	gather_samples(r, p, samples);
-	go_on(r, 0);
+	if (!r->on_line && r->snap->has_rows) {
+		samples = arena_zalloc(&r->scratch, (size_t)p->sample_count * sizeof(*samples));
+		gather_samples(r, p, samples);
+		go_on(r, 0);
+	} else {
+		fail_when(r, !want_place(r, p->seq - r->line_first + p->sample_count), "profile",
+			  p->seq);
+		samples = r->line + (p->seq + 1 - r->line_first);
+	}
 	for (uint32_t i = 0; i < p->sample_count && !r->failed; i++) {
 		const struct kept_sample *k = &samples[i];
 		struct stack_index stack;
@@ -687,6 +755,7 @@ static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const stru
 
 	r.b = builder_new(&options);
 	arena_init(&r.scratch, 64 << 10, 0);
+	gather_line(&r, q->seq);
 	put_layout(&r, q);
 	notes = note_of(&r, q->seq);
 	put_notes(&r, notes, MESSAGE_REQUEST, 0);
@@ -694,6 +763,7 @@ static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const stru
 	for (int i = 0; i < KIND_COUNT; i++)
 		idmap_release(&r.maps[i]);
 	arena_release(&r.scratch);
+	free(r.line);
 	if (r.failed) {
 		builder_free(r.b);
 		return NULL;

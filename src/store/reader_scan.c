@@ -1,8 +1,9 @@
 /*
  * reader_scan.c - samples of a window, bucket by bucket; links; profiles; coverage.
  *
- * A bucket is read whole where most of its series are asked for, else series by series: a seek
- * costs about as much as stepping over thirty rows.
+ * Of samples that stand in rows of their own (schema versions 1 and 2) a bucket is read whole where
+ * most of its series are asked for, else series by series: a seek costs about as much as stepping
+ * over thirty rows. The others are in reader_chunk.c.
  */
 #include "store/codec.h"
 #include "store/lifted.h"
@@ -73,8 +74,13 @@ static void want_times(struct sqlite_snapshot *snap, size_t count)
 	assert(snap->times);
 }
 
-/* The column `more`; writer_put.c says what is in it. */
-static bool read_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sample *x)
+void reader_room(struct sqlite_snapshot *snap)
+{
+	want_values(snap, 1);
+	want_times(snap, 1);
+}
+
+bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sample *x)
 {
 	struct codec c = codec_of(bytes);
 	uint64_t before = x->t0, count;
@@ -123,8 +129,8 @@ static bool sample_from(struct sqlite_snapshot *snap, int count, sqlite3_value *
 	if (more == SQLITE_BLOB) {
 		const void *bytes = sqlite3_value_blob(args[ARG_MORE]);
 
-		if (!read_more(snap, str_from(bytes, (size_t)sqlite3_value_bytes(args[ARG_MORE])),
-			       &x))
+		if (!reader_more(snap, str_from(bytes, (size_t)sqlite3_value_bytes(args[ARG_MORE])),
+				 &x))
 			return false;
 	} else {
 		x.timestamp_count = more == SQLITE_NULL;
@@ -140,19 +146,22 @@ static bool sample_from(struct sqlite_snapshot *snap, int count, sqlite3_value *
 
 /* ---- scans ---- */
 
-struct sample_scan {
-	struct sqlite_snapshot *snap;
-	const struct store_scan *what;
-	bool (*fn)(void *arg, const struct store_sample *s);
-	void *arg;
-	enum sample_depth depth;
-	size_t at;        /* in what->series: the whole bucket is read */
-	uint64_t t0_from; /* rows before are not looked at, one series at a time */
-	bool all, ended, failed;
-	struct err *err;
-};
+bool id_list_has(const store_id *ids, size_t count, uint64_t id)
+{
+	size_t low = 0, high = count;
 
-static bool in_window(const struct store_scan *w, const struct store_sample *x)
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (ids[mid] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < count && ids[low] == id;
+}
+
+bool scan_wants(const struct store_scan *w, const struct store_sample *x)
 {
 	return (x->t0 < w->to || w->to == UINT64_MAX) && x->t1 >= w->from &&
 	       (!w->asof || x->seq <= w->asof) && x->seq > w->after;
@@ -186,7 +195,7 @@ static void take(sqlite3_context *context, int count, sqlite3_value **args)
 		err_set(x->err, ERR_INVALID, "the sample %llu is damaged",
 			(unsigned long long)id_argument(count, args, ARG_SEQ));
 	} else {
-		x->ended = in_window(x->what, &sample) && !x->fn(x->arg, &sample);
+		x->ended = scan_wants(x->what, &sample) && !x->fn(x->arg, &sample);
 	}
 	if (x->ended || x->failed)
 		sqlite3_result_error_code(context, SQLITE_ABORT);
@@ -210,8 +219,7 @@ static bool scan_rows(struct sample_scan *x, sqlite3_stmt *s)
 	struct sample_scan *before = x->snap->scan;
 	int rc;
 
-	want_values(x->snap, 1);
-	want_times(x->snap, 1);
+	reader_room(x->snap);
 	x->snap->scan = x;
 	do
 		rc = sqlite3_step(s);
@@ -297,6 +305,15 @@ static bool scan_chosen(struct sample_scan *x, uint64_t bucket, store_id *found)
 	return true;
 }
 
+static bool scan_rows_of(struct sample_scan *x, const struct bucket *b, store_id *found)
+{
+	const struct store_scan *what = x->what;
+
+	x->all = !what->series;
+	x->t0_from = what->from > b->longest ? what->from - b->longest : 0;
+	return what->series ? scan_chosen(x, b->number, found) : scan_bucket(x, b->number);
+}
+
 static enum sample_depth depth_of(unsigned parts)
 {
 	if (!parts || (parts & SAMPLE_LINK))
@@ -324,12 +341,10 @@ bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
 		assert(found);
 	}
 	for (uint32_t i = 0; ok && !x.ended && i < list.count; i++) {
-		x.all = !what->series;
-		x.t0_from = what->from > list.buckets[i].longest
-				    ? what->from - list.buckets[i].longest
-				    : 0;
-		ok = what->series ? scan_chosen(&x, list.buckets[i].number, found)
-				  : scan_bucket(&x, list.buckets[i].number);
+		if (snap->has_rows)
+			ok = scan_rows_of(&x, &list.buckets[i], found);
+		if (ok && !x.ended)
+			ok = reader_scan_chunks(&x, list.buckets[i].number);
 	}
 	free(found);
 	free(list.buckets);
@@ -380,25 +395,22 @@ static bool look_back(struct sqlite_snapshot *snap, uint64_t reach, uint64_t *ne
 	return ok;
 }
 
-bool sqlite_extent(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *newest,
-		   struct err *err)
+/* Of the table sample, which has some. */
+static bool extent_of_rows(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *newest,
+			   struct err *err)
 {
 	/* A row's place in each series of the bucket is found by the key, without reading others.
 	 */
 #define END(which, order)                                                                     \
 	"SELECT " which "((SELECT dt FROM sample s WHERE s.bucket=b.bucket AND "              \
 	"s.series_id=b.series_id ORDER BY dt " order " LIMIT 1)) FROM bucket_series b WHERE " \
-	"b.bucket=(SELECT " which "(bucket) FROM bucket)"
+	"b.bucket=(SELECT " which "(bucket) FROM sample)"
 	int64_t low, high, low_dt, high_dt, longest;
 	uint64_t last;
 
-	*oldest = *newest = 0;
-	if (!db_number(snap->db, "SELECT min(bucket) FROM bucket", -1, &low, err) ||
-	    !db_number(snap->db, "SELECT max(bucket) FROM bucket", -1, &high, err))
-		return false;
-	if (low < 0)
-		return true;
-	if (!db_number(snap->db, END("min", "ASC"), 0, &low_dt, err) ||
+	if (!db_number(snap->db, "SELECT min(bucket) FROM sample", 0, &low, err) ||
+	    !db_number(snap->db, "SELECT max(bucket) FROM sample", 0, &high, err) ||
+	    !db_number(snap->db, END("min", "ASC"), 0, &low_dt, err) ||
 	    !db_number(snap->db, END("max", "DESC"), STORE_BUCKET_NS - 1, &high_dt, err) ||
 	    !db_number(snap->db, "SELECT max(longest) FROM bucket", 0, &longest, err))
 		return false;
@@ -411,22 +423,45 @@ bool sqlite_extent(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *new
 #undef END
 }
 
-/* ---- links ---- */
-
-static bool contains(const store_id *ids, size_t count, uint64_t id)
+/* Any bucket may reach beyond the last one's end: each is looked at from the last back as far as
+ * the longest sample is. */
+static bool extent_of_chunks(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *newest,
+			     struct err *err)
 {
-	size_t low = 0, high = count;
+	int64_t low, high;
+	uint64_t ignored = 0;
+	struct bucket_list list;
+	bool ok = db_number(snap->db, "SELECT min(bucket) FROM chunk", -1, &low, err) &&
+		  db_number(snap->db, "SELECT max(bucket) FROM chunk", -1, &high, err);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ids[mid] < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < count && ids[low] == id;
+	if (!ok || low < 0)
+		return ok;
+	ok = reader_chunk_ends(snap, (uint64_t)low, oldest, &ignored, err) &&
+	     list_buckets(snap, (uint64_t)high * STORE_BUCKET_NS, UINT64_MAX, &list, err);
+	for (uint32_t i = 0; ok && i < list.count; i++)
+		ok = reader_chunk_ends(snap, list.buckets[i].number, &ignored, newest, err);
+	if (ok)
+		free(list.buckets);
+	return ok;
 }
+
+bool sqlite_extent(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *newest,
+		   struct err *err)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	*oldest = *newest = 0;
+	if ((snap->has_rows && !extent_of_rows(snap, &first, &last, err)) ||
+	    (snap->version > 2 && !extent_of_chunks(snap, &first, &last, err)))
+		return false;
+	if (first == UINT64_MAX)
+		return true;
+	*oldest = first;
+	*newest = last;
+	return true;
+}
+
+/* ---- links ---- */
 
 struct of_links {
 	const struct store_scan *what;
@@ -438,7 +473,7 @@ static bool take_of_links(void *arg, const struct store_sample *x)
 {
 	const struct of_links *l = arg;
 
-	if (l->what->series && !contains(l->what->series, l->what->series_count, x->series))
+	if (l->what->series && !id_list_has(l->what->series, l->what->series_count, x->series))
 		return true;
 	return l->fn(l->arg, x);
 }
@@ -453,7 +488,7 @@ bool sqlite_scan_links(struct sqlite_snapshot *snap, const store_id *links, size
 		.snap = snap, .what = what, .fn = take_of_links, .arg = &of, .all = true, .err = err
 	};
 
-	for (size_t i = 0; i < link_count && !x.ended; i++) {
+	for (size_t i = 0; snap->has_rows && i < link_count && !x.ended; i++) {
 		sqlite3_stmt *s = reader_query(snap, SCAN_LINK, err);
 
 		if (!s)
@@ -462,7 +497,7 @@ bool sqlite_scan_links(struct sqlite_snapshot *snap, const store_id *links, size
 		if (!scan_rows(&x, s))
 			return false;
 	}
-	return true;
+	return x.ended || reader_scan_linked_chunks(&x, links, link_count);
 }
 
 /* ---- profiles ---- */
@@ -519,10 +554,10 @@ static bool touches_series(const struct store_scan *what, sqlite3_stmt *s, int c
 	if (!what->series)
 		return true;
 	if (sqlite3_column_type(s, column) == SQLITE_INTEGER)
-		return contains(what->series, what->series_count, db_u64(s, column));
+		return id_list_has(what->series, what->series_count, db_u64(s, column));
 	c = codec_of(db_bytes(s, column));
 	while (codec_more(&c))
-		if (contains(what->series, what->series_count, codec_get(&c)))
+		if (id_list_has(what->series, what->series_count, codec_get(&c)))
 			return true;
 	return false;
 }

@@ -14,7 +14,7 @@
 struct sums {
 	uint64_t samples, events, seq_before;
 	int64_t value;
-	uint64_t bucket, series, t0;
+	uint64_t bucket;
 	bool disordered;
 	store_id link, stack;
 	uint64_t seq;
@@ -26,11 +26,8 @@ static bool add(void *arg, const struct store_sample *s)
 	struct sums *x = arg;
 	uint64_t bucket = s->t0 / bucket_ns;
 
-	x->disordered |= bucket < x->bucket || (bucket == x->bucket && s->series < x->series) ||
-			 (bucket == x->bucket && s->series == x->series && s->t0 < x->t0);
+	x->disordered |= bucket < x->bucket || (bucket == x->bucket && s->seq < x->seq);
 	x->bucket = bucket;
-	x->series = s->series;
-	x->t0 = s->t0;
 	x->samples++;
 	x->events += s->events;
 	x->value += s->value;

@@ -3,10 +3,24 @@
 /* The empty key: there are samples from before this table was kept, with any keys. */
 #define SAMPLE_KEY "CREATE TABLE sample_key(key TEXT NOT NULL, PRIMARY KEY(key)) WITHOUT ROWID;\n"
 
+/* chunk.h says what is in the columns. */
+#define CHUNK                                                                                    \
+	"CREATE TABLE chunk(seq INTEGER PRIMARY KEY, bucket INTEGER NOT NULL, n INTEGER NOT "    \
+	"NULL, "                                                                                 \
+	"last INTEGER, runs INTEGER NOT NULL, run_seq BLOB, run_first BLOB, series0 INTEGER, "   \
+	"series BLOB, dt0 INTEGER, dt BLOB, form0 INTEGER, form BLOB, value0 INTEGER, value "    \
+	"BLOB, "                                                                                 \
+	"stack0 INTEGER, stack BLOB, attrset0 INTEGER, attrset BLOB, link0 INTEGER, link BLOB, " \
+	"more BLOB, checksum INTEGER);\n"                                                        \
+	"CREATE INDEX chunk_bucket ON chunk(bucket);\n"                                          \
+	"CREATE TABLE chunk_link(link_id INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY "       \
+	"KEY(link_id, seq)) WITHOUT ROWID;\n"
+
 /* From the version before. */
 static const char *const steps[] = {
 	[2] = "ALTER TABLE series ADD COLUMN process INTEGER; " SAMPLE_KEY
 	      "INSERT INTO sample_key VALUES('');",
+	[3] = CHUNK "DROP VIEW IF EXISTS samples;",
 };
 
 /*
@@ -54,8 +68,8 @@ static const char tables[] =
 	"CREATE TABLE profile(seq INTEGER PRIMARY KEY, series INTEGER NOT NULL, samples INTEGER, "
 	"time INTEGER, duration INTEGER, uid BLOB, attrset_id INTEGER, dropped INTEGER, "
 	"t0 INTEGER, span INTEGER, payload_format TEXT, payload BLOB);\n"
-	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n"
-	/* t0 = bucket * 600 s + dt */
+	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n" CHUNK
+	/* A sample a row, from schema versions 1 and 2. t0 = bucket * 600 s + dt */
 	"CREATE TABLE sample(bucket INTEGER NOT NULL, series_id INTEGER NOT NULL, dt INTEGER NOT "
 	"NULL, seq INTEGER NOT NULL, stack_id INTEGER, attrset_id INTEGER, link_id INTEGER, value "
 	"INTEGER, more, PRIMARY KEY(bucket, series_id, dt, seq)) WITHOUT ROWID;\n"
@@ -127,7 +141,8 @@ static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 	ok = db_exec(db, "BEGIN IMMEDIATE", err);
 	for (int64_t i = version + 1; ok && i <= STORE_VERSION; i++)
 		ok = db_exec(db, steps[i], err);
-	ok = ok && db_exec_f(db, err, "PRAGMA user_version=%d; COMMIT", STORE_VERSION);
+	ok = ok && db_exec_f(db, err, "%s PRAGMA user_version=%d; COMMIT", schema_sample_views(),
+			     STORE_VERSION);
 	if (!ok) {
 		err_prefix(err, "bringing the store from schema version %lld to %d",
 			   (long long)version, STORE_VERSION);

@@ -9,6 +9,7 @@
 
 #include "model/builder.h"
 #include "model/equal.h"
+#include "store/codec.h"
 #include "store/db.h"
 #include "store/reader.h"
 #include "store/schema.h"
@@ -23,6 +24,19 @@ static void run_sql(const char *path, const char *sql)
 	if (!db_exec(db, sql, &err))
 		fail_msg("%s: %s", sql, err.msg);
 	sqlite3_close(db);
+}
+
+static int64_t number_of(const struct test_store *t, const char *sql)
+{
+	struct err err;
+	sqlite3 *db;
+	int64_t v;
+
+	assert_int_equal(sqlite3_open_v2(t->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	if (!db_number(db, sql, -1, &v, &err))
+		fail_msg("%s: %s", sql, err.msg);
+	sqlite3_close(db);
+	return v;
 }
 
 struct seen {
@@ -83,17 +97,138 @@ static void assert_keys(struct store_snapshot *snap, bool known_wanted)
 	assert_true(!known || count > 0);
 }
 
+/* ---- an older store: samples in rows of their own ---- */
+
+#define WITHOUT_CHUNKS \
+	"DROP VIEW samples; DROP VIEW chunk_rows; DROP TABLE chunk; DROP TABLE chunk_link; "
+
+static const char *const to_version[] = {
+	[1] = "DROP TABLE sample_key; ALTER TABLE series DROP COLUMN process; PRAGMA "
+	      "user_version=1",
+	[2] = WITHOUT_CHUNKS "PRAGMA user_version=2",
+};
+
+struct old_rows {
+	sqlite3 *db;
+	sqlite3_stmt *add;
+	struct buf more;
+};
+
+/* As versions 1 and 2 wrote it: more is NULL for one timestamp, 0 for none, else lists. */
+static bool put_old_row(void *arg, const struct store_sample *x)
+{
+	struct old_rows *o = arg;
+	bool silent = x->value_count == 0 && x->value == 1;
+	bool implied = silent || (x->value_count == 1 && x->values[0] == x->value);
+	uint64_t before = x->t0;
+	struct err err;
+
+	buf_reset(&o->more);
+	codec_put(&o->more, x->t1 - x->t0);
+	codec_put(&o->more, x->value_count);
+	for (uint32_t i = 0; i < x->value_count; i++)
+		codec_put_signed(&o->more, x->values[i]);
+	for (uint32_t i = 0; i < x->timestamp_count; i++) {
+		codec_put_signed(&o->more, (int64_t)(x->timestamps[i] - before));
+		before = x->timestamps[i];
+	}
+	db_bind_u64(o->add, 1, x->t0 / STORE_BUCKET_NS);
+	db_bind_u64(o->add, 2, x->series);
+	db_bind_u64(o->add, 3, x->t0 % STORE_BUCKET_NS);
+	db_bind_u64(o->add, 4, x->seq);
+	db_bind_id(o->add, 5, x->stack);
+	db_bind_id(o->add, 6, x->attributes);
+	db_bind_id(o->add, 7, x->link);
+	if (silent)
+		sqlite3_bind_null(o->add, 8);
+	else
+		sqlite3_bind_int64(o->add, 8, x->value);
+	if (implied && x->timestamp_count == 1)
+		sqlite3_bind_null(o->add, 9);
+	else if (implied && x->timestamp_count == 0)
+		sqlite3_bind_int(o->add, 9, 0);
+	else
+		db_bind_blob(o->add, 9, buf_view(&o->more));
+	if (!db_run(o->db, o->add, &err, "an old row"))
+		fail_msg("%s", err.msg);
+	return true;
+}
+
+static void make_older(struct test_store *t, int version)
+{
+	struct store_scan all = { .to = UINT64_MAX };
+	struct store_snapshot *snap = test_store_read(t);
+	struct old_rows o = { 0 };
+	struct err err;
+
+	buf_init(&o.more, 0);
+	assert_int_equal(sqlite3_open_v2(t->path, &o.db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	if (!db_exec(o.db, "BEGIN", &err) ||
+	    !db_prepare(o.db, "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+			&o.add, &err) ||
+	    !store_scan(snap, &all, put_old_row, &o, &err) || !db_exec(o.db, "COMMIT", &err))
+		fail_msg("%s", err.msg);
+	sqlite3_finalize(o.add);
+	sqlite3_close(o.db);
+	buf_release(&o.more);
+	test_store_end(t, snap);
+	for (int i = 2; i >= version; i--)
+		run_sql(t->path, to_version[i]);
+}
+
+struct totals {
+	uint64_t samples, events, times, links, stacks;
+	int64_t value;
+};
+
+static bool add_up(void *arg, const struct store_sample *x)
+{
+	struct totals *t = arg;
+
+	t->samples++;
+	t->events += x->events;
+	t->value += x->value;
+	t->links += x->link;
+	t->stacks += x->stack * x->attributes * x->series;
+	for (uint32_t i = 0; i < x->timestamp_count; i++)
+		t->times += x->timestamps[i] * (i + 1);
+	return true;
+}
+
+/* Everything, half of it in time, and what has a link. */
+static void totals_of(struct store_snapshot *snap, struct totals out[3])
+{
+	struct store_facts facts;
+	struct store_scan what = { .to = UINT64_MAX };
+	store_id links[64];
+	size_t count;
+	struct err err;
+
+	memset(out, 0, 3 * sizeof(out[0]));
+	if (!store_facts(snap, &facts, &err) || !store_scan(snap, &what, add_up, &out[0], &err))
+		fail_msg("%s", err.msg);
+	if (!store_find_links(snap, NULL, NULL, links, ARRAY_LEN(links), &count, &err) ||
+	    !store_scan_links(snap, links, count < ARRAY_LEN(links) ? count : ARRAY_LEN(links),
+			      &what, add_up, &out[1], &err))
+		fail_msg("%s", err.msg);
+	what.from = facts.oldest + (facts.newest - facts.oldest) / 2;
+	what.to = facts.newest + 1;
+	if (!store_scan(snap, &what, add_up, &out[2], &err))
+		fail_msg("%s", err.msg);
+	assert_true(out[0].samples > out[2].samples && out[2].samples > 0);
+	assert_true(out[1].samples > 0 && out[1].samples < out[0].samples);
+}
+
 static void an_older_store_is_read_and_brought_up_to_date(void **state)
 {
-	static const char to_version_1[] = "DROP TABLE sample_key; ALTER TABLE series DROP COLUMN "
-					   "process; PRAGMA user_version=1";
+	int version = (int)(intptr_t)*state;
+	struct totals before[3], after[3];
 	const size_t count = ARRAY_LEN(wire_fixtures), half = count / 2;
 	struct profiles *in[ARRAY_LEN(wire_fixtures)];
 	struct seen now, older;
 	struct store_snapshot *snap;
 	struct test_store t;
 
-	(void)state;
 	test_store_make(&t);
 	for (size_t i = 0; i < count; i++)
 		in[i] = test_fixture(wire_fixtures[i]);
@@ -104,20 +239,27 @@ static void an_older_store_is_read_and_brought_up_to_date(void **state)
 	snap = test_store_read(&t);
 	now = series_of(snap, true);
 	assert_keys(snap, true);
+	totals_of(snap, before);
 	test_store_end(&t, snap);
 
-	run_sql(t.path, to_version_1);
+	make_older(&t, version);
 	snap = test_store_read(&t); /* as it is: nobody who only reads may change it */
 	assert_whole(snap, in, half);
+	totals_of(snap, after);
+	assert_memory_equal(before, after, sizeof(before));
 	for (int brief = 0; brief < 2; brief++) {
 		older = series_of(snap, brief);
 		assert_int_equal(older.count, now.count);
 		assert_memory_equal(older.process, now.process, now.count * sizeof(uint64_t));
 	}
-	assert_keys(snap, false);
+	assert_keys(snap, version > 1);
 	test_store_end(&t, snap);
 
 	test_store_open(&t);
+	snap = test_store_read(&t);
+	totals_of(snap, after);
+	assert_memory_equal(before, after, sizeof(before));
+	test_store_end(&t, snap);
 	for (size_t i = half; i < count; i++)
 		test_store_put(&t, in[i], i + 1);
 	snap = test_store_read(&t);
@@ -125,8 +267,13 @@ static void an_older_store_is_read_and_brought_up_to_date(void **state)
 	older = series_of(snap, true);
 	assert_true(older.count > now.count);
 	assert_memory_equal(older.process, now.process, now.count * sizeof(uint64_t));
-	assert_keys(snap, false); /* nobody knows which the older samples have */
+	assert_keys(snap, version > 1); /* nobody knows which those of version 1 have */
+	totals_of(snap, after);
 	test_store_end(&t, snap);
+	run_sql(t.path, "CREATE TABLE seen AS SELECT count(*) AS n, count(DISTINCT seq) AS m FROM "
+			"samples");
+	assert_int_equal(number_of(&t, "SELECT n FROM seen"), after[0].samples);
+	assert_int_equal(number_of(&t, "SELECT m FROM seen"), after[0].samples);
 	for (size_t i = 0; i < count; i++)
 		profiles_free(in[i]);
 	test_store_remove(&t);
@@ -142,7 +289,8 @@ static void an_upgrade_is_all_or_nothing(void **state)
 	store_writer_close(t.w);
 	t.w = NULL;
 	/* Somebody's table stands in the way of the second step. */
-	run_sql(t.path, "ALTER TABLE series DROP COLUMN process; PRAGMA user_version=1");
+	run_sql(t.path, WITHOUT_CHUNKS "ALTER TABLE series DROP COLUMN process; PRAGMA "
+				       "user_version=1");
 	assert_false(store_writer_open(&t.options, &t.w, t.aside, &err));
 	assert_non_null(strstr(err.msg, "schema version 1 to"));
 	t.w = NULL;
@@ -241,7 +389,8 @@ static void keys_of_samples(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_older_store_is_read_and_brought_up_to_date),
+		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)1),
+		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)2),
 		cmocka_unit_test(an_upgrade_is_all_or_nothing),
 		cmocka_unit_test(keys_of_samples),
 	};

@@ -198,9 +198,9 @@ static void shift(struct profiles *p, uint64_t ns)
 }
 
 static const char *const all_tables[] = {
-	"sample",   "profile",  "request", "note",    "bucket",    "bucket_series", "stack",
-	"location", "function", "mapping", "attrset", "attribute", "string",        "series",
-	"resource", "scope",    "link",    "lookup",  "coverage",
+	"chunk",         "sample", "chunk_link", "profile",  "request", "note",    "bucket",
+	"bucket_series", "stack",  "location",   "function", "mapping", "attrset", "attribute",
+	"string",        "series", "resource",   "scope",    "link",    "lookup",  "coverage",
 };
 
 /* What arrived too long ago goes with all that only it needed; what its sender calls old but came
@@ -231,7 +231,7 @@ static void test_retention_by_arrival(void **state)
 	test_store_reopen(&t); /* the next look is due at once */
 	upkeep_all(&t);
 	assert_int_equal(rows_of(&t, "request"), 1);
-	assert_int_equal(rows_of(&t, "sample"), kept->sample_count);
+	assert_int_equal(rows_of(&t, "samples"), kept->sample_count);
 	snap = test_store_read(&t);
 	if (!store_next_request(snap, 0, 0, &seq, &out, &err))
 		fail_msg("%s", err.msg);

@@ -5,13 +5,22 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "store/chunk.h"
 #include "store/codec.h"
 #include "store/known.h"
 
 enum { COLUMNS_MOST = 11, SLICE_ROWS = 256, ROWS_A_LOOK = 64 };
 
 /* What a column says: a row of a kind, or bytes that name many. */
-enum form { FORM_END, FORM_ID, FORM_IDS, FORM_NUMBER_OR_IDS, FORM_LINES, FORM_LAYOUT };
+enum form {
+	FORM_END,
+	FORM_ID,
+	FORM_IDS,
+	FORM_NUMBER_OR_IDS,
+	FORM_LINES,
+	FORM_LAYOUT,
+	FORM_CHUNK, /* the whole row is one */
+};
 
 struct reference {
 	enum form form;
@@ -31,6 +40,10 @@ static const struct source {
 	{ 0,
 	  "SELECT stack_id, attrset_id, link_id FROM sample",
 	  { { FORM_ID, KIND_STACK }, { FORM_ID, KIND_ATTRSET }, { FORM_ID, KIND_LINK } } },
+	{ 0,
+	  "SELECT " CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK CHUNK_COLUMNS_ATTRIBUTES
+		  CHUNK_COLUMNS_LINK " FROM chunk",
+	  { { FORM_CHUNK, 0 } } },
 	{ 0, "SELECT series_id FROM bucket_series", { { FORM_ID, KIND_SERIES } } },
 	{ 0,
 	  "SELECT series, attrset_id FROM profile",
@@ -215,6 +228,20 @@ static void mark_layout(struct sweep *s, struct str bytes)
 	}
 }
 
+static bool mark_chunk(struct sweep *s, sqlite3_stmt *row, struct err *err)
+{
+	struct chunk c;
+
+	if (!chunk_read(row, &c, err))
+		return false;
+	for (uint32_t i = 0; i < c.n; i++) {
+		mark(s, KIND_STACK, cells_id(&c.stack, i));
+		mark(s, KIND_ATTRSET, cells_id(&c.attrset, i));
+		mark(s, KIND_LINK, cells_id(&c.link, i));
+	}
+	return true;
+}
+
 static void mark_row(struct sweep *s, const struct source *x, sqlite3_stmt *row)
 {
 	int first = x->kind ? 1 : 0;
@@ -254,8 +281,12 @@ static bool mark_source(struct sweep *s, uint64_t deadline_ns, bool *more, struc
 			return false;
 		if (!row)
 			break;
-		if (!x->kind || is_alive(s, x->kind, db_u64(s->statement, 0)))
+		if (x->columns[0].form == FORM_CHUNK) {
+			if (!mark_chunk(s, s->statement, err))
+				return false;
+		} else if (!x->kind || is_alive(s, x->kind, db_u64(s->statement, 0))) {
 			mark_row(s, x, s->statement);
+		}
 		if (n % ROWS_A_LOOK == 0 && clock_monotonic_ns() >= deadline_ns) {
 			*more = true;
 			return true;

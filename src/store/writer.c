@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "store/chunk.h"
 #include "store/writer_internal.h"
 
 enum {
@@ -39,7 +40,12 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 	[ADD_PROFILE] = ("INSERT INTO profile VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
 			 "?11, ?12)"),
 	[ADD_NOTE] = "INSERT INTO note VALUES(?1, ?2)",
-	[ADD_SAMPLE] = "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+	[ADD_CHUNK] =
+		"INSERT INTO chunk(" CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK
+			CHUNK_COLUMNS_ATTRIBUTES CHUNK_COLUMNS_LINK
+		") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+		"?17, ?18, ?19, ?20, ?21, ?22, ?23)",
+	[ADD_CHUNK_LINK] = "INSERT OR IGNORE INTO chunk_link VALUES(?1, ?2)",
 	[ADD_COVERAGE] = "INSERT OR IGNORE INTO coverage VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
 	[ADD_BUCKET_SERIES] = "INSERT OR IGNORE INTO bucket_series VALUES(?1, ?2)",
 	[ADD_SAMPLE_KEY] = "INSERT OR IGNORE INTO sample_key VALUES(?1)",
@@ -312,6 +318,7 @@ void store_writer_close(struct store_writer *w)
 	ident_release(&w->n);
 	arena_release(&w->arena);
 	buf_release(&w->bytes);
+	buf_release(&w->more);
 	buf_release(&w->notes);
 	free(w->path);
 	free(w);

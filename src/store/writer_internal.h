@@ -24,7 +24,8 @@ enum statement {
 	ADD_REQUEST,
 	ADD_PROFILE,
 	ADD_NOTE,
-	ADD_SAMPLE,
+	ADD_CHUNK,
+	ADD_CHUNK_LINK,
 	ADD_BUCKET_SERIES,
 	ADD_SAMPLE_KEY,
 	ADD_COVERAGE,
@@ -78,6 +79,7 @@ struct store_writer {
 	struct ident n;
 	struct arena arena;
 	struct buf bytes; /* a row's BLOB */
+	struct buf more;  /* of a chunk */
 	struct buf notes;
 	bool failed; /* err tells */
 	struct err *err;
@@ -123,6 +125,16 @@ static inline struct hash128 bucket_series_key(uint64_t bucket, uint64_t series)
 	return (struct hash128){ bucket * UINT64_C(0x9e3779b97f4a7c15) ^ series,
 				 bucket << 32 ^ series };
 }
+
+/* A sample on its way in; bucket, dt and span: t0 = bucket * 600 s + dt, t1 = t0 + span. */
+struct sample_row {
+	uint64_t bucket, dt, seq, span;
+	uint32_t series, stack, attrset, link;
+	uint32_t sample, profile; /* indices in the message */
+};
+
+/* writer_chunk.c: rows by bucket and number */
+void writer_put_chunks(struct store_writer *w, const struct sample_row *rows, uint32_t count);
 
 /* writer_put.c */
 void writer_put_request(struct store_writer *w, const struct store_request *r);

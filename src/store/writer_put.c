@@ -12,20 +12,10 @@
 #include "store/lifted.h"
 #include "store/writer_internal.h"
 
-struct row {
-	uint64_t bucket, dt;
-	uint32_t series;
-	uint64_t seq;
-	uint32_t sample; /* index in the message */
-	uint32_t profile;
-	uint32_t stack, attrset, link;
-	uint64_t span;
-};
-
 struct putting {
 	struct store_writer *w;
 	const struct profiles *p;
-	struct row *rows;
+	struct sample_row *rows;
 	uint32_t row_count;
 	struct buf layout;
 	uint32_t tenant_id;
@@ -176,7 +166,7 @@ void writer_flush_buckets(struct store_writer *w)
 	}
 }
 
-static void note_bucket(struct store_writer *w, const struct row *r)
+static void note_bucket(struct store_writer *w, const struct sample_row *r)
 {
 	struct bucket_state *b = bucket_state(w, r->bucket);
 
@@ -190,7 +180,7 @@ static void note_bucket(struct store_writer *w, const struct row *r)
 		b->last_seq = r->seq;
 }
 
-static void note_bucket_series(struct store_writer *w, const struct row *r)
+static void note_bucket_series(struct store_writer *w, const struct sample_row *r)
 {
 	struct hash128 key = bucket_series_key(r->bucket, r->series);
 	sqlite3_stmt *s = statement(w, ADD_BUCKET_SERIES);
@@ -205,93 +195,29 @@ static void note_bucket_series(struct store_writer *w, const struct row *r)
 
 /* ---- samples ---- */
 
-/*
- * value  as sample_total(); NULL = 1 and no values were sent
- * more   NULL = one timestamp, t0; and no values when value is NULL, else that one
- *        0 = no timestamp, values as above
- *        else varint span; varint number of values, each zigzag; and to the end the
- *        timestamps as zigzag differences, the first to t0
- */
-static void put_more(struct store_writer *w, const struct sample *x, const struct row *r)
+static int by_bucket(const void *a, const void *b)
 {
-	const int64_t *values = w->p->values + x->values.first;
-	const uint64_t *times = w->p->timestamps + x->timestamps.first;
-	uint64_t before = r->bucket * STORE_BUCKET_NS + r->dt;
-
-	buf_reset(&w->bytes);
-	codec_put(&w->bytes, r->span);
-	codec_put(&w->bytes, x->values.count);
-	for (uint32_t i = 0; i < x->values.count; i++)
-		codec_put_signed(&w->bytes, values[i]);
-	for (uint32_t i = 0; i < x->timestamps.count; i++) {
-		codec_put_signed(&w->bytes, (int64_t)(times[i] - before));
-		before = times[i];
-	}
-}
-
-static void bind_values(struct store_writer *w, sqlite3_stmt *s, const struct sample *x,
-			const struct row *r)
-{
-	int64_t total = sample_total(w->p, &w->p->profiles[r->profile], x).value;
-	bool silent = x->values.count == 0 && total == 1;
-	bool implied = silent || (x->values.count == 1 && w->p->values[x->values.first] == total);
-
-	if (silent)
-		sqlite3_bind_null(s, 8);
-	else
-		sqlite3_bind_int64(s, 8, total);
-	if (implied && x->timestamps.count == 1) {
-		sqlite3_bind_null(s, 9);
-	} else if (implied && x->timestamps.count == 0) {
-		sqlite3_bind_int(s, 9, 0);
-	} else {
-		put_more(w, x, r);
-		db_bind_blob(s, 9, buf_view(&w->bytes));
-	}
-}
-
-static void add_sample(struct store_writer *w, const struct row *r)
-{
-	sqlite3_stmt *s = statement(w, ADD_SAMPLE);
-
-	db_bind_u64(s, 1, r->bucket);
-	sqlite3_bind_int64(s, 2, r->series);
-	db_bind_u64(s, 3, r->dt);
-	db_bind_u64(s, 4, r->seq);
-	db_bind_id(s, 5, r->stack);
-	db_bind_id(s, 6, r->attrset);
-	db_bind_id(s, 7, r->link);
-	bind_values(w, s, &w->p->samples[r->sample], r);
-	writer_run(w, ADD_SAMPLE, "adding a sample");
-}
-
-static int by_cluster(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
+	const struct sample_row *x = a, *y = b;
 
 	if (x->bucket != y->bucket)
 		return x->bucket < y->bucket ? -1 : 1;
-	if (x->series != y->series)
-		return x->series < y->series ? -1 : 1;
-	if (x->dt != y->dt)
-		return x->dt < y->dt ? -1 : 1;
 	return (x->seq > y->seq) - (x->seq < y->seq);
 }
 
 static void add_samples(struct putting *x)
 {
-	const struct row *before = NULL;
+	const struct sample_row *before = NULL;
 
-	qsort(x->rows, x->row_count, sizeof(*x->rows), by_cluster);
+	qsort(x->rows, x->row_count, sizeof(*x->rows), by_bucket);
 	for (uint32_t i = 0; i < x->row_count && !x->w->failed; i++) {
-		const struct row *r = &x->rows[i];
+		const struct sample_row *r = &x->rows[i];
 
 		if (!before || before->bucket != r->bucket || before->series != r->series)
 			note_bucket_series(x->w, r);
 		note_bucket(x->w, r);
-		add_sample(x->w, r);
 		before = r;
 	}
+	writer_put_chunks(x->w, x->rows, x->row_count);
 }
 
 static void put_note(struct store_writer *w, uint64_t seq, enum message_kind a, uint32_t a_index,
@@ -324,11 +250,11 @@ static void collect_samples(struct putting *x, uint64_t profile_seq, uint64_t *f
 	for (uint32_t i = 0; i < f->samples.count && !x->w->failed; i++) {
 		uint32_t index = f->samples.first + i;
 		const struct sample *s = &x->p->samples[index];
-		struct row *r = &x->rows[x->row_count++];
+		struct sample_row *r = &x->rows[x->row_count++];
 		uint64_t t0, t1;
 
 		sample_times(x->p, f, s, &t0, &t1);
-		*r = (struct row){
+		*r = (struct sample_row){
 			.bucket = t0 / STORE_BUCKET_NS,
 			.dt = t0 % STORE_BUCKET_NS,
 			.series = sample_series(x, s),
@@ -354,8 +280,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /* One series is a number; several are their varints. */
-static void bind_series(struct putting *x, sqlite3_stmt *s, int column, const struct row *rows,
-			uint32_t count)
+static void bind_series(struct putting *x, sqlite3_stmt *s, int column,
+			const struct sample_row *rows, uint32_t count)
 {
 	uint32_t *ids, kept = 0;
 
@@ -405,7 +331,7 @@ static void put_profile(struct putting *x, uint32_t index)
 	struct store_writer *w = x->w;
 	sqlite3_stmt *s = statement(w, ADD_PROFILE);
 	uint64_t seq = w->now.next_seq, first, last;
-	const struct row *rows = x->rows + x->row_count;
+	const struct sample_row *rows = x->rows + x->row_count;
 	uint32_t attributes;
 	int64_t first_us;
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "store/chunk.h"
 #include "store/writer_internal.h"
 
 enum {
@@ -135,8 +136,14 @@ static bool forget_bucket(struct store_writer *w, int64_t bucket, struct err *er
 			       (long long)bucket, (long long)bucket);
 }
 
-/* Some of the bucket's samples, a whole series at least; all of them gone, the bucket itself. */
-static bool delete_some(struct store_writer *w, const struct victim *v, struct err *err)
+static void count_gone(struct store_writer *w, uint64_t samples)
+{
+	w->unswept_samples += samples;
+	w->now.facts.swept_samples += samples;
+}
+
+/* Of samples that have rows: a whole series at least; *end when none is left. */
+static bool delete_rows(struct store_writer *w, int64_t bucket, bool *end, struct err *err)
 {
 	int64_t series;
 
@@ -144,13 +151,79 @@ static bool delete_some(struct store_writer *w, const struct victim *v, struct e
 		    "SELECT series_id FROM sample WHERE bucket=%llu ORDER BY bucket, series_id, "
 		    "dt, seq "
 		    "LIMIT 1 OFFSET %d",
-		    (unsigned long long)v->bucket, SLICE_SAMPLES) ||
+		    (unsigned long long)bucket, SLICE_SAMPLES) ||
 	    !db_exec_f(w->db, err, "DELETE FROM sample WHERE bucket=%lld AND series_id<=%lld",
-		       (long long)v->bucket, (long long)series))
+		       (long long)bucket, (long long)series))
 		return false;
-	w->unswept_samples += (uint64_t)sqlite3_changes64(w->db);
-	w->now.facts.swept_samples += (uint64_t)sqlite3_changes64(w->db);
-	if (series != INT64_MAX)
+	count_gone(w, (uint64_t)sqlite3_changes64(w->db));
+	*end = series == INT64_MAX;
+	return true;
+}
+
+static bool delete_links(struct store_writer *w, sqlite3_stmt *gone, const struct chunk *c,
+			 struct err *err)
+{
+	for (uint32_t i = 0; c->link.width && i < c->n; i++) {
+		uint64_t link = cells_id(&c->link, i);
+
+		if (!link)
+			continue;
+		db_bind_u64(gone, 1, link);
+		db_bind_u64(gone, 2, c->seq);
+		if (!db_run(w->db, gone, err, "deleting links"))
+			return false;
+	}
+	return true;
+}
+
+/* Chunks from the first one on, until they make a slice; *end when none is left. */
+static bool delete_chunks(struct store_writer *w, int64_t bucket, bool *end, struct err *err)
+{
+	sqlite3_stmt *list = NULL, *gone = NULL;
+	uint64_t samples = 0, last = 0;
+	bool row = true;
+	bool ok =
+		db_prepare(w->db,
+			   "SELECT " CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK
+				   CHUNK_COLUMNS_ATTRIBUTES CHUNK_COLUMNS_LINK
+			   " FROM chunk WHERE bucket=?1 ORDER BY seq",
+			   &list, err) &&
+		db_prepare(w->db, "DELETE FROM chunk_link WHERE link_id=?1 AND seq=?2", &gone, err);
+
+	if (ok)
+		sqlite3_bind_int64(list, 1, bucket);
+	while (ok && samples < SLICE_SAMPLES) {
+		struct chunk c;
+		struct err broken; /* goes, too */
+
+		ok = db_step(w->db, list, &row, err, "deleting samples");
+		if (!ok || !row)
+			break;
+		if (chunk_read(list, &c, &broken))
+			ok = delete_links(w, gone, &c, err);
+		samples += db_u64(list, CHUNK_N);
+		last = db_u64(list, CHUNK_SEQ);
+	}
+	sqlite3_finalize(list);
+	sqlite3_finalize(gone);
+	ok = ok && db_exec_f(w->db, err, "DELETE FROM chunk WHERE bucket=%lld AND seq<=%lld",
+			     (long long)bucket, (long long)last);
+	if (ok)
+		count_gone(w, samples);
+	*end = !row;
+	return ok;
+}
+
+/* Some of the bucket's samples; all of them gone, the bucket itself. */
+static bool delete_some(struct store_writer *w, const struct victim *v, struct err *err)
+{
+	bool end;
+
+	if (!delete_rows(w, v->bucket, &end, err))
+		return false;
+	if (end && !delete_chunks(w, v->bucket, &end, err))
+		return false;
+	if (!end)
 		return true;
 	if (v->last_seq + 1 > w->trim_to)
 		w->trim_to = v->last_seq + 1;

@@ -1,0 +1,258 @@
+/* reader_chunk.c - samples out of the table `chunk` (chunk.h). */
+#include <stdlib.h>
+
+#include "store/chunk.h"
+#include "store/reader_internal.h"
+
+/* ---- one chunk ---- */
+
+/* Values and timestamps by their form; the lists of CHUNK_MORE are in `more`. */
+static bool fill_values(struct sqlite_snapshot *snap, uint64_t form, struct str more,
+			struct store_sample *s)
+{
+	s->events = 1;
+	s->t1 = s->t0;
+	if (form == CHUNK_MORE) {
+		if (!reader_more(snap, more, s))
+			return false;
+	} else {
+		s->timestamp_count = form == CHUNK_TIME || form == CHUNK_TIME_VALUE;
+		s->value_count = form == CHUNK_TIME_VALUE || form == CHUNK_NO_TIME_VALUE;
+		snap->times[0] = s->t0;
+		snap->values[0] = s->value;
+	}
+	s->values = snap->values;
+	s->timestamps = snap->times;
+	return form <= CHUNK_MORE;
+}
+
+static bool give_run(struct sample_scan *x, struct chunk *c, uint32_t run)
+{
+	uint32_t end = chunk_run_end(c, run), i = (uint32_t)cells_get(&c->run_first, run);
+	uint64_t begin = c->bucket * STORE_BUCKET_NS;
+	struct store_sample s = { .series = cells_id(&c->series, run) };
+	bool wanted = x->all || id_list_has(x->what->series, x->what->series_count, s.series);
+	uint64_t seq = c->seq + cells_get(&c->run_seq, run);
+
+	for (; i < end && !x->ended && (wanted || c->more.at < c->more.end); i++, seq++) {
+		uint64_t form = cells_number(&c->form, i);
+		struct str more = { 0 };
+
+		if (form == CHUNK_MORE)
+			more = codec_get_str(&c->more);
+		if (!wanted)
+			continue;
+		s = (struct store_sample){
+			.series = s.series,
+			.seq = seq,
+			.t0 = begin + cells_number(&c->dt, i),
+			.stack = cells_id(&c->stack, i),
+			.attributes = cells_id(&c->attrset, i),
+			.link = cells_id(&c->link, i),
+			.value = (int64_t)cells_number(&c->value, i),
+		};
+		if (c->more.failed || !fill_values(x->snap, form, more, &s)) {
+			x->failed = true;
+			return err_set(x->err, ERR_INVALID, "the sample %llu is damaged",
+				       (unsigned long long)seq);
+		}
+		x->ended = scan_wants(x->what, &s) && !x->fn(x->arg, &s);
+	}
+	return true;
+}
+
+static uint64_t last_number(const struct chunk *c)
+{
+	return c->seq + cells_get(&c->run_seq, c->runs - 1) + c->n - 1 -
+	       cells_get(&c->run_first, c->runs - 1);
+}
+
+static bool give_chunk(struct sample_scan *x, sqlite3_stmt *row)
+{
+	const struct store_scan *w = x->what;
+	struct chunk c;
+	uint64_t begin;
+
+	if (!chunk_read(row, &c, x->err))
+		return false;
+	begin = c.bucket * STORE_BUCKET_NS;
+	if ((begin + c.dt.base >= w->to && w->to != UINT64_MAX && c.dt.width < 8) ||
+	    begin + c.last < w->from || last_number(&c) <= w->after)
+		return true;
+	reader_room(x->snap);
+	for (uint32_t run = 0; run < c.runs && !x->ended; run++)
+		if (!give_run(x, &c, run))
+			return false;
+	return true;
+}
+
+/* ---- chunks ---- */
+
+static bool give_rows(struct sample_scan *x, sqlite3_stmt *s)
+{
+	bool row = true, ok = true;
+
+	while (ok && !x->ended) {
+		ok = db_step(x->snap->db, s, &row, x->err, "reading samples");
+		if (!ok || !row)
+			break;
+		ok = give_chunk(x, s);
+	}
+	sqlite3_reset(s);
+	return ok;
+}
+
+static sqlite3_stmt *query(struct sample_scan *x, enum query q, uint64_t a, uint64_t b)
+{
+	sqlite3_stmt *s = reader_query(x->snap, q, x->err);
+
+	if (s)
+		db_bind_u64(s, 1, a);
+	if (s && sqlite3_bind_parameter_count(s) > 1)
+		sqlite3_bind_int64(s, 2, b > INT64_MAX ? INT64_MAX : (int64_t)b);
+	return s;
+}
+
+bool reader_scan_chunks(struct sample_scan *x, uint64_t bucket)
+{
+	sqlite3_stmt *s;
+
+	if (x->snap->version < 3)
+		return true;
+	x->all = !x->what->series;
+	s = query(x, SCAN_CHUNKS + x->depth, bucket, x->what->asof ? x->what->asof : UINT64_MAX);
+	return s && give_rows(x, s);
+}
+
+bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last)
+{
+	sqlite3_stmt *s;
+
+	if (x->snap->version < 3)
+		return true;
+	x->all = !x->what->series;
+	s = query(x, EACH_CHUNK, first, last);
+	return s && give_rows(x, s);
+}
+
+/* ---- links ---- */
+
+struct number_list {
+	uint64_t *ptr;
+	size_t count, cap;
+};
+
+static void list_add(struct number_list *l, uint64_t v)
+{
+	if (l->count == l->cap) {
+		l->cap = l->cap ? l->cap * 2 : 64;
+		l->ptr = realloc(l->ptr, l->cap * sizeof(*l->ptr));
+		assert(l->ptr);
+	}
+	l->ptr[l->count++] = v;
+}
+
+static int number_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void list_sort(struct number_list *l)
+{
+	size_t kept = 0;
+
+	if (l->count)
+		qsort(l->ptr, l->count, sizeof(*l->ptr), number_order);
+	for (size_t i = 0; i < l->count; i++)
+		if (!kept || l->ptr[kept - 1] != l->ptr[i])
+			l->ptr[kept++] = l->ptr[i];
+	l->count = kept;
+}
+
+static bool list_chunks(struct sample_scan *x, const struct number_list *links,
+			struct number_list *chunks)
+{
+	for (size_t i = 0; i < links->count; i++) {
+		sqlite3_stmt *s = query(x, CHUNKS_OF_LINK, links->ptr[i], 0);
+		bool row = s != NULL;
+
+		while (row) {
+			if (!db_step(x->snap->db, s, &row, x->err, "reading links"))
+				return false;
+			if (row)
+				list_add(chunks, db_u64(s, 0));
+		}
+		if (!s)
+			return false;
+	}
+	list_sort(chunks);
+	return true;
+}
+
+struct of_links {
+	const struct number_list *links;
+	bool (*fn)(void *arg, const struct store_sample *s);
+	void *arg;
+};
+
+static bool take_of_links(void *arg, const struct store_sample *s)
+{
+	const struct of_links *l = arg;
+
+	return !s->link || !id_list_has(l->links->ptr, l->links->count, s->link) ||
+	       l->fn(l->arg, s);
+}
+
+bool reader_scan_linked_chunks(struct sample_scan *x, const store_id *links, size_t count)
+{
+	struct number_list wanted = { 0 }, chunks = { 0 };
+	struct of_links of = { &wanted, x->fn, x->arg };
+	struct sample_scan inner = *x;
+	bool ok;
+
+	if (x->snap->version < 3)
+		return true;
+	for (size_t i = 0; i < count; i++)
+		list_add(&wanted, links[i]);
+	list_sort(&wanted);
+	inner.fn = take_of_links;
+	inner.arg = &of;
+	inner.all = !x->what->series;
+	ok = list_chunks(x, &wanted, &chunks);
+	for (size_t i = 0; ok && !inner.ended && i < chunks.count; i++) {
+		sqlite3_stmt *s = query(x, GET_CHUNK, chunks.ptr[i], 0);
+
+		ok = s && give_rows(&inner, s);
+	}
+	x->ended = inner.ended;
+	free(wanted.ptr);
+	free(chunks.ptr);
+	return ok;
+}
+
+/* ---- the time that has samples ---- */
+
+bool reader_chunk_ends(struct sqlite_snapshot *snap, uint64_t bucket, uint64_t *first,
+		       uint64_t *last, struct err *err)
+{
+	sqlite3_stmt *s = reader_query(snap, CHUNK_ENDS, err);
+	bool row = true;
+
+	if (!s)
+		return false;
+	db_bind_u64(s, 1, bucket);
+	for (;;) {
+		uint64_t begin = bucket * STORE_BUCKET_NS, low, high;
+
+		if (!db_step(snap->db, s, &row, err, "reading samples"))
+			return false;
+		if (!row)
+			return true;
+		low = begin + db_u64(s, 0);
+		high = begin + db_u64(s, 1);
+		*first = low < *first ? low : *first;
+		*last = high > *last ? high : *last;
+	}
+}
