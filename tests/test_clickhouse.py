@@ -89,7 +89,7 @@ def views(bodies):
 def test_every_recorded_body_comes_back(server, database, tmp_path):
     url = f"{server.url}/{database}"
     bodies = fixtures.BODIES if server.quick or program.LONG else fixtures.BODIES[::5]
-    with collecting(tmp_path, url) as collector, clients.channel(collector.grpc) as ch:
+    with collecting(tmp_path, url, "compress: zstd") as collector, clients.channel(collector.grpc) as ch:
         for b in bodies:
             clients.export(ch, b.bytes, version=b.version if b.version != "1.6" else schemas.NEWEST)
     out = export(url)
@@ -189,6 +189,7 @@ class Proxy:
 
     def __init__(self, port, cut):
         self.port_to, self.cut, self.cuts, self.number = port, cut, 0, itertools.count()
+        self.packed = []  # of each insert: its Content-Encoding
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -228,6 +229,8 @@ class Proxy:
                         return
                     with socket.create_connection(("127.0.0.1", self.port_to)) as far:
                         head, _, body = request.partition(b"\r\n\r\n")
+                        if b"INSERT" in head.split(b"\r\n")[0]:
+                            self.packed.append((re.search(rb"(?i)\r\ncontent-encoding: (\w+)", head) or [0, b""])[1].decode())
                         far.sendall(re.sub(rb"(?i)\r\nconnection: [^\r]*", b"", head) + b"\r\nConnection: close\r\n\r\n" + body)
                         if b"INSERT" in head.split(b"\r\n")[0] and self.cut(next(self.number)):
                             self.cuts += 1
@@ -290,6 +293,16 @@ def test_the_connection_cut_after_the_body(old, database, tmp_path):
     assert int(old.ask("SELECT count() FROM flametap_requests", database)) == rounds
     got = [m for b in export(f"{old.url}/{database}") for m in handmade.marks_in(b.decode(errors="replace"))]
     assert sorted(got) == sorted(marks)
+
+
+@pytest.mark.parametrize("compress, packed", [("", ""), ("compress: auto", ""), ("compress: zstd", "gzip"), ("compress: none", "")])
+def test_what_is_sent_to_this_machine_is_not_packed(old, database, tmp_path, compress, packed):
+    proxy = Proxy(old.port, lambda number: False)
+    with collecting(tmp_path, f"http://127.0.0.1:{proxy.port}/{database}", compress) as server, clients.channel(server.grpc) as ch:
+        clients.export(ch, handmade.marked("mark-packed-0"))
+    proxy.close()
+    assert set(proxy.packed) == {packed}
+    assert len(export(f"{old.url}/{database}")) == 1
 
 
 def test_away_and_back(database, tmp_path):

@@ -81,7 +81,8 @@ struct clickhouse {
 
 /* ---- options ---- */
 
-static const char *const compressions[] = { "zstd", "gzip", "lz4", "none", "true", "false", NULL };
+static const char *const compressions[] = { "auto", "zstd", "gzip",  "lz4",
+					    "none", "true", "false", NULL };
 
 #define FIELD(name_, kind_, member, default_, help_, ...)                                        \
 	{                                                                                        \
@@ -142,8 +143,9 @@ static const struct config_field clickhouse_fields[] = {
 	FIELD("async_insert", CONFIG_BOOL, async_insert, "false",
 	      "let the server put inserts together; they are still waited for "
 	      "(wait_for_async_insert)"),
-	FIELD("compress", CONFIG_ENUM, compress, "zstd",
-	      "of what is inserted; zstd is gzip where the server is too old for it",
+	FIELD("compress", CONFIG_ENUM, compress, "auto",
+	      "of what is inserted; auto: none to this machine, else zstd, which is gzip where the "
+	      "server is too old for it",
 	      .choices = compressions),
 	FIELD("insert_quorum", CONFIG_UINT32, insert_quorum, "0",
 	      "replicas that must have an insert (0: the one we talk to)"),
@@ -708,6 +710,26 @@ static void clickhouse_idle(void *arg)
 
 /* ---- the component ---- */
 
+static bool on_this_machine(const struct clickhouse *x)
+{
+	struct str host = str_cstr(x->at.base);
+	ptrdiff_t scheme = str_search(host, STR("://"));
+
+	host = str_skip(host, (size_t)(scheme < 0 ? 0 : scheme + 3));
+	return str_has_prefix(host, STR("127.")) || str_has_prefix(host, STR("[::1]")) ||
+	       str_has_prefix(host, STR("localhost:")) || str_has_prefix(host, STR("localhost/"));
+}
+
+/* What goes nowhere is packed and unpacked for nothing. */
+static bool compresses(const struct clickhouse *x)
+{
+	const char *how = compressions[x->compress];
+
+	if (strcmp(how, "auto") == 0)
+		return !on_this_machine(x);
+	return strcmp(how, "none") != 0 && strcmp(how, "false") != 0;
+}
+
 static struct ch_server *make_server(struct clickhouse *x, struct err *err)
 {
 	struct ch_options o = {
@@ -721,8 +743,7 @@ static struct ch_server *make_server(struct clickhouse *x, struct err *err)
 			 .server_name = text_or_null(x->tls.server_name_override),
 			 .insecure_skip_verify = x->tls.insecure_skip_verify },
 		.timeout_ns = x->sending.timeout_ns,
-		.compress = strcmp(compressions[x->compress], "none") != 0 &&
-			    strcmp(compressions[x->compress], "false") != 0,
+		.compress = compresses(x),
 		.more_settings = x->settings,
 	};
 

@@ -494,8 +494,7 @@ static bool make_inserting(struct ch_server *s, struct err *err)
 	if (s->compress)
 		http.compression =
 			s->version.features & CH_ZSTD_BODY ? COMPRESSION_ZSTD : COMPRESSION_GZIP;
-	if (http.compression == COMPRESSION_GZIP)
-		http.compression_level = 1;
+	http.compression_level = 1;
 	s->inserting = http_client_new(&http, err);
 	return s->inserting != NULL;
 }
