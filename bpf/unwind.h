@@ -293,15 +293,26 @@ UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
 	return UNWIND_AGAIN;
 }
 
+#include "calls.h"
+
 /*
  * By frame pointer. `sure` says that the table promises one; else it must be plausible: aligned,
- * above SP, not far, the next one above it or zero, and a return address in executable memory.
+ * above SP, not far, and a return address in executable memory; the next one above it or zero,
+ * unless a call lies before the return address: the caller may use FP for something else.
  */
 UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool other_stack)
 {
 	struct unwind_cursor *c = &w->cursor;
 	__u64 pair[2] = { 0, 0 }, fp = c->fp;
 
+#if !UNWIND_ARM64
+	if (!sure && !c->return_address) {
+		__u64 at = unwind_frameless(w);
+
+		if (at && unwind_stack_word(w, at, &pair[1]))
+			return unwind_to(w, pair[1], at + 8, fp);
+	}
+#endif
 	if (!fp)
 		return unwind_stop(w, sure ? UNWIND_END_BOTTOM : UNWIND_END_NO_RULE);
 	if (!other_stack && fp < c->sp)
@@ -311,7 +322,7 @@ UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool
 	if (!unwind_stack_word(w, fp, &pair[0]) || !unwind_stack_word(w, fp + 8, &pair[1]))
 		return unwind_stop(w, sure ? UNWIND_END_UNREADABLE : UNWIND_END_NO_RULE);
 	if (!sure) {
-		if (pair[0] && pair[0] <= fp)
+		if (pair[0] && pair[0] <= fp && !unwind_returns(w, unwind_code_address(pair[1])))
 			return unwind_stop(w, UNWIND_END_NO_RULE);
 		/* A program's entry clears FP and leaves no return address: a good end. */
 		if (!pair[0] && !pair[1])

@@ -114,6 +114,7 @@ struct captured {
 	/* What is no stack is read from the process as it is now, for those steps to whom that is
 	 * good enough: HotSpot's code and methods stay where they are, and names are checked. */
 	struct seam *seam;
+	const struct process *process;
 	uint32_t pid, live_reads;
 	const struct unwind_cursor *cursor; /* of the walk */
 };
@@ -131,6 +132,22 @@ static bool read_live(struct captured *c, uint64_t address, void *to, uint32_t b
 	       got == bytes;
 }
 
+/* Code does not change: it is read from its file. */
+static bool read_code(const struct captured *c, uint64_t address, void *to, uint32_t bytes)
+{
+	const struct mapping *m = mapping_set_find(c->process->set, address);
+	struct bytes code;
+	uint64_t bias;
+
+	if (!m || !m->module || m->module->state != MODULE_READY || !module_bias(m, &bias))
+		return false;
+	code = elf_file_at_vaddr(m->module->same->file, address - bias);
+	if (code.len < bytes)
+		return false;
+	memcpy(to, code.ptr, bytes);
+	return true;
+}
+
 static bool read_captured(void *ctx, uint64_t address, void *to, uint32_t bytes)
 {
 	struct captured *c = ctx;
@@ -141,7 +158,8 @@ static bool read_captured(void *ctx, uint64_t address, void *to, uint32_t bytes)
 		return true;
 	}
 	/* The stack itself has changed since. */
-	if (offset >= STACK_BYTES_USUAL && read_live(c, address, to, bytes))
+	if (offset >= STACK_BYTES_USUAL &&
+	    (read_code(c, address, to, bytes) || read_live(c, address, to, bytes)))
 		return true;
 	c->missed = true;
 	return false;
@@ -185,6 +203,7 @@ static enum unwind_end go_on(struct resolver *r, struct process *p, struct captu
 	uint32_t same = 0;
 
 	memory->seam = r->table->seam;
+	memory->process = p;
 	memory->pid = p->pid;
 	memory->cursor = twin_cursor(r->twin);
 	twin_start(r->twin, r->store, &access, cursor, p->set);

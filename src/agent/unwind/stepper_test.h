@@ -54,7 +54,8 @@ struct stepper {
 	uint32_t base_count;
 	uint64_t own_stack; /* SP when the notes began, where there are others (Go); 0: one stack */
 	uint32_t depth;
-	uint64_t steps, checks, signals, deepest, wrong, no_rule, longjmp, left, passed_over;
+	bool without_rows;
+	uint64_t steps, checks, signals, deepest, wrong, longjmp, left, passed_over;
 	/* A walk that differs from the notes and yet is as good as can be; NULL: there is none. */
 	bool (*excused)(struct stepper *s, enum unwind_end end, const uint64_t *words,
 			uint32_t count);
