@@ -7,10 +7,12 @@ import itertools
 import random
 import re
 import socket
+import ssl
 import threading
 
 import pytest
 
+import certificates
 import clickhouse
 import clients
 import fixtures
@@ -187,9 +189,11 @@ class Proxy:
     """TCP to a server. `cut(number)` of a connection that carries an INSERT says whether its answer is cut off: the body has gone
     to the server, whole, and the sender hears nothing but the end of the connection."""
 
-    def __init__(self, port, cut):
+    def __init__(self, port, cut, tls=None):
         self.port_to, self.cut, self.cuts, self.number = port, cut, 0, itertools.count()
         self.packed = []  # of each insert: its Content-Encoding
+        self.asked = []  # of each call: its first line, and how its body begins
+        self.tls = tls
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -221,6 +225,11 @@ class Proxy:
         return head + b"\r\n\r\n" + body
 
     def _serve(self, near):
+        if self.tls:
+            try:
+                near = self.tls.wrap_socket(near, server_side=True)
+            except OSError:
+                return
         with near:
             while True:
                 try:
@@ -229,6 +238,7 @@ class Proxy:
                         return
                     with socket.create_connection(("127.0.0.1", self.port_to)) as far:
                         head, _, body = request.partition(b"\r\n\r\n")
+                        self.asked.append((head.split(b"\r\n")[0].decode(), body[:200].decode(errors="replace")))
                         if b"INSERT" in head.split(b"\r\n")[0]:
                             self.packed.append((re.search(rb"(?i)\r\ncontent-encoding: (\w+)", head) or [0, b""])[1].decode())
                         far.sendall(re.sub(rb"(?i)\r\nconnection: [^\r]*", b"", head) + b"\r\nConnection: close\r\n\r\n" + body)
@@ -303,6 +313,48 @@ def test_what_is_sent_to_this_machine_is_not_packed(old, database, tmp_path, com
     proxy.close()
     assert set(proxy.packed) == {packed}
     assert len(export(f"{old.url}/{database}")) == 1
+
+
+def test_a_quorum_is_asked_for_and_read_back(old, database, tmp_path):
+    """insert_quorum: each insert waits for so many replicas, and what counts them reads what a quorum has."""
+    proxy = Proxy(old.port, lambda number: False)
+    with collecting(tmp_path, f"http://127.0.0.1:{proxy.port}/{database}", "insert_quorum: 2") as server, clients.channel(server.grpc) as ch:
+        clients.export(ch, handmade.marked("mark-quorum-0"))
+    proxy.close()
+    inserts = [line for line, _ in proxy.asked if "INSERT" in line]
+    assert len(inserts) >= 3 and all("&insert_quorum=2&" in line for line in inserts)
+    counts = [line for line, body in proxy.asked if "FROM flametap_requests WHERE" in body]
+    assert counts and all("&select_sequential_consistency=1" in line for line in counts)
+    assert len(export(f"{old.url}/{database}")) == 1
+
+
+@pytest.mark.parametrize("options, client, says", [
+    ("ca_file: {ca}", False, None), ("insecure_skip_verify: true", False, None), ("ca_file: {ca}, cert_file: {cert}, key_file: {key}", True, None),
+    ("ca_file: {ca}, server_name_override: localhost", False, None),
+    ("", False, "ertificate"), ("ca_file: {other}", False, "ertificate"), ("ca_file: {ca}", True, "ClickHouse is not ready"),
+    ("ca_file: {ca}, server_name_override: elsewhere", False, "elsewhere"),
+])
+def test_tls_to_the_server(old, database, tmp_path, options, client, says):
+    """https:// with the server's authority, without it, with a certificate of ours; what is not trusted gets nothing."""
+    ours, other = certificates.Authority(tmp_path / "ca", "ours"), certificates.Authority(tmp_path / "ca", "other")
+    cert, key = ours.issue("client")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*ours.issue("server"))
+    if client:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(ours.file)
+    proxy = Proxy(old.port, lambda number: False, tls=context)
+    more = f"tls: {{{options.format(ca=ours.file, other=other.file, cert=cert, key=key)}}}"
+    with collecting(tmp_path, f"https://127.0.0.1:{proxy.port}/{database}", more) as server, clients.channel(server.grpc) as ch:
+        if says:
+            program.wait_for(lambda: "ClickHouse is not ready" in server.log and says in server.log, 60, f"a refusal that says {says}")
+        else:
+            clients.export(ch, handmade.marked("mark-tls-0"), timeout=120)
+    proxy.close()
+    if says:
+        assert not proxy.asked
+    else:
+        assert len(export(f"{old.url}/{database}")) == 1
 
 
 def test_away_and_back(database, tmp_path):
