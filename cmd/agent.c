@@ -16,7 +16,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "command.h"
-#include "graph_yaml.h"
 #include "service.h"
 
 static const char PREFIX[] = "OTEL_PROFILING_AGENT_";
@@ -71,7 +70,7 @@ static const struct flag flags[] = {
 
 	{ NAMES, "native-symbols", FLAG_BOOL, &f.native_symbols, NULL, "true", "names of native functions; false: as the reference sends them", NULL, false, false },
 	{ NAMES, "inlines", FLAG_BOOL, &f.inlines, NULL, NULL, "inlined functions, from debug information", NULL, false, false },
-	{ NAMES, "symbol-memory", FLAG_STRING, &f.symbol_memory, "SIZE", "8MiB", "for symbols", NULL, true, false },
+	{ NAMES, "symbol-memory", FLAG_SIZE, &f.symbol_memory, "SIZE", "8MiB", "for symbols", NULL, true, false },
 	{ NAMES, "runtime-tables", FLAG_STRING, &f.runtime_tables, "DIR", "built in", "offsets of runtimes: DIR/cpython.table", NULL, true, false },
 	{ NAMES, "cache-dir", FLAG_STRING, &f.cache_dir, "DIR", "none", "keeps symbols and tables over restarts", NULL, true, false },
 	{ NAMES, "frame-cache-size", FLAG_UINT, &f.frame_cache_size, "N", "16384", "names of frames kept", NULL, true, false },
@@ -79,7 +78,7 @@ static const struct flag flags[] = {
 	{ WHO, "service-name", FLAG_STRING, &f.service_name, "NAME", "OTEL_SERVICE_NAME", "service.name of processes that name none", NULL, false, false },
 	{ WHO, "tags", FLAG_STRING, &f.tags, "K=V,...", "OTEL_RESOURCE_ATTRIBUTES", "attributes of every resource", NULL, false, false },
 
-	{ LIMITS, "unwind-memory", FLAG_STRING, &f.unwind_memory, "SIZE", "128MiB", "for unwind tables, at most", NULL, true, false },
+	{ LIMITS, "unwind-memory", FLAG_SIZE, &f.unwind_memory, "SIZE", "128MiB", "for unwind tables, at most", NULL, true, false },
 	{ LIMITS, "map-scale-factor", FLAG_UINT, &f.map_scale_factor, "N", "0", "BPF maps 2^N times as large, 0 to 8", NULL, true, false },
 	{ LIMITS, "spool-dir", FLAG_STRING, &f.spool_dir, "DIR", "/var/lib/flametap/spool", "what the peer has not taken yet", NULL, false, false },
 	{ LIMITS, "spool-max-mib", FLAG_UINT, &f.spool_max_mib, "N", "512", "of it, at most", NULL, true, false },
@@ -110,6 +109,17 @@ static const struct flag flags[] = {
 };
 /* clang-format on */
 
+static const struct flag_range ranges[] = {
+	{ "samples-per-second", 1, 10000 },
+	{ "probabilistic-threshold", 1, 100 },
+	{ "frame-cache-size", 1024, 1 << 20 },
+	{ "map-scale-factor", 0, 8 },
+	{ "bpf-log-level", 0, 2 },
+	{ "spool-max-mib", 1, 1 << 30 },
+	{ "max-inflight-mib", 1, 1 << 30 },
+	{ 0 },
+};
+
 static const char *const examples[] = {
 	"flametap agent -collection-agent localhost:4317 -disable-tls",
 	"flametap agent -collection-agent HOST:4317 -process-filter 'java|python' -tags env=prod",
@@ -123,6 +133,7 @@ static const struct command command = {
 		   "privileges: 'flametap doctor'.",
 	.examples = examples,
 	.flags = flags,
+	.ranges = ranges,
 };
 
 /* What the file says, over what was typed or is in the environment. */
@@ -143,7 +154,7 @@ static bool read_source(struct source *s, struct err *err)
 	if (config_path && !flags_read_file(&command, config_path, &s->text, err))
 		return false;
 	buf_reset(&s->yaml);
-	if (!graph_check_spool_max(f.spool_max_mib, err) || !agent_graph_yaml(&f, &s->yaml, err))
+	if (!agent_graph_yaml(&f, &s->yaml, err))
 		return false;
 	buf_char(&s->yaml, '\0');
 	s->config->text = s->yaml.ptr;

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "command.h"
 #include "flags.h"
-#include "graph_yaml.h"
 #include "service.h"
 
 extern const char *program_name;
@@ -51,7 +50,7 @@ static const char ONWARD[] = "Onward (sinks otlp and otlphttp)";
 static const char LIMITS[] = "Limits and safety";
 static const char SELF[] = "The program itself";
 
-static const struct flag flags[] = {
+static struct flag flags[] = {
 	{ IN, "grpc-address", FLAG_STRING, &f.grpc_address, "HOST:PORT", "127.0.0.1:4317",
 	  "OTLP/gRPC; -grpc-address '' = off", NULL, false, false },
 	{ IN, "http-address", FLAG_STRING, &f.http_address, "HOST:PORT", "127.0.0.1:4318",
@@ -72,7 +71,9 @@ static const struct flag flags[] = {
 	  NULL, true, false },
 
 	{ OUT, "receiver", FLAG_STRING, &f.receiver, "LIST", "stdout",
-	  "sqlite, clickhouse, stdout, filesystem, prometheus... nop", NULL, false, false },
+	  "stdout, filesystem, otlp, otlphttp, sqlite, clickhouse, nop,\n"
+	  "prometheus; several at once",
+	  NULL, false, false },
 	{ OUT, "stdout.layout", FLAG_CHOICE, &f.stdout_layout, "LAYOUT", "2026",
 	  "2026, seed-000, seed-001, typed, full", layouts, false, false },
 	{ OUT, "stdout.sample-types", FLAG_STRING, &f.stdout_sample_types, "LIST", "all",
@@ -96,12 +97,12 @@ static const struct flag flags[] = {
 	{ OUT, "filesystem.max-mib", FLAG_UINT, &f.filesystem_max_mib, "N", "100",
 	  "jsonl, otlp: start a new file past this size; 0 = never", NULL, true, false },
 	{ OUT, "prometheus.metrics", FLAG_STRING, &f.prometheus_metrics, "HOST:PORT",
-	  "127.0.0.1:2112", "where the sink prometheus serves /metrics", NULL, false, false },
+	  "127.0.0.1:2112", "where the sink prometheus serves /metrics", NULL, true, false },
 	{ OUT, "sqlite.path", FLAG_STRING, &f.sqlite_path, "FILE", "flametap.db",
 	  "where the sink sqlite keeps profiles", NULL, false, false },
 	{ OUT, "sqlite.retention", FLAG_DURATION, &f.sqlite_retention, "TIME", "0",
 	  "keep what arrived this long: 168h; 0 = for ever", NULL, false, false },
-	{ OUT, "sqlite.max-size", FLAG_STRING, &f.sqlite_max_size, "SIZE", "0",
+	{ OUT, "sqlite.max-size", FLAG_SIZE, &f.sqlite_max_size, "SIZE", "0",
 	  "at most this much, oldest goes first: 10GiB; 0 = no limit", NULL, false, false },
 	{ OUT, "sqlite.durability", FLAG_CHOICE, &f.sqlite_durability, "WHAT", "full",
 	  "what acknowledged outlives: a loss of power (full), of the process", durabilities, true,
@@ -168,6 +169,14 @@ static const struct flag flags[] = {
 	{ 0 },
 };
 
+static const struct flag_range ranges[] = {
+	{ "max-recv-msg-size-mib", 1, 2047 },
+	{ "filesystem.max-mib", 0, 1 << 30 },
+	{ "spool-max-mib", 1, 1 << 30 },
+	{ "max-inflight-mib", 1, 1 << 30 },
+	{ 0 },
+};
+
 static const char *const examples[] = {
 	"flametap backend",
 	"flametap backend -receiver filesystem,prometheus -filesystem.format jsonl",
@@ -181,6 +190,7 @@ static const struct command command = {
 		   "nothing lost.",
 	.examples = examples,
 	.flags = flags,
+	.ranges = ranges,
 };
 
 static bool is_lazybackend(void)
@@ -192,6 +202,19 @@ static bool is_lazybackend(void)
 static bool keeps_lazybackend_contract(void)
 {
 	return is_lazybackend() || getenv("FLAMETAP_IMAGE") != NULL;
+}
+
+/* In the help. */
+static void show_default_addresses(void)
+{
+	if (!keeps_lazybackend_contract())
+		return;
+	for (struct flag *flag = flags; flag->name; flag++) {
+		if (strcmp(flag->name, "grpc-address") == 0)
+			flag->fallback = "0.0.0.0:4317";
+		else if (strcmp(flag->name, "http-address") == 0)
+			flag->fallback = "0.0.0.0:4318";
+	}
 }
 
 static void choose_addresses(void)
@@ -254,8 +277,6 @@ static bool check_flags(struct err *err)
 		return err_set(err, ERR_INVALID, "-tls-cert and -tls-key belong together");
 	if (f.tls_client_ca && !f.tls_cert)
 		return err_set(err, ERR_INVALID, "-tls-client-ca needs -tls-cert and -tls-key");
-	if (!graph_check_spool_max(f.spool_max_mib, err))
-		return false;
 	f.strict = strict;
 	choose_addresses();
 	if (!f.grpc_address[0] && !f.http_address[0])
@@ -276,11 +297,9 @@ int backend_run(int argc, char **argv)
 	struct err err;
 	int status;
 
-	if (!command_begin(&command, argc, argv, &words, &status)) {
-		if (status == EXIT_OK && keeps_lazybackend_contract())
-			puts("Here the addresses are 0.0.0.0:4317 and 0.0.0.0:4318 unless given.");
+	show_default_addresses();
+	if (!command_begin(&command, argc, argv, &words, &status))
 		return status;
-	}
 	free(words.items);
 	if (!check_flags(&err) || !backend_graph_yaml(&f, &yaml, &err))
 		return command_usage_error("backend", &err);

@@ -21,8 +21,8 @@ static const char *const versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1
 					"1.8",  "1.9", "1.10", "1.11", NULL };
 
 static const struct flag flags[] = {
-	{ "Flags", "json", FLAG_BOOL, &json, NULL, NULL, "one JSON object a line and finding", NULL,
-	  false, false },
+	{ "Flags", "json", FLAG_BOOL, &json, NULL, NULL,
+	  "one JSON object a line and finding, and a summary of each body", NULL, false, false },
 	{ "Flags", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "auto",
 	  "the opentelemetry-proto version the files are in", versions, false, false },
 	{ "Flags", "most", FLAG_UINT, &most_text, "N", "100",
@@ -55,17 +55,39 @@ static const char *severity_name(enum check_severity s)
 	return s == CHECK_ERROR ? "error" : "warning";
 }
 
-static void print_json(const char *file, size_t offset, const struct check_finding *f,
-		       struct buf *out)
+/* An object without its closing brace: what findings, summaries and unreadable files have alike. */
+static void begin_json(const char *file, size_t offset, const char *severity, const char *rule,
+		       struct str path, struct str message, struct buf *out)
 {
 	buf_lit(out, "{\"file\":");
 	buf_json_string(out, str_cstr(file));
 	buf_printf(out, ",\"offset\":%zu,\"severity\":\"%s\",\"rule\":\"%s\",\"path\":", offset,
-		   severity_name(f->severity), f->rule);
-	buf_json_string(out, f->path);
+		   severity, rule);
+	buf_json_string(out, path);
 	buf_lit(out, ",\"message\":");
-	buf_json_string(out, f->message);
+	buf_json_string(out, message);
+}
+
+static void print_json(const char *file, size_t offset, const struct check_finding *f,
+		       struct buf *out)
+{
+	begin_json(file, offset, severity_name(f->severity), f->rule, f->path, f->message, out);
 	buf_lit(out, "}\n");
+}
+
+/* The last line of each body. */
+static void print_json_summary(const char *file, size_t offset, const struct check_result *r,
+			       struct buf *out)
+{
+	AUTO(buf_release) struct buf message = { 0 };
+
+	buf_printf(&message, "%s: %u errors, %u warnings", r->errors ? "FAILED" : "ok", r->errors,
+		   r->warnings);
+	begin_json(file, offset, "summary", "summary", (struct str){ 0 }, buf_view(&message), out);
+	buf_printf(out, ",\"wire_version\":\"%s\",\"evidence\":", wire_version_name(r->version));
+	buf_json_string(out, str_cstr(r->evidence));
+	buf_printf(out, ",\"errors\":%u,\"warnings\":%u,\"not_shown\":%u}\n", r->errors,
+		   r->warnings, r->suppressed);
 }
 
 static void print_text(const char *file, const struct check_finding *f, struct buf *out)
@@ -90,8 +112,31 @@ static void print_findings(const char *file, size_t offset, const struct check_r
 	}
 	if (r->suppressed && !json)
 		buf_printf(&out, "%s: %u more findings; --most 0 shows all\n", file, r->suppressed);
+	if (json)
+		print_json_summary(file, offset, r, &out);
 	if (out.len)
 		fwrite(out.ptr, 1, out.len, stdout);
+}
+
+/* A file, or a body of it, that no rule can be applied to. */
+static void tell_unreadable(const char *file, size_t offset, const struct err *err,
+			    struct totals *t)
+{
+	AUTO(buf_release) struct buf out = { 0 };
+	struct str message = str_cstr(err->msg);
+	size_t named = strlen(file);
+
+	t->errors++;
+	if (str_has_prefix(message, str_cstr(file)) &&
+	    str_has_prefix(str_skip(message, named), STR(": ")))
+		message = str_skip(message, named + 2);
+	if (!json) {
+		fprintf(stderr, "%s: FAILED, can't be checked: %.*s\n", file, STR_ARG(message));
+		return;
+	}
+	begin_json(file, offset, "error", "unreadable", (struct str){ 0 }, message, &out);
+	buf_lit(&out, "}\n");
+	fwrite(out.ptr, 1, out.len, stdout);
 }
 
 static void check_body(const char *file, size_t offset, struct blob *body,
@@ -104,8 +149,7 @@ static void check_body(const char *file, size_t offset, struct blob *body,
 	if ((otlp_looks_like_json(blob_view(body)) &&
 	     otlp_json_is_foreign(blob_view(body), &err)) ||
 	    !otlp_check(body, version, most ? most : UINT32_MAX, &result, &err)) {
-		fprintf(stderr, "%s: %s\n", file, err.msg);
-		t->errors++;
+		tell_unreadable(file, offset, &err, t);
 		return;
 	}
 	print_findings(file, offset, &result);
@@ -123,21 +167,18 @@ static void check_file(const char *file, enum wire_version version, uint32_t mos
 	struct input in;
 	struct err err = { 0 };
 	struct blob *body;
-	size_t offset;
+	size_t offset = 0;
 
 	if (!input_open(&in, file, &err)) {
-		fprintf(stderr, "%s\n", err.msg);
-		t->errors++;
+		tell_unreadable(file, offset, &err, t);
 		return;
 	}
 	while (input_next(&in, &body, &offset, &err)) {
 		check_body(file, offset, body, version, most, t);
 		blob_unref(body);
 	}
-	if (err.kind != ERR_NONE) {
-		fprintf(stderr, "%s\n", err.msg);
-		t->errors++;
-	}
+	if (err.kind != ERR_NONE)
+		tell_unreadable(file, in.raw_next, &err, t);
 	input_close(&in);
 }
 

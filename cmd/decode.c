@@ -30,7 +30,7 @@ static const struct flag flags[] = {
 	{ "Output", "color", FLAG_CHOICE, &color, "WHEN", "auto", "auto, always, never", colors,
 	  false, false },
 	{ "Output", "sample-types", FLAG_STRING, &sample_types, "LIST", NULL,
-	  "text, json, folded: only these, as samples,events", NULL, false, false },
+	  "text, json, folded: only these, as samples,events; all", NULL, false, false },
 	{ "Output", "utc", FLAG_BOOL, &utc, NULL, NULL, "timestamps in UTC instead of local time",
 	  NULL, false, false },
 	{ "Versions", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", NULL,

@@ -180,17 +180,54 @@ static void tell_left_out(struct decode_output *d, struct str left_out)
 	fwrite(line.ptr, 1, line.len, stderr);
 }
 
-/* One sample type a graph: the first that has samples, when none was asked for. */
+enum { TYPES_COMPARED = 16 };
+
+/* The one of a body that most samples have, of equal ones the first; UINT32_MAX without samples. Of
+ * its first TYPES_COMPARED types: nobody sends more. */
+static uint32_t usual_type(const struct profiles *p)
+{
+	struct {
+		uint32_t profile;
+		uint64_t samples;
+	} seen[TYPES_COMPARED];
+	uint32_t count = 0, best = 0;
+
+	for (uint32_t i = 0; i < p->profile_count; i++) {
+		uint32_t k = 0;
+
+		if (p->profiles[i].refused || !p->profiles[i].samples.count)
+			continue;
+		while (k < count &&
+		       !str_equal(profile_type(p, seen[k].profile), profile_type(p, i)))
+			k++;
+		if (k == TYPES_COMPARED)
+			continue;
+		if (k == count) {
+			seen[count].profile = i;
+			seen[count++].samples = 0;
+		}
+		seen[k].samples += p->profiles[i].samples.count;
+	}
+	for (uint32_t k = 1; k < count; k++)
+		if (seen[k].samples > seen[best].samples)
+			best = k;
+	return count ? seen[best].profile : UINT32_MAX;
+}
+
+/* One sample type a graph: the most usual of the first body with samples, when none was asked for.
+ */
 static void choose_folded_type(struct decode_output *d, const struct profiles *p)
 {
+	uint32_t usual = d->types.count ? UINT32_MAX : usual_type(p);
+
+	if (usual != UINT32_MAX)
+		set_one_type(d, profile_type(p, usual));
 	for (uint32_t i = 0; i < p->profile_count && !d->told_types; i++) {
 		struct str type = profile_type(p, i);
 
 		if (!p->profiles[i].samples.count || p->profiles[i].refused)
 			continue;
-		if (!d->types.count)
-			set_one_type(d, type);
-		else if (!str_is(type, d->types.items[0]))
+		if (!str_is(type, d->types.items[0]))
 			tell_left_out(d, type);
 	}
 }
@@ -202,7 +239,7 @@ static bool put_folded(struct decode_output *d, const struct profiles *p, struct
 
 		if (!d->types.given)
 			choose_folded_type(d, p);
-		if (!d->types.count)
+		if (!d->types.count && !d->types.given)
 			return true; /* no samples yet */
 		options.sample_types = d->types;
 		d->folded = folded_renderer_new(&options);
@@ -284,7 +321,8 @@ struct decode_output *decode_output_new(const struct decode_output_options *o, s
 		.buf = &d->buf, .chunk_bytes = CHUNK_BYTES, .write = write_chunk, .ctx = d
 	};
 	if (o->sample_types) {
-		set_types(d, str_cstr(o->sample_types));
+		if (!is(o->sample_types, "all"))
+			set_types(d, str_cstr(o->sample_types));
 		d->types.given = true;
 	}
 	choose_format(d, o);

@@ -130,7 +130,24 @@ static bool set_list(const struct flag *f, const char *value, struct err *err)
 	return true;
 }
 
-static bool set_flag(const struct flag *f, const char *value, struct err *err)
+static bool check_number(const struct command *c, const struct flag *f, const char *value,
+			 struct err *err)
+{
+	uint64_t number;
+
+	if (!str_to_u64(str_cstr(value), &number))
+		return err_set(err, ERR_INVALID, "-%s takes a whole number, not \"%s\"", f->name,
+			       value);
+	for (const struct flag_range *r = c->ranges; r && r->name; r++)
+		if (strcmp(r->name, f->name) == 0 && (number < r->least || number > r->most))
+			return err_set(err, ERR_INVALID, "-%s is %llu to %llu, not %s", f->name,
+				       (unsigned long long)r->least, (unsigned long long)r->most,
+				       value);
+	return true;
+}
+
+static bool set_flag(const struct command *c, const struct flag *f, const char *value,
+		     struct err *err)
 {
 	uint64_t number;
 
@@ -140,9 +157,12 @@ static bool set_flag(const struct flag *f, const char *value, struct err *err)
 	case FLAG_LIST:
 		return set_list(f, value, err);
 	case FLAG_UINT:
-		if (!str_to_u64(str_cstr(value), &number))
-			return err_set(err, ERR_INVALID, "-%s takes a whole number, not \"%s\"",
-				       f->name, value);
+		if (!check_number(c, f, value, err))
+			return false;
+		break;
+	case FLAG_SIZE:
+		if (!text_parse_size(str_cstr(value), &number, err))
+			return err_prefix(err, "-%s", f->name);
 		break;
 	case FLAG_DURATION:
 		if (!duration_parse(str_cstr(value), &number, err))
@@ -169,10 +189,10 @@ static void remember_given(const struct flag *f)
 		given[given_count++] = f->target;
 }
 
-bool flags_set(const struct flag *f, const char *value, struct err *err)
+bool flags_set(const struct command *c, const struct flag *f, const char *value, struct err *err)
 {
 	remember_given(f);
-	return set_flag(f, value, err);
+	return set_flag(c, f, value, err);
 }
 
 /* Reads the flag at argv[*i]; moves *i past a value in a word of its own. */
@@ -198,7 +218,7 @@ static bool parse_flag(const struct command *c, int argc, char **argv, int *i, s
 			"machine; "
 			"prefer ${env:NAME} in a configuration\n",
 			f->name);
-	return flags_set(f, value, err);
+	return flags_set(c, f, value, err);
 }
 
 static bool is_word(const char *arg)
@@ -252,6 +272,16 @@ enum flags_outcome flags_parse(const struct command *c, int argc, char **argv, s
 	return outcome;
 }
 
+/* A line feed goes on in the column of the text. */
+static void print_lines(const char *text)
+{
+	for (; *text; text++) {
+		putchar(*text);
+		if (*text == '\n')
+			printf("%33s", "");
+	}
+}
+
 static void print_flag(const struct flag *f)
 {
 	char left[80];
@@ -262,7 +292,7 @@ static void print_flag(const struct flag *f)
 		printf("%s\n%33s", left, "");
 	else
 		printf("%-33s", left);
-	printf("%s", f->help);
+	print_lines(f->help);
 	if (f->fallback && f->fallback[0])
 		printf(" (%s)", f->fallback);
 	printf("\n");

@@ -8,13 +8,15 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "base/err.h"
 
 enum flag_kind {
 	FLAG_BOOL,   /* bool *target */
 	FLAG_STRING, /* const char **target, as all below */
 	FLAG_LIST,   /* may be given several times: struct flag_list *target */
-	FLAG_UINT,
+	FLAG_UINT,   /* within its struct flag_range, where it has one */
+	FLAG_SIZE,   /* bytes: 64MiB, 10GB */
 	FLAG_DURATION,
 	FLAG_CHOICE,       /* one of `choices` */
 	FLAG_WIRE_VERSION, /* one of `choices`, which are minors; v1.9.0 is given as "1.9" */
@@ -33,10 +35,17 @@ struct flag {
 	void *target;
 	const char *value;    /* how the value is called in the help: "ADDRESS" */
 	const char *fallback; /* the default's text, for the help; the caller sets target to it */
-	const char *help;     /* one line */
+	const char *help;     /* one line, rarely two */
 	const char *const *choices; /* FLAG_CHOICE: NULL-terminated */
 	bool advanced;              /* only in --help-all */
 	bool secret;                /* warns when given on the command line */
+};
+
+/* What a FLAG_UINT takes, ends included. What the option behind it takes, but said before anything
+ * is made of it, and in the user's words. */
+struct flag_range {
+	const char *name; /* of the flag */
+	uint64_t least, most;
 };
 
 struct command {
@@ -46,6 +55,7 @@ struct command {
 	const char *const *examples; /* NULL-terminated lines */
 	const struct flag *flags;    /* ends with name NULL */
 	unsigned words_max;
+	const struct flag_range *ranges; /* ends with name NULL; NULL = none */
 };
 
 struct words {

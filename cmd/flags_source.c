@@ -32,7 +32,7 @@ bool flags_read_environment(const struct command *c, const char *prefix, struct 
 		value = getenv(name);
 		if (!value || !*value || flags_given_before(f->target, mark))
 			continue;
-		if (!flags_set(f, value, err))
+		if (!flags_set(c, f, value, err))
 			return err_prefix(err, "%s", name);
 	}
 	return true;
@@ -69,7 +69,7 @@ static bool read_line(const struct command *c, char *line, unsigned mark, struct
 	line[(size_t)(value.ptr - line) + value.len] = 0;
 	if (!value.len && f->kind != FLAG_BOOL)
 		return err_set(err, ERR_INVALID, "%s has no value", f->name);
-	return flags_set(f, value.len ? value.ptr : NULL, err);
+	return flags_set(c, f, value.len ? value.ptr : NULL, err);
 }
 
 static char *read_all(FILE *f, const char *path, struct err *err)

@@ -13,7 +13,7 @@
 #include "flags.h"
 
 static bool verbose;
-static const char *address, *count, *wait, *colour, *version;
+static const char *address, *count, *wait, *colour, *version, *memory;
 static struct flag_list configs;
 static const char *const versions[] = { "1.1", "1.9", "1.10", "1.11", NULL };
 static const char *const colours[] = { "auto", "always", "never", NULL };
@@ -22,6 +22,7 @@ static const struct flag flags[] = {
 	{ "F", "verbose", FLAG_BOOL, &verbose, NULL, NULL, "", NULL, false, false },
 	{ "F", "grpc-address", FLAG_STRING, &address, "A", NULL, "", NULL, false, false },
 	{ "F", "count", FLAG_UINT, &count, "N", NULL, "", NULL, false, false },
+	{ "F", "memory", FLAG_SIZE, &memory, "SIZE", NULL, "", NULL, false, false },
 	{ "F", "wait", FLAG_DURATION, &wait, "T", NULL, "", NULL, false, false },
 	{ "F", "color", FLAG_CHOICE, &colour, "WHEN", NULL, "", colours, false, false },
 	{ "F", "version", FLAG_WIRE_VERSION, &version, "V", NULL, "", versions, false, false },
@@ -29,8 +30,15 @@ static const struct flag flags[] = {
 	{ 0 },
 };
 
+static const struct flag_range ranges[] = { { "count", 3, 7 }, { 0 } };
+
 static const struct command command = {
-	.name = "try", .words = "WORD...", .summary = "", .flags = flags, .words_max = 2
+	.name = "try",
+	.words = "WORD...",
+	.summary = "",
+	.flags = flags,
+	.words_max = 2,
+	.ranges = ranges,
 };
 
 static void reset(void)
@@ -64,6 +72,12 @@ static const struct {
 	{ "-count", "-count needs a value: N", NULL, NULL, false, 0, 0 },
 	{ "-count 5x", "whole number, not \"5x\"", NULL, NULL, false, 0, 0 },
 	{ "-count -5", "whole number", NULL, NULL, false, 0, 0 },
+	{ "-count 2", "-count is 3 to 7, not 2", NULL, NULL, false, 0, 0 },
+	{ "-count 3", NULL, NULL, "3", false, 0, 0 },
+	{ "-count 7", NULL, NULL, "7", false, 0, 0 },
+	{ "-count 8", "-count is 3 to 7, not 8", NULL, NULL, false, 0, 0 },
+	{ "-memory 64MiB", NULL, NULL, NULL, false, 0, 0 },
+	{ "-memory lots", "-memory: size \"lots\"", NULL, NULL, false, 0, 0 },
 	{ "-wait soon", "-wait", NULL, NULL, false, 0, 0 },
 	{ "-color neverr", "did you mean \"never\"?", NULL, NULL, false, 0, 0 },
 	{ "-color purple", "it takes auto, always, never", NULL, NULL, false, 0, 0 },

@@ -167,12 +167,3 @@ void graph_put_default_spool_directory(struct yaml_out *y)
 	buf_char(&path, '\0');
 	graph_put(y, "directory", path.ptr);
 }
-
-bool graph_check_spool_max(const char *mib, struct err *err)
-{
-	uint64_t n;
-
-	if (mib && (!str_to_u64(str_cstr(mib), &n) || !n))
-		return err_set(err, ERR_INVALID, "-spool-max-mib is at least 1, not \"%s\"", mib);
-	return true;
-}

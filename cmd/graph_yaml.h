@@ -24,5 +24,3 @@ bool graph_put_telemetry(struct yaml_out *y, const char *log_level, const char *
 			 const char *metrics_address, struct err *err) MUST_CHECK;
 /* `directory`: /var/lib/flametap/spool as root, else in the user's state. */
 void graph_put_default_spool_directory(struct yaml_out *y);
-/* The value of -spool-max-mib: at least 1. */
-bool graph_check_spool_max(const char *mib, struct err *err) MUST_CHECK;

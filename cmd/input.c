@@ -75,6 +75,8 @@ static struct blob *decompress_part(struct input *in, enum compression kind, str
 	}
 	if (plain)
 		err->kind = ERR_NONE;
+	else if (strstr(err->msg, compression_name(kind)))
+		err_prefix(err, "%s", in->path);
 	else
 		err_prefix(err, "%s: %s", in->path, compression_name(kind));
 	in->raw_next += used;

@@ -71,7 +71,7 @@ static const struct flag flags[] = {
 	  false },
 	{ KEEP, "retention", FLAG_STRING, &f.retention, "DURATION", "0",
 	  "keep what arrived this long: 168h; 0 = for ever", NULL, false, false },
-	{ KEEP, "max-size", FLAG_STRING, &f.max_size, "SIZE", "0",
+	{ KEEP, "max-size", FLAG_SIZE, &f.max_size, "SIZE", "0",
 	  "at most this much, oldest goes first: 10GiB; 0 = no limit", NULL, false, false },
 	{ SELF, "metrics-address", FLAG_STRING, &f.metrics, "HOST:PORT", NULL,
 	  "own metrics for Prometheus, as 127.0.0.1:8888", NULL, true, false },
@@ -81,6 +81,8 @@ static const struct flag flags[] = {
 	  "print the YAML that 'flametap collector' would run alike", NULL, false, false },
 	{ 0 },
 };
+
+static const struct flag_range ranges[] = { { "samples-per-second", 1, 10000 }, { 0 } };
 
 static const char *const examples[] = {
 	"sudo flametap up",
@@ -94,6 +96,7 @@ static const struct command command = {
 	.summary = "Profile this machine, keep every sample, show flame graphs in the browser.",
 	.examples = examples,
 	.flags = flags,
+	.ranges = ranges,
 };
 
 /* ---- the file ---- */
@@ -158,16 +161,6 @@ static bool make_token(struct err *err)
 }
 
 /* Here too, since without privileges no receiver is made that would look at it. */
-static bool check_rate(struct err *err)
-{
-	unsigned long rate = f.rate ? strtoul(f.rate, NULL, 10) : 20;
-
-	if (rate >= 1 && rate <= 10000)
-		return true;
-	return err_set(err, ERR_INVALID, "-samples-per-second: invalid sampling frequency: %s",
-		       f.rate);
-}
-
 static bool check_auth(struct err *err)
 {
 	if (strcmp(f.auth, "token") == 0)
@@ -469,8 +462,7 @@ static int run(void)
 	/* So that the URL that is printed is the one that it will be. */
 	if (!print_config && up_page_pick_port(f.listen, address, sizeof(address)))
 		f.listen = address;
-	if (!check_rate(&err) || !check_auth(&err) ||
-	    (!f.db && !default_file(path, sizeof(path), &err)))
+	if (!check_auth(&err) || (!f.db && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
 	if (!make_graph(db, agent, &yaml, &err))
 		return command_usage_error("up", &err);

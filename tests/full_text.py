@@ -91,6 +91,9 @@ def typed_value(c):
         return "-" if value is None else value
     if kind == "bytes":
         return base64.b64decode(c.word())
+    if kind == "double":
+        text = c.word()
+        return ("double", text if text == "NaN" else float(text.replace("Infinity", "inf")))
     return nested(c.json())
 
 

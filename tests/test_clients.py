@@ -1,6 +1,7 @@
 """Real clients against `flametap backend`: grpcio, the official messages, curl, HTTP/2 by hand; every encoding, every version."""
 
 import json
+import socket
 import subprocess
 
 import grpc
@@ -10,6 +11,7 @@ from google.protobuf import descriptor_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import proto_reflection_descriptor_database, reflection_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
+from google.rpc import status_pb2
 from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2, profiles_service_pb2_grpc
@@ -138,6 +140,12 @@ def test_health_service(backend):
     with clients.channel(server.grpc) as ch:
         stub = health_pb2_grpc.HealthStub(ch)
         assert stub.Check(health_pb2.HealthCheckRequest(), timeout=program.HANG).status == health_pb2.HealthCheckResponse.SERVING
+        # the server as a whole, and each service that reflection lists and others that are answered
+        names = proto_reflection_descriptor_database.ProtoReflectionDescriptorDatabase(ch).get_services()
+        listed = stub.List(health_pb2.HealthListRequest(), timeout=program.HANG).statuses
+        assert {"", "opentelemetry.proto.collector.trace.v1.TraceService", *names} <= set(listed)
+        for name, answer in listed.items():
+            assert answer == stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=program.HANG) == health_pb2.HealthCheckResponse(status=1), name
         watch = stub.Watch(health_pb2.HealthCheckRequest(), timeout=program.HANG)
         assert next(iter(watch)).status == health_pb2.HealthCheckResponse.SERVING
         watch.cancel()
@@ -181,6 +189,7 @@ def test_reflection_describes_all_that_it_lists(backend):
             assert pool.FindServiceByName(name).full_name == name
         for name, wanted in official.items():
             ours = pool.FindServiceByName(name)
+            assert sorted(m.name for m in ours.methods) == sorted(wanted.methods_by_name)
             for method in ours.methods:
                 other = wanted.methods_by_name[method.name]
                 assert (method.client_streaming, method.server_streaming) == (other.client_streaming, other.server_streaming)
@@ -194,6 +203,7 @@ def assert_same_message(ours, official):
     seen, wanted = ([(f.name, f.number, f.type, f.is_repeated, f.containing_oneof and f.containing_oneof.name) for f in m.fields]
                     for m in (ours, official))
     assert seen == wanted
+    assert ours.GetOptions().map_entry == official.GetOptions().map_entry
     for f, g in zip(ours.fields, official.fields):
         if f.enum_type:
             assert f.enum_type.full_name == g.enum_type.full_name
@@ -317,6 +327,36 @@ def test_collector_refuses_signals_without_pipeline(start, tmp_path, signal):
 
 
 # ---- statuses ----
+
+HEAD = b"POST /v1development/profiles HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-protobuf"])
+@pytest.mark.parametrize("status, head", [
+    (400, HEAD + b"%sContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"),
+    (400, HEAD + b"%sContent-Length: x\r\n\r\n"),
+    (400, HEAD + b"bad header\r\n%s\r\n"),
+    (400, b"POST /v1development/profiles HTTP/1.1\r\n%s\r\n"),
+    (431, HEAD + b"%sX: " + b"v" * 70_000 + b"\r\n\r\n"),
+    (431, HEAD + b"a: b\r\n" * 300 + b"%s\r\n"),
+    (501, HEAD + b"%sTransfer-Encoding: gzip\r\n\r\n"),
+    (505, b"POST /v1development/profiles HTTP/3.0\r\nHost: x\r\n%s\r\n"),
+    (417, HEAD + b"%sExpect: miracles\r\n\r\n"),
+], ids=["two lengths", "length", "line", "no host", "large", "many", "coding", "version", "expect"])
+def test_bad_heads_are_answered_in_the_encoding_of_the_request(backend, kind, status, head):
+    server = backend("-receiver", "nop")
+    with socket.create_connection(clients.split_address(server.http), timeout=program.HANG) as s:
+        s.sendall(head % (b"content-TYPE: %s; charset=utf-8\r\n" % kind.encode()))
+        got = b""
+        while chunk := s.recv(65536):
+            got += chunk
+    fields, _, body = got.partition(b"\r\n\r\n")
+    assert fields.startswith(b"HTTP/1.1 %d " % status) and b"content-type: %s" % kind.encode() in fields, fields
+    if kind == "application/json":
+        assert json.loads(body)["message"] and json.loads(body)["code"]
+    else:
+        assert status_pb2.Status.FromString(body).message
+
 
 def test_http_statuses(backend):
     server = backend()

@@ -327,6 +327,21 @@ def test_joined_bodies_of_different_versions(first, each_version, tmp_path):
         assert done.returncode == 0 and b"body at byte" not in done.stderr, (file.name, done.stderr)
 
 
+@pytest.mark.parametrize("names", [("v1.3.1-experimental-oncpu-a", "v1.3.1-experimental-oncpu-b"), ("v1.4.0-oncpu-start", "v1.4.0-oncpu-mixed")], ids=str)
+@pytest.mark.parametrize("form", ["json", "folded"])
+def test_joined_bodies_with_tables_of_their_own_show_what_they_show_apart(names, form, tmp_path):
+    """Up to 1.5 nothing tells where the second begins, nor does it matter: equal mappings of both are one to the reader."""
+    bodies = [fixtures.body(n) for n in names]
+    joined = tmp_path / "joined"
+    joined.write_bytes(b"".join(b.bytes for b in bodies))
+    lines = lambda *files: sorted(line for f in files for line in decode("--format", form, f).splitlines())  # noqa: E731
+    if form == "json":
+        assert lines(joined) == lines(*(b.path for b in bodies))
+    else:  # sums of equal stacks
+        total = lambda found: sum(int(x.rsplit(b" ", 1)[1]) for x in found)  # noqa: E731
+        assert total(lines(joined)) == total(lines(*(b.path for b in bodies)))
+
+
 def test_joined_bodies_of_all_versions(each_version):
     order = ["1.3", "1.5", "1.10", "1.4", "1.6", "1.8", "1.3", "1.7", "1.6", "1.5", "1.9"]
     got = decode("--layout", "2026", "-", stdin=b"".join(each_version[v][0] for v in order))
@@ -563,6 +578,63 @@ def test_folded_shows_one_sample_type_and_says_so(tmp_path):
     done = program.run("decode", "--format", "folded", "--sample-types", "off_cpu", both, check=0)
     assert done.stdout == decode("--format", "folded", b) and done.stdout
     assert not done.stderr
+    done = program.run("decode", "--format", "folded", "--sample-types", "all", both, check=0)
+    assert done.stdout == decode("--format", "folded", a) + decode("--format", "folded", b) and not done.stderr
+
+
+def test_folded_shows_the_most_usual_type_of_a_body(tmp_path):
+    """One off-CPU sample before many others does not make the graph of a file."""
+    request = handmade.resource_body(samples=2)
+    profiles = request.resource_profiles[0].scope_profiles[0].profiles
+    rare, usual = profiles[0], profiles.add()
+    usual.CopyFrom(rare)
+    for i in range(3):
+        usual.samples.add().CopyFrom(rare.samples[0])
+    rare.sample_type.type_strindex = len(request.dictionary.string_table)
+    request.dictionary.string_table.append("off_cpu")
+    file, alone = tmp_path / "a.pb", tmp_path / "usual.pb"
+    file.write_bytes(request.SerializeToString())
+    done = program.run("decode", "--format", "folded", file, check=0)
+    assert b"not \"off_cpu\"; --sample-types chooses" in done.stderr
+    del profiles[0]
+    alone.write_bytes(request.SerializeToString())
+    assert done.stdout == decode("--format", "folded", alone) and done.stdout
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.ZstdCompressor().compress], ids=["gzip", "zstd"])
+def test_check_says_of_a_cut_compressed_file_that_it_was_not_checked(pack, tmp_path):
+    packed = pack(b"".join(b.bytes for b in BODIES))
+    file = tmp_path / "cut.packed"
+    file.write_bytes(packed[:len(packed) // 2])
+    said = program.run("check", file, check=1).stderr.decode()
+    assert said.startswith(f"{file}: FAILED, can't be checked: ") and "cut short" in said and said.count("\n") == 1 and said.count(str(file)) == 1, said
+    assert said.count("gzip" if pack is gzip.compress else "zstd") == 1, said
+    line = json.loads(program.run("check", "--json", file, check=1).stdout)
+    assert (line["file"], line["severity"], line["rule"]) == (str(file), "error", "unreadable") and "cut short" in line["message"]
+
+
+@pytest.mark.parametrize("body", fixtures.one_per_version(), ids=repr)
+def test_check_in_json_ends_with_a_summary(body, tmp_path):
+    two = tmp_path / "two.pb"
+    two.write_bytes(body.bytes * 2)
+    lines = [json.loads(x) for x in program.run("check", "--json", two).stdout.splitlines()]
+    summaries = [x for x in lines if x["severity"] == "summary"]
+    bodies = 1 if body.version in ("1.3", "1.4", "1.5") else 2  # where each profile has its own tables nothing tells them apart
+    assert [x["offset"] for x in summaries] == [0, len(body.bytes)][:bodies] and lines[-1] in summaries
+    for s in summaries:
+        found = [x["severity"] for x in lines if x["offset"] == s["offset"]]
+        assert (s["errors"], s["warnings"], s["not_shown"]) == (found.count("error"), found.count("warning"), 0)
+        assert s["wire_version"] == ("1.4" if body.version == "1.5" else body.version) and s["evidence"]
+
+
+@pytest.mark.parametrize("words", [["decode"], ["check"]], ids=" ".join)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_json_in_other_encodings_is_named(words, encoding, tmp_path):
+    """PowerShell's '>' writes UTF-16."""
+    file = tmp_path / "body.json"
+    file.write_bytes(decode("--format", "otlp-json", fixtures.body("v1.9.0-oncpu-mixed-a").path).decode().encode(encoding))
+    said = program.run(*words, file, check=1).stderr.decode()
+    assert encoding[:6].upper() in said and "UTF-8" in said and said.count("\n") == 1, said
 
 
 def test_version_is_found_for_every_body():
@@ -641,6 +713,7 @@ def test_check_accepts_what_real_profilers_send():
     for body in BODIES:
         done = program.run("check", "--json", body.path)
         findings = [json.loads(x) for x in done.stdout.splitlines()]
+        assert findings.pop()["severity"] == "summary"
         errors = [f for f in findings if f["severity"] == "error"]
         assert done.returncode == (1 if errors else 0), body
         assert all(f["path"] and f["rule"] and f["message"] for f in findings)

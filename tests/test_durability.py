@@ -105,6 +105,8 @@ def test_full_disk_is_told_and_nothing_half_written_shows_as_whole(as_root, back
                 break
         assert acknowledged and refused is not None, "256 KiB never got full"
         assert refused[0] == clients.UNAVAILABLE and "No space left" in refused[1], refused
+        assert refused[1] == 'exporter "filesystem" can\'t keep the profiles: No space left on device', "where files lie is not the sender's business"
+        assert str(disk / "profiles") in server.wait_line("Exporting failed"), "but its owner's"
         a = clients.post(server.http, handmade.marked("mark-disk-9999"))
         assert a.status == 503 and clients.retry_delay(a.rpc_status) is not None or "retry-after" in a.headers, a
         kept = jsonl_marks(inside(server, disk / "profiles"))

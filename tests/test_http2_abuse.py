@@ -174,11 +174,12 @@ def test_oversized_headers_are_refused(server, extra, options):
             small = wire.request([("x-0", "v")], body=clients.frame(SMALL.bytes))
             fields, _, goaway = answer_of(wire, small)
             assert goaway is None and fields.get("grpc-status") == "0", (fields, goaway)
-        refused = wire.request(extra, content_type="application/x-protobuf", path="/v1development/profiles", **options)
-        fields, _, goaway = answer_of(wire, refused)
-        assert goaway is None and fields.get(":status") == "431", (fields, goaway)
+        for kind in ("application/x-protobuf", "application/json"):
+            refused = wire.request(extra, content_type=kind, path="/v1development/profiles", **options)
+            fields, _, goaway = answer_of(wire, refused)
+            assert goaway is None and fields.get(":status") == "431" and fields["content-type"] == kind, (fields, goaway)
     after = program.metric_sum(server.metrics(), "flametap_net_refused_total", reason="headers_too_large")
-    assert after - before == 3
+    assert after - before == 4
 
 
 def test_endless_headers_end_the_connection(server):

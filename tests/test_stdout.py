@@ -165,3 +165,11 @@ def test_requests_are_never_interleaved(backend):
         rest = rest[len(text):]
         count += 1
     assert count == 48
+
+
+def test_unknown_frame_types_are_told_and_taken(backend):
+    """The set is open; a mistyped one would show empty stacks and not say why."""
+    server = backend("-stdout.frame-types", "native,cpyton,later-runtime")
+    assert "type=cpyton" in (line := server.wait_line("no profiler is known to send")) and "similar=cpython" in line, line
+    assert "native" in server.wait_line("type=later-runtime")
+    assert "type=native" not in server.log

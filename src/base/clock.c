@@ -213,11 +213,10 @@ static size_t put_go_time(char *out, uint32_t ns, const struct clock_zone_cache 
 	return len + c->suffix_len;
 }
 
-void clock_append_go_time(struct buf *b, uint64_t unix_ns, bool local, struct clock_zone_cache *c)
+static void append_time(struct buf *b, int64_t second, uint32_t ns, bool local,
+			struct clock_zone_cache *c)
 {
 	char text[sizeof(c->prefix) + FRACTION_MOST + sizeof(c->suffix)];
-	int64_t second = floor_div((int64_t)unix_ns, (int64_t)SECOND_NS);
-	uint32_t ns = (uint32_t)((int64_t)unix_ns - second * (int64_t)SECOND_NS);
 
 	if (!c->filled || c->second != second || c->local != local)
 		cache_fill(c, second, local);
@@ -225,6 +224,19 @@ void clock_append_go_time(struct buf *b, uint64_t unix_ns, bool local, struct cl
 		buf_advance(b, put_go_time(b->ptr + b->len, ns, c));
 	else
 		buf_append(b, text, put_go_time(text, ns, c));
+}
+
+void clock_append_go_time(struct buf *b, uint64_t unix_ns, bool local, struct clock_zone_cache *c)
+{
+	int64_t second = floor_div((int64_t)unix_ns, (int64_t)SECOND_NS);
+
+	append_time(b, second, (uint32_t)((int64_t)unix_ns - second * (int64_t)SECOND_NS), local,
+		    c);
+}
+
+void clock_append_late_time(struct buf *b, uint64_t unix_ns, bool local, struct clock_zone_cache *c)
+{
+	append_time(b, (int64_t)(unix_ns / SECOND_NS), (uint32_t)(unix_ns % SECOND_NS), local, c);
 }
 
 void clock_append_rfc3339(struct buf *b, uint64_t unix_ns)

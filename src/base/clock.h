@@ -36,6 +36,9 @@ struct clock_zone_cache {
 };
 void clock_append_go_time(struct buf *b, uint64_t unix_ns, bool local,
 			  struct clock_zone_cache *cache);
+/* The same with the upper half of the numbers where OTLP has it: from 2262 to 2554. */
+void clock_append_late_time(struct buf *b, uint64_t unix_ns, bool local,
+			    struct clock_zone_cache *cache);
 /* RFC 3339 with milliseconds, UTC: for logs. */
 void clock_append_rfc3339(struct buf *b, uint64_t unix_ns);
 

@@ -117,6 +117,35 @@ static void test_go_time_cold(void **state)
 	}
 }
 
+static void test_late_time(void **state)
+{
+	static const struct {
+		const char *zone;
+		uint64_t unix_ns;
+		const char *want;
+	} rows[] = {
+		{ "UTC", UINT64_C(9223372036854775807), "2262-04-11 23:47:16.854775807 +0000 UTC" },
+		{ "UTC", UINT64_C(9223372036854775808), "2262-04-11 23:47:16.854775808 +0000 UTC" },
+		{ "UTC", UINT64_MAX, "2554-07-21 23:34:33.709551615 +0000 UTC" },
+		{ "Europe/Berlin", UINT64_MAX, "2554-07-22 01:34:33.709551615 +0200 CEST" },
+		{ "UTC", 0, "1970-01-01 00:00:00 +0000 UTC" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct clock_zone_cache cache = { 0 };
+		struct buf b;
+
+		use_zone(rows[i].zone);
+		buf_init(&b, 0);
+		clock_append_late_time(&b, rows[i].unix_ns, true, &cache);
+		if (!str_is(buf_view(&b), rows[i].want))
+			fail_msg("%llu: got \"%.*s\"", (unsigned long long)rows[i].unix_ns,
+				 STR_ARG(buf_view(&b)));
+		buf_release(&b);
+	}
+}
+
 /* The cache serves instants in any order, across changes of the zone, and a switch between local
  * and UTC. */
 static void test_go_time_warm(void **state)
@@ -219,6 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_go_time_cold),
 		cmocka_unit_test(test_go_time_warm),
+		cmocka_unit_test(test_late_time),
 		cmocka_unit_test(test_go_time_against_libc),
 		cmocka_unit_test(test_zone_without_a_name),
 		cmocka_unit_test(test_rfc3339),

@@ -44,6 +44,7 @@ bool err_set(struct err *err, enum err_kind kind, const char *format, ...)
 	err_format(err, format, ap);
 	va_end(ap);
 	err->kind = kind;
+	err->number = 0;
 	return false;
 }
 
@@ -72,13 +73,14 @@ bool err_set_errno(struct err *err, const char *format, ...)
 	err_append(err, ": ");
 	err_append(err, strerror_r(number, reason, sizeof(reason)));
 	err->kind = kind_of_errno(number);
+	err->number = number;
 	errno = number;
 	return false;
 }
 
 bool err_prefix(struct err *err, const char *format, ...)
 {
-	struct err context = { .kind = err->kind };
+	struct err context = { .kind = err->kind, .number = err->number };
 	va_list ap;
 
 	va_start(ap, format);

@@ -28,6 +28,8 @@ enum err_kind {
 struct err {
 	enum err_kind kind;
 	char msg[240]; /* cut with "..." when longer */
+	int number;    /* the system's errno behind it, else 0: then the message may name files of
+			* this machine and is for its own log, not for peers */
 };
 
 #define MUST_CHECK __attribute__((warn_unused_result))
@@ -37,7 +39,7 @@ bool err_set(struct err *err, enum err_kind kind, const char *format, ...)
 /* As err_set() with ": " and strerror(errno) behind; kind from errno (ENOENT -> NOT_FOUND, EACCES
  * -> PERMISSION, else IO). */
 bool err_set_errno(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Puts "context: " before the message. */
+/* Puts "context: " before the message; kind and number stay. */
 bool err_prefix(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 bool err_retryable(enum err_kind kind);
 const char *err_kind_name(enum err_kind kind);

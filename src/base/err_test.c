@@ -42,6 +42,11 @@ static void test_errno(void **state)
 		assert_int_equal(errno, cases[i].number);
 		assert_string_equal(err.msg, cases[i].msg);
 		assert_int_equal(err.kind, cases[i].kind);
+		assert_int_equal(err.number, cases[i].number);
+		err_prefix(&err, "in y");
+		assert_int_equal(err.number, cases[i].number);
+		err_set(&err, err.kind, "of our own");
+		assert_int_equal(err.number, 0);
 	}
 }
 

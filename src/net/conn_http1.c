@@ -209,13 +209,25 @@ static void strip_authority(struct net_request *r)
 	}
 }
 
-static void refuse_head(struct conn *c, enum http1_result why, const char *text)
+/* A request whose head is refused: only its Content-Type is read, for the form of the answer. */
+static struct net_request *headless_request(struct conn *c, struct str head)
 {
 	struct http1 *h = c->http1;
 	struct net_request *r = request_new(c, NET_HTTP1);
+	struct str type =
+		http1_find_field(str_head(head, HTTP1_HEAD_BYTES_MOST), STR("content-type"));
 
 	h->request = r;
 	h->keep_alive = false;
+	if (type.ptr)
+		header_list_add(&r->headers, STR("content-type"), type);
+	return r;
+}
+
+static void refuse_head(struct conn *c, struct str head, enum http1_result why, const char *text)
+{
+	struct net_request *r = headless_request(c, head);
+
 	switch (why) {
 	case HTTP1_TOO_LARGE:
 		request_refuse(r, REFUSED_HEADERS_TOO_LARGE, 431, GRPC_RESOURCE_EXHAUSTED, "%s",
@@ -294,7 +306,7 @@ static bool read_head(struct conn *c, struct str *rest)
 		return false;
 	}
 	if (rc != HTTP1_OK) {
-		refuse_head(c, rc, why);
+		refuse_head(c, *rest, rc, why);
 		return false;
 	}
 	h->scanned = 0;
@@ -456,10 +468,8 @@ static void http1_timeout(struct conn *c)
 			conn_close(c); /* idle */
 		return;
 	}
-	h->request = request_new(c, NET_HTTP1);
-	h->keep_alive = false;
-	request_refuse(h->request, REFUSED_HEAD_TIMEOUT, 408, GRPC_DEADLINE_EXCEEDED,
-		       "no complete request header in time");
+	request_refuse(headless_request(c, buf_view(&h->in)), REFUSED_HEAD_TIMEOUT, 408,
+		       GRPC_DEADLINE_EXCEEDED, "no complete request header in time");
 }
 
 static void http1_release(struct conn *c)

@@ -22,6 +22,7 @@ enum {
 	PENDING_MOST = 256 * 1024, /* output the peer does not take; more is not made */
 	HEADER_BYTES_ABUSE = 4 * HEADER_BYTES_MOST, /* of one block; then the connection ends */
 	ANSWER_HEADERS_MOST = 64,
+	MEDIA_TYPE_MOST = 256,
 	ERR_TOO_MANY_CONTINUATIONS = -905,
 };
 
@@ -268,6 +269,17 @@ static bool count_field(struct conn *c, struct net_request *r, size_t name_len, 
 	return c->http2->block_bytes <= HEADER_BYTES_ABUSE;
 }
 
+/* Of a request that is refused for its headers only the form of the answer matters. What fills the
+ * list leaves no room for it, so it gets some of its own. */
+static void keep_media_type(struct net_request *r, struct str name, struct str value)
+{
+	if (!str_is(name, "content-type") || value.len > MEDIA_TYPE_MOST ||
+	    header_list_find(&r->headers, name).ptr)
+		return;
+	r->headers.text.limit_bytes += name.len + value.len;
+	header_list_add(&r->headers, name, value);
+}
+
 static struct net_request *request_of_head(nghttp2_session *session, const nghttp2_frame *frame)
 {
 	return frame->headers.cat == NGHTTP2_HCAT_REQUEST ? request_of(session, frame->hd.stream_id)
@@ -284,9 +296,10 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	(void)flags;
 	if (!count_field(c, r, name_len, value_len))
 		return abuse(c, too_many_header_bytes);
-	/* Of a request that is refused for its headers only the form of the answer matters. */
-	if (r && (!r->headers_too_large || str_is(str_from(name, name_len), "content-type")) &&
-	    !header_list_add(&r->headers, str_from(name, name_len), str_from(value, value_len)))
+	if (r && r->headers_too_large)
+		keep_media_type(r, str_from(name, name_len), str_from(value, value_len));
+	else if (r && !header_list_add(&r->headers, str_from(name, name_len),
+				       str_from(value, value_len)))
 		r->headers_too_large = true;
 	return 0;
 }

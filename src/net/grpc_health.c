@@ -1,4 +1,5 @@
-/* grpc_health.c - grpc.health.v1.Health: Check and Watch, for "" and each service the app has. */
+/* grpc_health.c - grpc.health.v1.Health: Check, List and Watch, for "" and each service the app
+ * has. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -7,7 +8,13 @@
 #include "net/server_internal.h"
 
 /* grpc/health/v1/health.proto */
-enum { REQUEST_SERVICE = 1, RESPONSE_STATUS = 1 };
+enum {
+	REQUEST_SERVICE = 1,
+	RESPONSE_STATUS = 1,
+	LIST_STATUSES = 1,
+	ENTRY_KEY = 1,
+	ENTRY_VALUE = 2
+};
 enum { STATUS_SERVING = 1, STATUS_NOT_SERVING = 2, STATUS_SERVICE_UNKNOWN = 3 };
 
 struct watcher {
@@ -82,6 +89,53 @@ static void check(struct net_request *r, struct blob *body, void *ctx)
 	else
 		net_reply_grpc(r, response(out, status_of(h, true)));
 	blob_unref(body);
+}
+
+/* "pkg.Service" of "/pkg.Service/Method" */
+static struct str service_of(const char *path)
+{
+	struct str service = str_skip(str_cstr(path), 1);
+	ptrdiff_t slash = str_find(service, '/');
+
+	return slash < 0 ? service : str_head(service, (size_t)slash);
+}
+
+static bool listed_before(const struct net_app *app, uint32_t method)
+{
+	for (uint32_t i = 0; i < method; i++)
+		if (str_equal(service_of(app->methods[i].path),
+			      service_of(app->methods[method].path)))
+			return true;
+	return false;
+}
+
+/* map<string, HealthCheckResponse> statuses */
+static void put_status(struct buf *out, struct str service, int status)
+{
+	struct buf entry;
+	char value[2];
+
+	buf_init(&entry, 0);
+	proto_put_bytes(&entry, ENTRY_KEY, service);
+	proto_put_bytes(&entry, ENTRY_VALUE, response(value, status));
+	proto_put_bytes(out, LIST_STATUSES, buf_view(&entry));
+	buf_release(&entry);
+}
+
+static void list(struct net_request *r, struct blob *body, void *ctx)
+{
+	struct grpc_health *h = ctx;
+	int status = status_of(h, true);
+	struct buf out;
+
+	blob_unref(body); /* HealthListRequest has no field */
+	buf_init(&out, 0);
+	put_status(&out, STR(""), status);
+	for (uint32_t i = 0; i < h->app->method_count; i++)
+		if (!listed_before(h->app, i))
+			put_status(&out, service_of(h->app->methods[i].path), status);
+	net_reply_grpc(r, buf_view(&out));
+	buf_release(&out);
 }
 
 /* A watcher holds the app, in which its health lives. */
@@ -190,6 +244,7 @@ static struct grpc_health *health_add(struct net_app *app)
 	};
 	app->health = h;
 	app_add_method(app, "/grpc.health.v1.Health/Check", (struct net_handler){ check, h }, NULL);
+	app_add_method(app, "/grpc.health.v1.Health/List", (struct net_handler){ list, h }, NULL);
 	app_add_method(app, "/grpc.health.v1.Health/Watch", (struct net_handler){ 0 }, &h->watch);
 	return h;
 }

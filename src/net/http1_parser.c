@@ -255,6 +255,22 @@ enum http1_result http1_parse_head(struct str in, struct http1_head *head, size_
 	return parse_lines(str_head(text, end), head, why);
 }
 
+struct str http1_find_field(struct str head, struct str name)
+{
+	struct str line;
+
+	while (take_line(&head, &line)) {
+		struct str value;
+
+		if (line.len <= name.len || line.ptr[name.len] != ':' ||
+		    !str_equal_nocase(str_head(line, name.len), name))
+			continue;
+		value = str_trim(str_skip(line, name.len + 1));
+		return is_field_value(value) ? value : (struct str){ 0 };
+	}
+	return (struct str){ 0 };
+}
+
 /* Chunked bodies (RFC 9112, 7.1), a byte at a time except for the data. */
 
 static enum http1_result chunk_size_char(struct http1_chunked *c, unsigned char ch,

@@ -48,6 +48,11 @@ enum http1_result http1_parse_head(struct str in, struct http1_head *head, size_
  * first), so that a head that drips in byte by byte costs no more than one that comes at once. */
 bool http1_head_is_whole(struct str in, size_t *scanned);
 
+/* The value of a field in a head that may be malformed, cut short or too large: for the form of the
+ * answer to what http1_parse_head() refuses, nothing else. `name` in lower case; ptr NULL when it
+ * is not there or holds what no value may. */
+struct str http1_find_field(struct str head, struct str name);
+
 /* A chunked body, fed piece by piece. */
 struct http1_chunked {
 	enum {

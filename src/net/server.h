@@ -73,7 +73,7 @@ void net_app_route(struct net_app *app, const char *method, const char *path,
 void net_app_grpc_method(struct net_app *app, const char *path, struct net_handler handler);
 /* Calls of unknown gRPC methods; default UNIMPLEMENTED "unknown service package.Service". */
 void net_app_grpc_fallback(struct net_app *app, struct net_handler handler);
-/* Adds grpc.health.v1.Health (Check, Watch) and sets what it says. */
+/* Adds grpc.health.v1.Health (Check, List, Watch) and sets what it says. */
 void net_app_grpc_health(struct net_app *app, bool serving);
 /* Adds grpc.reflection.v1 and v1alpha; files are serialized FileDescriptorProtos, static,
  * dependencies included. */

@@ -386,9 +386,7 @@ bool generation_start(struct generation *g, struct err *err)
 
 		if (instance_start(in, err))
 			continue;
-		LOG(LOG_ERROR, "Failed to start component",
-		    LOG_S("kind", component_kind_name(in->ops->kind)),
-		    LOG_S("id", in->component->id), LOG_S("error", err->msg));
+		/* The error names the component; who asked for the start says it, once. */
 		stop_all(g, clock_monotonic_ns() + g->config->engine.shutdown_timeout_ns);
 		return false;
 	}

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -16,7 +17,7 @@ struct exporter_call {
 	uint64_t samples;
 };
 
-/* Senders see the error in their answer; who runs this program sees it here. */
+/* Who runs this program sees the whole error here; senders are told what concerns them. */
 static void log_failure(const struct instance *i, const struct exporter_call *call,
 			const struct outcome *o)
 {
@@ -32,6 +33,17 @@ static void log_failure(const struct instance *i, const struct exporter_call *ca
 	    LOG_U("rejected_items", call->samples), LOG_U("like_lines_skipped", skipped));
 }
 
+/* A sender learns that a disk is full, not where on this machine the files lie. */
+static struct outcome outcome_for_sender(const struct instance *i, const struct outcome *o)
+{
+	struct outcome told = *o;
+	char reason[80];
+
+	err_set(&told.err, o->err.kind, "exporter \"%s\" can't keep the profiles: %s",
+		i->component->id, strerror_r(o->err.number, reason, sizeof(reason)));
+	return told;
+}
+
 static void exporter_done(struct completion *c, const struct outcome *o)
 {
 	struct exporter_call *call = CONTAINER_OF(c, struct exporter_call, completion);
@@ -42,6 +54,12 @@ static void exporter_done(struct completion *c, const struct outcome *o)
 	if (o->kind != OUTCOME_OK)
 		log_failure(i, call, o);
 	free(call);
+	if (o->kind != OUTCOME_OK && o->err.number) {
+		struct outcome told = outcome_for_sender(i, o);
+
+		completion_done(done, &told);
+		return;
+	}
 	completion_done(done, o);
 }
 

@@ -151,7 +151,8 @@ static bool next_json(struct bodies *b, struct str *piece)
 		b->form = BODIES_PROTOBUF;
 		return next_protobuf(b, piece);
 	}
-	len = json_value_end(*piece);
+	/* In UTF-16 the end is not where its bytes look like one. */
+	len = otlp_json_encoding(*piece) ? 0 : json_value_end(*piece);
 	*piece = str_head(*piece, len ? len : piece->len);
 	return true;
 }

@@ -125,6 +125,8 @@ static bool check_json(struct str body, enum wire_version version, uint32_t find
 	bool ok;
 
 	out->version = version;
+	if (!otlp_json_check_encoding(body, err))
+		return false;
 	if (version == WIRE_AUTO)
 		ok = json_transcode_by_keys(body, json_depth_limit(0), &json, &out->version, err);
 	else

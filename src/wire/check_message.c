@@ -6,14 +6,18 @@
 static void check_timestamp(struct check *c, uint64_t t)
 {
 	const struct check_profile *p = &c->profile;
+	unsigned long long end;
+	bool past;
 
 	if (!p->has_window || (t >= p->time && t - p->time < p->duration))
 		return;
+	past = __builtin_add_overflow(p->time, p->duration, &end);
 	/* A rule of the newest schema only; older senders let the window end with the last
 	 * timestamp. */
 	check_find(c, c->version == WIRE_NEWEST ? CHECK_ERROR : CHECK_WARNING, "timestamp-window",
-		   "is %llu, outside of [%llu, %llu)", (unsigned long long)t,
-		   (unsigned long long)p->time, (unsigned long long)p->time + p->duration);
+		   past ? "is %llu, outside of [%llu, 2^64 + %llu)"
+			: "is %llu, outside of [%llu, %llu)",
+		   (unsigned long long)t, (unsigned long long)p->time, end);
 }
 
 static void check_scalar(struct check *c, const struct schema_field *f, uint64_t value)

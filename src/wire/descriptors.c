@@ -6,7 +6,8 @@
  * "name number type", separated by ";". A type ends in "*" when repeated and begins with "|" when
  * it is a member of the oneof. Types that are no scalar are messages: "common.X", "resource.X" and
  * "profiles.X" of the OTLP packages, or X of the same file; "enum.X" are enums, "enum.M.X" those
- * that lie in message M. A service is its name, then its methods, each "name request answer", with
+ * that lie in message M. A message "M.E" is the entry of a map in M. A service is its name, then
+ * its methods, each "name request answer", with
  * "+" before what is a stream.
  */
 #include "wire/descriptors.h"
@@ -182,10 +183,13 @@ static const struct file_table tables[] = {
 	  "grpc.health.v1",
 	  { NULL },
 	  { "HealthCheckRequest;service 1 string",
-	    "HealthCheckResponse;status 1 enum.HealthCheckResponse.ServingStatus" },
+	    "HealthCheckResponse;status 1 enum.HealthCheckResponse.ServingStatus",
+	    "HealthListRequest", "HealthListResponse;statuses 1 HealthListResponse.StatusesEntry*",
+	    "HealthListResponse.StatusesEntry;key 1 string;value 2 HealthCheckResponse" },
 	  { "HealthCheckResponse.ServingStatus;UNKNOWN 0;SERVING 1;NOT_SERVING 2;SERVICE_UNKNOWN "
 	    "3" },
 	  "Health;Check HealthCheckRequest HealthCheckResponse;"
+	  "List HealthListRequest HealthListResponse;"
 	  "Watch HealthCheckRequest +HealthCheckResponse" },
 	{ "grpc/reflection/v1/reflection.proto",
 	  "grpc.reflection.v1",
@@ -320,34 +324,65 @@ static void put_enum(struct pb_writer *w, uint32_t field, struct str name, const
 	pw_message(w, field, mark);
 }
 
+/* What lies before the dot of "M.E", or empty; *name is what is left. */
+static struct str split_parent(struct str *name)
+{
+	struct str parent = { 0 };
+
+	if (str_find(*name, '.') >= 0)
+		str_split(name, '.', &parent);
+	return parent;
+}
+
 /* Those of the file itself (message empty), or those that lie in a message. */
 static void put_enums(struct pb_writer *w, uint32_t field, const struct file_table *f,
 		      struct str message)
 {
 	for (size_t i = count_texts(f->enums, ARRAY_LEN(f->enums)); i--;) {
-		struct str name, parts[8], parent = { 0 };
+		struct str name, parts[8];
 		size_t count = split_parts(f->enums[i], &name, parts, ARRAY_LEN(parts));
 
-		if (str_find(name, '.') >= 0)
-			str_split(&name, '.', &parent);
-		if (str_equal(parent, message))
+		if (str_equal(split_parent(&name), message))
 			put_enum(w, field, name, parts, count);
 	}
 }
 
-/* DescriptorProto: name 1, field 2, enum_type 4, oneof_decl 8 {name 1}. */
+/* The entries of the maps in a message: DescriptorProtos with options 7 {map_entry 7}. */
+static void put_map_entries(struct pb_writer *w, const struct file_table *f, struct str message)
+{
+	for (size_t i = count_texts(f->messages, ARRAY_LEN(f->messages)); i--;) {
+		struct str name, parts[2];
+		size_t count = split_parts(f->messages[i], &name, parts, ARRAY_LEN(parts)),
+		       mark = pw_mark(w), inner;
+
+		if (!str_equal(split_parent(&name), message))
+			continue;
+		inner = pw_mark(w);
+		pw_uint(w, 7, 1);
+		pw_message(w, 7, inner);
+		while (count)
+			put_field(w, f, parts[--count]);
+		pw_bytes(w, 1, name);
+		pw_message(w, 3, mark); /* DescriptorProto.nested_type */
+	}
+}
+
+/* DescriptorProto: name 1, field 2, nested_type 3, enum_type 4, oneof_decl 8 {name 1}. */
 static void put_message(struct pb_writer *w, const struct file_table *f, const char *text)
 {
 	struct str oneof, name, parts[24];
 	size_t count = split_parts(text, &oneof, parts, ARRAY_LEN(parts)), mark = pw_mark(w), inner;
 
 	str_split(&oneof, '|', &name);
+	if (str_find(name, '.') >= 0)
+		return; /* lies in another */
 	if (oneof.len) {
 		inner = pw_mark(w);
 		pw_bytes(w, 1, oneof);
 		pw_message(w, 8, inner);
 	}
 	put_enums(w, 4, f, name);
+	put_map_entries(w, f, name);
 	while (count)
 		put_field(w, f, parts[--count]);
 	pw_bytes(w, 1, name);

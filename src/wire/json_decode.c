@@ -30,8 +30,44 @@ static bool begins_json(struct str text)
 	return str_has_prefix(text, STR("{"));
 }
 
+const char *otlp_json_encoding(struct str body)
+{
+	static const struct {
+		struct str start;
+		const char *name;
+	} starts[] = {
+		{ STR("\xff\xfe\0\0"), "UTF-32" }, { STR("\0\0\xfe\xff"), "UTF-32" },
+		{ STR("{\0\0\0"), "UTF-32" },      { STR("\0\0\0{"), "UTF-32" },
+		{ STR("\xff\xfe"), "UTF-16" },     { STR("\xfe\xff"), "UTF-16" },
+		{ STR("{\0"), "UTF-16" },          { STR("\0{"), "UTF-16" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+		if (str_has_prefix(body, starts[i].start))
+			return starts[i].name;
+	return NULL;
+}
+
+/* The byte order marks of UTF-16 and UTF-32: no message begins with 0xff or 0xfe, whose wire types
+ * do not exist. */
+static bool begins_with_foreign_mark(struct str body)
+{
+	return str_has_prefix(body, STR("\xff\xfe")) || str_has_prefix(body, STR("\xfe\xff"));
+}
+
+bool otlp_json_check_encoding(struct str body, struct err *err)
+{
+	const char *name = otlp_json_encoding(body);
+
+	return !name ||
+	       err_set(err, ERR_INVALID,
+		       "this JSON is in %s; it has to be UTF-8 (iconv -f %s -t UTF-8)", name, name);
+}
+
 bool otlp_looks_like_json(struct str body)
 {
+	if (begins_with_foreign_mark(body))
+		return true;
 	if (str_has_prefix(body, STR("\xef\xbb\xbf")))
 		body = str_skip(body, 3);
 	if (!begins_json(str_trim(body)))
@@ -79,6 +115,8 @@ bool otlp_json_decode(struct blob *body, const struct otlp_decode_options *optio
 	enum wire_version version = options->version;
 	bool ok;
 
+	if (!otlp_json_check_encoding(blob_view(body), err))
+		return false;
 	if (version == WIRE_AUTO)
 		ok = json_transcode_by_keys(blob_view(body), depth_limit, &json, &version, err);
 	else

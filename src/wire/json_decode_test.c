@@ -321,6 +321,42 @@ static void test_json_is_told_from_messages(void **state)
 			fail_msg("case %zu", i);
 }
 
+static void test_other_encodings_are_named(void **state)
+{
+	static const struct {
+		struct str body;
+		const char *name;
+	} cases[] = {
+		{ STR("{\"resourceProfiles\":[]}"), NULL },
+		{ STR("\xef\xbb\xbf{}"), NULL },
+		{ STR(""), NULL },
+		{ STR("\xff\xfe{\0}\0"), "UTF-16" },
+		{ STR("\xfe\xff\0{\0}"), "UTF-16" },
+		{ STR("{\0}\0"), "UTF-16" },
+		{ STR("\0{\0}"), "UTF-16" },
+		{ STR("\xff\xfe\0\0{\0\0\0}\0\0\0"), "UTF-32" },
+		{ STR("{\0\0\0}\0\0\0"), "UTF-32" },
+		{ STR("\0\0\0{\0\0\0}"), "UTF-32" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct blob *body = blob_copy(cases[i].body);
+		struct otlp_decode_options options = { 0 };
+		struct otlp_decode_report report;
+		struct profiles *p = NULL;
+		struct err err = { 0 };
+		const char *name = otlp_json_encoding(cases[i].body);
+
+		if (!name != !cases[i].name || (name && strcmp(name, cases[i].name) != 0))
+			fail_msg("case %zu: %s", i, name ? name : "-");
+		if (name && (otlp_json_decode(body, &options, &p, &report, &err) ||
+			     !strstr(err.msg, name) || !strstr(err.msg, "UTF-8")))
+			fail_msg("case %zu: \"%s\"", i, err.msg);
+		blob_unref(body);
+	}
+}
+
 static void test_json_of_something_else(void **state)
 {
 	static const struct {
@@ -353,6 +389,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_other_encodings_are_named),
 		cmocka_unit_test(test_json_of_something_else),
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_nesting_is_limited),

@@ -11,6 +11,10 @@
 
 /* True when the first byte that is not white space is '{', or a '[' of an array. */
 bool otlp_looks_like_json(struct str body);
+/* "UTF-16" or "UTF-32" of what is meant as JSON but is in neither UTF-8 nor ASCII, else NULL. JSON
+ * between systems is UTF-8 (RFC 8259, 8.1); some editors and shells write the other. */
+const char *otlp_json_encoding(struct str body);
+bool otlp_json_check_encoding(struct str body, struct err *err) MUST_CHECK;
 /*
  * True, with the reason in err, for a JSON object that has keys, but none of a request or of
  * ProfilesData. A receiver has to take it for an empty request (unknown keys are ignored); to a

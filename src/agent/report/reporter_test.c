@@ -406,7 +406,7 @@ static void test_answers(void **state)
 {
 	struct setup s;
 	struct reporter *r;
-	struct err err = { ERR_BUSY, "no room" };
+	struct err err = { .kind = ERR_BUSY, .msg = "no room" };
 
 	(void)state;
 	setup_init(&s);
@@ -448,7 +448,7 @@ static void test_deliveries_are_bounded(void **state)
 	}
 	assert_int_equal(s.sink.count, DELIVERIES_MOST);
 	assert_int_equal(lost.value, 3 * 2); /* all others are on their way, and may be kept */
-	err = (struct err){ ERR_BUSY, "no room" };
+	err = (struct err){ .kind = ERR_BUSY, .msg = "no room" };
 	for (uint32_t i = 0; i < s.sink.count; i++) {
 		struct outcome o = outcome_of(&err);
 

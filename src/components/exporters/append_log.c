@@ -151,7 +151,9 @@ bool append_log_open(struct append_log *l, struct err *err)
 		return io_error(err, "opening", path);
 	if (flock(l->fd, LOCK_EX | LOCK_NB) != 0) {
 		close_fd(l);
-		return err_set(err, ERR_BUSY, "%s is being written by another process", path);
+		err_set(err, ERR_BUSY, "%s is being written by another process", path);
+		err->number = EBUSY;
+		return false;
 	}
 	if (!cut_torn_tail(l, path, err)) {
 		close_fd(l);

@@ -327,8 +327,10 @@ bool json_build_ids_append(struct json_parts *j, struct render_out *out, struct 
 
 void json_mapping_use(struct json_parts *j, uint32_t user, uint32_t mapping)
 {
-	struct json_mapping_note *note = &j->notes[mapping];
+	struct json_mapping_note *note;
 
+	mapping = j->notes[mapping].stands_in;
+	note = &j->notes[mapping];
 	if (note->last_user == user + 1)
 		return;
 	note->last_user = user + 1;
@@ -360,13 +362,16 @@ static void make_notes(struct json_parts *j, const struct profiles *p)
 	for (uint32_t i = 0; i < p->dict.mapping_count; i++) {
 		struct str name = profiles_string(p, p->dict.mappings[i].filename);
 		uint32_t first = intern_find_or_add(&names, hash64(name), name_same, p, &name, i);
-		bool has_build_id = names_build_id(&j->names, &p->dict.mappings[i]).len > 0;
+		struct str id = names_build_id(&j->names, &p->dict.mappings[i]);
+		bool is_first = first == UINT32_MAX;
+		bool same = is_first ||
+			    str_equal(id, names_build_id(&j->names, &p->dict.mappings[first]));
 
 		j->notes[i] = (struct json_mapping_note){
-			.first_of_name = first == UINT32_MAX,
-			.has_build_id = has_build_id,
-			.differs = first != UINT32_MAX &&
-				   (has_build_id || j->notes[first].has_build_id),
+			.stands_in = is_first || !same ? i : first,
+			.first_of_name = is_first,
+			.has_build_id = id.len > 0,
+			.differs = !same,
 		};
 	}
 	intern_release(&names);

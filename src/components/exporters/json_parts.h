@@ -13,6 +13,8 @@
 
 struct json_mapping_note {
 	uint32_t last_user; /* the last sample or profile that used it, by its place + 1 */
+	uint32_t stands_in; /* whose build_ids this one's is: an earlier one of that name and id,
+			     * else itself */
 	bool first_of_name; /* no earlier mapping has this file name */
 	bool has_build_id;
 	bool differs; /* from the first of its name, whose build id stands in build_ids */

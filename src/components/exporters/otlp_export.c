@@ -332,7 +332,8 @@ static void op_send(struct export_op *op)
 
 static void op_next(struct export_op *op)
 {
-	struct verdict stop = { .kind = VERDICT_RETRY, .err = { ERR_CANCELLED, "shutting down" } };
+	struct verdict stop = { .kind = VERDICT_RETRY,
+				.err = { .kind = ERR_CANCELLED, .msg = "shutting down" } };
 	struct otlp_export *x = op->x;
 
 	if (!op->left.part_count) {

@@ -11,9 +11,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/terminal.h"
+#include "base/text.h"
 #include "components/exporters/exporters.h"
 #include "components/exporters/fd_out.h"
 #include "components/exporters/text.h"
@@ -178,6 +180,34 @@ static void stdout_work(void *arg, struct worker_item *items, uint32_t count)
 		print_item(arg, &items[i]);
 }
 
+/* The set is open: a type of a later profiler is as good as any. But a mistyped one shows nothing.
+ */
+static void warn_of_unknown_frame_types(const struct stdout_state *s)
+{
+	static const char *const known[] = {
+		"native", "kernel", "go",   "jvm",  "cpython", "php",     "ruby",         "perl",
+		"v8js",   "dotnet", "beam", "rust", "luajit",  "unknown", "abort-marker",
+	};
+	const struct config_strings *wanted = &s->text.stack_frame_types;
+
+	for (uint32_t i = 0; i < wanted->count; i++) {
+		const char *near;
+		size_t k = 0;
+
+		while (k < ARRAY_LEN(known) && strcmp(known[k], wanted->items[i]) != 0)
+			k++;
+		if (k < ARRAY_LEN(known))
+			continue;
+		near = text_suggest(str_cstr(wanted->items[i]), known, ARRAY_LEN(known));
+		LOG(LOG_WARN, "A frame type that no profiler is known to send",
+		    LOG_S("type", wanted->items[i]), LOG_S("exporter", s->host->id),
+		    near ? LOG_S("similar", near)
+			 : LOG_S("known",
+				 "native, kernel, go, jvm, cpython, php, ruby, perl, v8js, "
+				 "dotnet, beam, rust, luajit"));
+	}
+}
+
 static bool stdout_start(void *state, const struct component_host *host, struct err *err)
 {
 	struct stdout_state *s = state;
@@ -194,6 +224,7 @@ static bool stdout_start(void *state, const struct component_host *host, struct 
 	s->renderer = text_renderer_new(&s->text);
 	fd_out_init(&s->fd, STDOUT_FILENO);
 	buf_init(&s->buf, 0);
+	warn_of_unknown_frame_types(s);
 	s->worker = worker_new(&options, err);
 	return s->worker != NULL;
 }

@@ -188,7 +188,7 @@ static bool append_timestamps(struct text_renderer *t, struct render_out *out,
 		text_full_indent(b, 10);
 		buf_u64(b, stamps[i].ns);
 		buf_lit(b, "  ");
-		clock_append_go_time(b, stamps[i].ns, true, &t->local_zone);
+		clock_append_late_time(b, stamps[i].ns, true, &t->local_zone);
 		if (paired) {
 			buf_lit(b, "  value ");
 			buf_i64(b, t->names.profiles->values[s->values.first + stamps[i].place]);
@@ -329,7 +329,7 @@ static void append_times(struct text_renderer *t, struct buf *b, const struct pr
 		key(b, 6, "time");
 		buf_u64(b, profile->time_unix_nano);
 		buf_lit(b, "  ");
-		clock_append_go_time(b, profile->time_unix_nano, false, &t->utc_zone);
+		clock_append_late_time(b, profile->time_unix_nano, false, &t->utc_zone);
 		buf_char(b, '\n');
 	}
 	if (profile->duration_nano) {

@@ -1,5 +1,7 @@
 #include "components/exporters/text_full.h"
 
+#include <math.h>
+
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "components/exporters/json_any.h"
@@ -93,6 +95,17 @@ void text_full_pad(struct buf *b, size_t start, size_t width)
 		text_full_indent(b, (unsigned)(width - n));
 }
 
+/* Its kind stands beside it, so that it needs no JSON where JSON has no word. */
+static void append_double(struct buf *b, const struct any_value *v)
+{
+	if (isnan(v->real))
+		buf_lit(b, "NaN");
+	else if (isinf(v->real))
+		buf_str(b, v->real > 0 ? STR("Infinity") : STR("-Infinity"));
+	else
+		json_any_append(b, v);
+}
+
 static void append_json(struct buf *b, const struct any_value *v)
 {
 	struct buf json;
@@ -127,6 +140,9 @@ void text_full_value(struct buf *b, const struct any_value *v)
 			buf_base64(b, v->string.ptr, v->string.len);
 		else
 			buf_lit(b, "\"\"");
+		return;
+	case ANY_DOUBLE:
+		append_double(b, v);
 		return;
 	case ANY_ARRAY:
 	case ANY_KVLIST:

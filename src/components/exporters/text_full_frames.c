@@ -114,6 +114,24 @@ static void append_mapping(struct text_renderer *t, struct buf *b, const struct 
 	}
 }
 
+static bool drop_suffix(struct buf *b, struct str s)
+{
+	if (!s.len || !str_has_suffix(buf_view(b), s))
+		return false;
+	b->len -= s.len;
+	return true;
+}
+
+/* Columns that nothing came behind are not padded. */
+static void end_row(struct text_renderer *t, struct buf *b)
+{
+	while (drop_suffix(b, STR(" ")) || drop_suffix(b, t->style.off) ||
+	       drop_suffix(b, t->style.dim))
+		;
+	buf_str(b, t->style.off);
+	buf_char(b, '\n');
+}
+
 /* Everything behind the frame's number, with further lines of an inlined chain below it. */
 static void append_row(struct text_renderer *t, struct buf *b, const struct location *l, uint32_t k)
 {
@@ -140,9 +158,8 @@ static void append_row(struct text_renderer *t, struct buf *b, const struct loca
 		}
 		if (names_has_mapping(&t->names, l))
 			append_mapping(t, b, l);
-		buf_str(b, t->style.off);
 	}
-	buf_char(b, '\n');
+	end_row(t, b);
 	if (line) {
 		text_full_extras(t, b, DETAIL_INDENT, MESSAGE_LINE, l->lines.first + k);
 		text_full_extras(t, b, DETAIL_INDENT, MESSAGE_FUNCTION, line->function.v);
