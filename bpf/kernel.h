@@ -29,22 +29,39 @@ struct mm_struct {
 		start_stack; /* of the main thread: above it lie only arguments and environment */
 } KERNEL_STRUCT;
 
+struct list_head {
+	struct list_head *next;
+} KERNEL_STRUCT;
+
 struct kernfs_node {
 	u64 id;
 } KERNEL_STRUCT;
 
-struct cgroup {
-	struct kernfs_node *kn;
-} KERNEL_STRUCT;
-
+struct cgroup;
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
 } KERNEL_STRUCT;
 
+/* A hierarchy. */
+struct cgroup_root {
+	int hierarchy_id; /* 0: version 2 */
+} KERNEL_STRUCT;
+
+struct cgroup {
+	struct cgroup_subsys_state self; /* its parent is the self of the group above */
+	struct kernfs_node *kn;
+	struct cgroup_root *root;
+} KERNEL_STRUCT;
+
+/* The groups of a task, one per hierarchy. */
 struct css_set {
-	struct cgroup_subsys_state
-		*subsys[1];      /* longer in truth: indexed by enum cgroup_subsys_id */
-	struct cgroup *dfl_cgrp; /* of the unified hierarchy */
+	struct list_head cgrp_links; /* of cgrp_cset_link.cgrp_link */
+} KERNEL_STRUCT;
+
+struct cgrp_cset_link {
+	struct cgroup *cgrp;
+	struct list_head cgrp_link;
 } KERNEL_STRUCT;
 
 struct thread_struct {

@@ -88,6 +88,14 @@ struct unwind_process {
 };
 _Static_assert(sizeof(struct unwind_process) == 24, "unwind_process is 24 bytes");
 
+/* cgroups: a control group whose tasks are sampled, with those of the groups below it -> 1. */
+struct unwind_cgroup {
+	__u64 id;        /* inode of its folder */
+	__u32 hierarchy; /* number in /proc/PID/cgroup; version 2: 0 */
+	__u32 padding;
+};
+_Static_assert(sizeof(struct unwind_cgroup) == 16, "unwind_cgroup is 16 bytes");
+
 /* One executable mapping. load_bias is ~0 until the file was looked at. */
 struct unwind_mapping {
 	__u64 start, end; /* [start, end) */
@@ -177,7 +185,7 @@ struct sample_counters {
 	 * remember what it found there. */
 	__u32 processes_version[PROCESSES_VERSIONS]; /* by pid % PROCESSES_VERSIONS */
 	__u32 tables_version; /* as well, where executables change that had been walked through */
-	__u32 padding2;
+	__u32 by_cgroup;      /* user space: only tasks in one of `cgroups` are sampled */
 	__u64 ended[UNWIND_END_COUNT];
 	/* the rest */
 	__u64 idle;          /* the idle task: skipped */

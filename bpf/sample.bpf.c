@@ -12,6 +12,7 @@
 #include <bpf/bpf_helpers.h>
 #include "registers.h"
 #include "records.h"
+#include "in_cgroups.h"
 #include "unwind_rows.h"
 
 #define WAKE_PAUSE_NS 20000000 /* between wake-ups for news, per CPU */
@@ -594,6 +595,10 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 	count->fired++;
 	if (!task->pid && !send_idle) {
 		count->idle++;
+		return 0;
+	}
+	if (count->by_cgroup && !in_cgroups()) {
+		count->filtered++;
 		return 0;
 	}
 	if (!task_ids(task, &pid, &tid)) {

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "agent/process/cgroups.h"
 #include "agent/process/table.h"
 #include "agent/resolve.h"
 #include "agent/sample/counters.h"
@@ -60,6 +61,7 @@ struct agent {
 	struct resolver resolver;
 	struct runtime_tables *tables;
 	struct filter *filter;
+	struct cgroups *cgroups;
 	char **variables;
 
 	struct sample_ring ring;
@@ -330,6 +332,12 @@ static void switch_sampling(struct agent *a)
 		a->on = on;
 }
 
+static void publish_cgroups(struct agent *a, const struct cgroups *was)
+{
+	cgroups_publish(a->cgroups, was, a->maps.cgroups, a->store.counters, a->maps.cpu_count,
+			clock_monotonic_ns());
+}
+
 static void *trace_thread(void *arg)
 {
 	struct agent *a = arg;
@@ -353,6 +361,7 @@ static void *trace_thread(void *arg)
 			a->changed_ns = now;
 		modules_sweep(&a->modules, now);
 		follow_cpus(a, now);
+		publish_cgroups(a, NULL);
 		pthread_mutex_unlock(&a->lock);
 	}
 	return NULL;
@@ -360,6 +369,25 @@ static void *trace_thread(void *arg)
 
 /* ---- start and end ------------------------------------------------------------------------------
  */
+
+/* What the kernel decides, the filter need not. */
+static bool make_filter(const struct agent_filter *wanted, struct filter **filter,
+			struct cgroups **cgroups, struct err *err)
+{
+	struct agent_filter rest = *wanted;
+
+	*cgroups = cgroups_new(wanted->cgroups, wanted->cgroup_count, err);
+	if (!*cgroups)
+		return false;
+	if (cgroups_in_kernel(*cgroups))
+		rest.cgroup_count = 0;
+	*filter = filter_new(&rest, err);
+	if (*filter)
+		return true;
+	cgroups_free(*cgroups);
+	*cgroups = NULL;
+	return false;
+}
 
 static bool copy_options(struct agent *a, const struct agent_options *options, struct err *err)
 {
@@ -371,8 +399,7 @@ static bool copy_options(struct agent *a, const struct agent_options *options, s
 		a->variables[i] = strdup(options->variables[i]);
 		assert(a->variables[i]);
 	}
-	a->filter = filter_new(&options->filter, err);
-	if (!a->filter)
+	if (!make_filter(&options->filter, &a->filter, &a->cgroups, err))
 		return false;
 	a->tables = runtime_tables_load(options->runtime_tables, err);
 	return a->tables;
@@ -410,6 +437,7 @@ static bool attach(struct agent *a, struct err *err)
 	if (!unwind_store_open(&a->store, a->seam, &a->maps, memory, err))
 		return false;
 	unwind_store_tick(&a->store, clock_monotonic_ns());
+	publish_cgroups(a, NULL);
 	set_up_tables(a);
 	online_cpus_open(&a->online, ONLINE_CPUS_PATH);
 	a->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -475,8 +503,8 @@ void agent_stop(struct agent *a)
 
 static void close_maps(struct seam_maps *m)
 {
-	int fds[] = { m->ring,  m->processes, m->mappings, m->executables,
-		      m->pages, m->rules,     m->runtimes, m->counters };
+	int fds[] = { m->ring,  m->processes, m->mappings, m->executables, m->pages,
+		      m->rules, m->runtimes,  m->counters, m->cgroups };
 
 	for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 		if (fds[i] >= 0)
@@ -506,6 +534,7 @@ void agent_free(struct agent *a)
 	fd_close(&a->wake_fd);
 	runtime_tables_free(a->tables);
 	filter_free(a->filter);
+	cgroups_free(a->cgroups);
 	for (uint32_t i = 0; a->variables && a->variables[i]; i++)
 		free(a->variables[i]);
 	free(a->variables);
@@ -521,18 +550,23 @@ void agent_free(struct agent *a)
 
 bool agent_set_filter(struct agent *a, const struct agent_filter *filter, struct err *err)
 {
-	struct filter *made = filter_new(filter, err), *old;
+	struct cgroups *cgroups, *old_cgroups;
+	struct filter *made, *old;
 
-	if (!made)
+	if (!make_filter(filter, &made, &cgroups, err))
 		return false;
 	pthread_mutex_lock(&a->lock);
 	old = a->filter;
 	a->filter = made;
 	a->table.filter = made;
+	old_cgroups = a->cgroups;
+	a->cgroups = cgroups;
+	publish_cgroups(a, old_cgroups);
 	process_table_judge_again(&a->table);
 	pthread_mutex_unlock(&a->lock);
 	wake(a);
 	filter_free(old);
+	cgroups_free(old_cgroups);
 	return true;
 }
 
@@ -574,6 +608,8 @@ void agent_stats(struct agent *a, struct agent_stats *out)
 	out->runtime_ns = sample_costs_quantile(&a->resolver.costs, COST_RUNTIME, 0.5);
 	out->row_blocks = a->store.block_count;
 	out->rules = a->store.rules.count;
+	out->cgroups_in_kernel = cgroups_in_kernel(a->cgroups);
+	out->cgroups = cgroups_found(a->cgroups);
 	if (!a->seam->ops->run_time(a->seam, &out->bpf_ns, &out->bpf_runs, &err))
 		out->bpf_ns = out->bpf_runs = 0;
 	pthread_mutex_unlock(&a->lock);

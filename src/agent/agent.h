@@ -23,8 +23,9 @@ struct agent_filter {
 	/* POSIX extended, unanchored: executable name, comm, or the name of a script (the base name
 	 * of the first argument that is a file). "" and NULL: all. */
 	const char *process_regex;
-	const char *const *cgroups; /* paths below the hierarchy, as /proc/PID/cgroup has them; with
-				       all below */
+	/* Paths below the hierarchy, as /proc/PID/cgroup has them, with all below; where a process
+	 * is at the moment of the sample, if the kernel can tell (process/cgroups.h). */
+	const char *const *cgroups;
 	uint32_t cgroup_count;
 };
 
@@ -60,6 +61,8 @@ struct agent_stats {
 	uint64_t files_opened, files_refused;         /* executables */
 	uint64_t runtimes_attached, runtimes_refused; /* language runtimes of processes */
 	uint32_t processes, mappings, executables, row_blocks, rules; /* now */
+	bool cgroups_in_kernel; /* the filter's are, and this many were found */
+	uint32_t cgroups;
 	uint64_t ring_late; /* samples that came out of order by more than the slack */
 	/* Median time in the kernel, of samples of native stacks, and of those with frames of
 	 * language runtimes. */

@@ -293,6 +293,22 @@ static void on_kernel_changed(void *ctx)
 	naming_kernel_changed(r->naming);
 }
 
+static void tell_cgroups(const struct profiling *r, struct agent *agent)
+{
+	struct agent_stats s;
+
+	if (!r->o.cgroups.count)
+		return;
+	agent_stats(agent, &s);
+	if (s.cgroups_in_kernel)
+		LOG(LOG_INFO, "Control groups are told apart by the kernel, at each sample",
+		    LOG_U("found", s.cgroups));
+	else
+		LOG(LOG_WARN,
+		    "Control groups are told apart when a process is first seen: the cgroup file "
+		    "systems that are mounted here do not show all of them");
+}
+
 static bool start_agent(struct profiling *r, struct err *err)
 {
 	struct trace_sink sink = reporter_sink(r->reporter);
@@ -316,6 +332,7 @@ static bool start_agent(struct profiling *r, struct err *err)
 		seam_free(seam);
 		return false;
 	}
+	tell_cgroups(r, agent);
 	pthread_mutex_lock(&r->lock);
 	r->seam = seam;
 	r->agent = agent;
@@ -540,6 +557,8 @@ static bool profiling_reload(void *state, struct err *err)
 	pthread_mutex_lock(&r->lock);
 	ok = !r->agent || (profiling_agent_options(&r->o, &scratch, &options, err) &&
 			   agent_set_filter(r->agent, &options.filter, err));
+	if (ok && r->agent)
+		tell_cgroups(r, r->agent);
 	pthread_mutex_unlock(&r->lock);
 	arena_release(&scratch);
 	return ok;

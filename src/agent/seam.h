@@ -45,6 +45,7 @@ struct seam_maps {
 	int rules;       /* M */
 	int runtimes;    /* M */
 	int counters;    /* M, one struct sample_counters per possible CPU */
+	int cgroups;     /* struct unwind_cgroup -> 1 */
 	uint32_t mapping_count, executable_count, page_count, rule_count, runtime_count,
 		cpu_count;                    /* elements */
 	uint32_t ring_bytes, side_band_bytes; /* of data, without the control pages */

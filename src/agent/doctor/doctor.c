@@ -185,8 +185,9 @@ static void look_at_sampler(struct doctor_report *r)
 	struct err err;
 
 	if (seam->ops->attach(seam, &options, &maps, &err)) {
-		const int fds[] = { maps.ring,  maps.processes, maps.mappings, maps.executables,
-				    maps.pages, maps.rules,     maps.counters };
+		const int fds[] = { maps.ring,        maps.processes, maps.mappings,
+				    maps.executables, maps.pages,     maps.rules,
+				    maps.runtimes,    maps.counters,  maps.cgroups };
 
 		for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 			close(fds[i]);

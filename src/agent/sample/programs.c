@@ -206,6 +206,7 @@ bool programs_maps(const struct programs *p, struct seam_maps *out, struct err *
 		{ o->maps.mappings, &out->mappings }, { o->maps.executables, &out->executables },
 		{ o->maps.pages, &out->pages },       { o->maps.rules, &out->rules },
 		{ o->maps.runtimes, &out->runtimes }, { o->maps.counters, &out->counters },
+		{ o->maps.cgroups, &out->cgroups },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(list); i++) {

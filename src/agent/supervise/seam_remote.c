@@ -87,7 +87,7 @@ static bool remote_attach(struct seam *s, const struct seam_options *options,
 {
 	size_t cpu_bytes = options->cpu_count * sizeof(uint32_t);
 	struct seam_request q = { .op = SEAM_ATTACH };
-	struct answer a = { .tail = maps, .tail_room = sizeof(*maps), .fd_want = 8 };
+	struct answer a = { .tail = maps, .tail_room = sizeof(*maps), .fd_want = 9 };
 	struct seam_options plain = *options;
 	char *tail;
 	bool ok;
@@ -113,6 +113,7 @@ static bool remote_attach(struct seam *s, const struct seam_options *options,
 	maps->rules = a.fds[5];
 	maps->runtimes = a.fds[6];
 	maps->counters = a.fds[7];
+	maps->cgroups = a.fds[8];
 	return true;
 }
 

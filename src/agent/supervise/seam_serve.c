@@ -50,8 +50,8 @@ static bool serve_attach(struct call *c, struct err *err)
 			c->explain(err);
 		return false;
 	}
-	const int fds[] = { maps.ring,  maps.processes, maps.mappings, maps.executables,
-			    maps.pages, maps.rules,     maps.runtimes, maps.counters };
+	const int fds[] = { maps.ring,  maps.processes, maps.mappings, maps.executables, maps.pages,
+			    maps.rules, maps.runtimes,  maps.counters, maps.cgroups };
 
 	memcpy(c->fds, fds, sizeof(fds));
 	c->out.fd_count = sizeof(fds) / sizeof(fds[0]);

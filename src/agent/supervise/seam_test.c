@@ -54,7 +54,8 @@ static bool fake_attach(struct seam *s, const struct seam_options *o, struct sea
 				    .pages = some_fd(),
 				    .rules = some_fd(),
 				    .runtimes = some_fd(),
-				    .counters = some_fd() };
+				    .counters = some_fd(),
+				    .cgroups = some_fd() };
 	maps->ring_bytes = 4711;
 	return true;
 }
@@ -264,6 +265,7 @@ static void test_attach(void **state)
 	assert_fd(maps.rules);
 	assert_fd(maps.runtimes);
 	assert_fd(maps.counters);
+	assert_fd(maps.cgroups);
 	assert_false(e.remote->ops->attach(e.remote, &options, &maps, &err)); /* once only */
 	ends_release(&e);
 }
