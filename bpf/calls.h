@@ -98,27 +98,31 @@ UNWIND_INLINE bool unwind_is_restorer(struct unwind_walk *w, __u64 address)
 UNWIND_INLINE __u64 unwind_frameless(struct unwind_walk *w)
 {
 	struct unwind_cursor *c = &w->cursor;
-	__u64 at_sp = 0, other = 0, near, own;
+	__u64 at_sp = 0, above = 0, by_fp = 0, near, own;
 	__u32 push;
 
 	if (c->sp & 7 || !unwind_stack_word(w, c->sp, &at_sp))
 		return 0;
-	if (at_sp == c->fp)
-		return unwind_stack_word(w, c->sp + 8, &other) &&
-				       (unwind_returns(w, other) || unwind_is_restorer(w, other))
+	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 ||
+	    !unwind_stack_word(w, c->fp + 8, &by_fp))
+		by_fp = 0;
+	own = unwind_into_callee(w, by_fp);
+	if (at_sp == c->fp) {
+		if (!unwind_stack_word(w, c->sp + 8, &above))
+			return 0;
+		near = unwind_into_callee(w, above);
+		return (near < UNWIND_FUNCTION_BYTES ? near <= own : unwind_returns(w, above)) ||
+				       unwind_is_restorer(w, above)
 			       ? c->sp + 8
 			       : 0;
-	if (c->fp & 7 || c->fp < c->sp || c->fp - c->sp > 1 << 20 ||
-	    !unwind_stack_word(w, c->fp + 8, &other))
-		other = 0;
+	}
 	near = unwind_into_callee(w, at_sp);
 	if (near >= UNWIND_FUNCTION_BYTES)
 		return (unwind_returns(w, at_sp) &&
-			(unwind_at_return(w) || !unwind_returns(w, other))) ||
+			(unwind_at_return(w) || !unwind_returns(w, by_fp))) ||
 				       unwind_is_restorer(w, at_sp)
 			       ? c->sp
 			       : 0;
-	own = unwind_into_callee(w, other);
 	if (near > own)
 		return 0;
 	if ((near < own && own < UNWIND_FUNCTION_BYTES) || unwind_at_return(w))

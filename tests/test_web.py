@@ -114,6 +114,21 @@ def test_the_page_opens_on_what_there_is(tmp_path):
             assert request(where, "GET", "/api/v1/top").json()["total"] == ask(where, "top").json()["total"]
 
 
+def test_a_clock_that_is_years_ahead_hides_nothing(tmp_path):
+    """The page opens on the newest samples up to now; those of times to come are there for who asks for them."""
+    times = [e.time for e in query_oracle.Body(BIG.read_bytes()).events]
+    with program.Server("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "127.0.0.1:0", "--log-level", "info",
+                        "--db", tmp_path / "up.db") as server:
+        page = page_of(server)
+        assert request(page, "POST", "/ingest?name=later&from=4102444800&until=4102444810", b"main;x 3\n").status == 200
+        status = ask(page, "status").json()
+        assert int(status["to"]) > 4102444800 * 10**9, "there is nothing else"
+        assert clients.post(server.http, BIG.read_bytes()).status == 200
+        status = ask(page, "status").json()
+        assert max(times) < int(status["to"]) <= max(times) + 10**9 and int(status["from"]) <= min(times)
+        assert request(page, "GET", "/api/v1/top").json()["total"] == ask(page, "top", **{"from": min(times), "to": max(times) + 1}).json()["total"]
+
+
 def without_recursion(stack, matches):
     out, i = [], 0
     while i < len(stack):

@@ -40,7 +40,7 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 				     .deadline_ns = a->deadline_ns,
 				     .cancelled = a->cancelled };
 	struct query_range extent = { 0, 0 };
-	const uint64_t span = 15ull * 60 * 1000000000;
+	struct query_range recent;
 	struct query_facts f;
 	struct query *q;
 	struct err why = { 0 };
@@ -49,16 +49,16 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 		*err = why;
 		return false;
 	}
+	if (!web_recent(a, a->source, &recent, err))
+		return false;
 	q = query_begin(&all, err);
 	if (!q)
 		return false;
 	f = query_facts(q);
 	buf_lit(&a->body, "{\"version\":\"" FLAMETAP_VERSION "\"");
 	buf_printf(&a->body, ",\"now_ns\":%llu,\"from\":\"%llu\",\"to\":\"%llu\",\"asof\":\"%llu\"",
-		   (unsigned long long)a->now_ns,
-		   (unsigned long long)(extent.to - extent.from > span ? extent.to + 1 - span
-								       : extent.from),
-		   (unsigned long long)extent.to + (extent.to != 0), (unsigned long long)f.asof);
+		   (unsigned long long)a->now_ns, (unsigned long long)recent.from,
+		   (unsigned long long)(extent.to ? recent.to : 0), (unsigned long long)f.asof);
 	put_types(&a->body, &f, extent);
 	buf_lit(&a->body, ",\"store\":{\"kind\":");
 	buf_json_string(&a->body, str_cstr(a->options->sources.kind));

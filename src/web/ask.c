@@ -7,8 +7,6 @@
 #include "query/time_range.h"
 #include "web/internal.h"
 
-enum { RECENT_NS_MINUTES = 15 };
-
 static struct str side_param(const struct web_ask *a, const char *name, int side)
 {
 	char key[32];
@@ -24,32 +22,12 @@ static struct query_source *source_of(const struct web_ask *a, int side)
 	return side && a->source2 ? a->source2 : a->source;
 }
 
-/* Without times: the last 15 minutes that have data. */
-static bool recent(struct query_source *source, struct query_range *out, struct err *err)
-{
-	const uint64_t span = RECENT_NS_MINUTES * 60ull * 1000000000ull;
-	struct query_range extent;
-	struct err why;
-
-	if (!source->ops->extent(source, &extent, &why)) {
-		if (why.kind != ERR_NOT_FOUND) {
-			*err = why;
-			return false;
-		}
-		*out = (struct query_range){ 0, 1 };
-		return true;
-	}
-	out->to = extent.to == UINT64_MAX ? extent.to : extent.to + 1;
-	out->from = out->to - extent.from > span ? out->to - span : extent.from;
-	return true;
-}
-
 static bool range_of(struct web_ask *a, int side, struct query_range *out, struct err *err)
 {
 	struct str from = side_param(a, "from", side), to = side_param(a, "to", side);
 
 	if (from.len == 0 && to.len == 0)
-		return recent(source_of(a, side), out, err);
+		return web_recent(a, source_of(a, side), out, err);
 	return time_range_parse(from, to, a->now_ns, out, err);
 }
 

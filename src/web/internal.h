@@ -44,6 +44,11 @@ bool web_open_sources(struct web_ask *a, struct err *err) MUST_CHECK;
 /* The selection of the URL; side 1 takes the names that end in "2". */
 struct query *web_begin(struct web_ask *a, int side, struct err *err) MUST_CHECK;
 
+/* Without times: the last 15 minutes that have data, and lie no more than 15 minutes ahead of now
+ * if there are such; a sender with a wrong clock hides nothing. [0, 1) of an empty source. */
+bool web_recent(struct web_ask *a, struct query_source *source, struct query_range *out,
+		struct err *err) MUST_CHECK;
+
 /* What frames are told apart by; query_begin() has refused what is none. */
 enum query_by web_by(const struct web_ask *a);
 /* A frame's key as URLs carry it: hex. */
