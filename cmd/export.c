@@ -180,14 +180,18 @@ static bool export_selected(const struct words *words, struct err *err)
 				 .format = format,
 				 .title = title,
 				 .inverted = inverted,
+				 .losses = &losses,
 				 .files = words->items,
 				 .file_count = words->count };
 	AUTO(buf_release) struct buf b = { 0 };
 	int fd;
 
 	/* What cannot be made leaves no empty file behind. */
-	if (!export_view_write(&v, &b, err))
+	if (!wire_version_parse(str_cstr(version_text), &v.version, err) ||
+	    !export_view_write(&v, &b, err))
 		return false;
+	version = v.version;
+	tell_losses();
 	fd = open_output(err);
 	return fd >= 0 && close_output(fd, write_all(fd, &b, err), err);
 }

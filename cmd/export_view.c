@@ -31,6 +31,15 @@ static bool put_pprof(const struct profiles *p, const struct export_options *o, 
 	return ok;
 }
 
+static bool put_otlp(const struct export_view *v, const struct profiles *p, struct buf *out,
+		     struct err *err)
+{
+	bool json = strcmp(v->format, "otlp-json") == 0;
+
+	otlp_losses(p, v->version, json, v->losses);
+	return json ? otlp_json_encode(p, out, err) : otlp_encode(p, v->version, out, err);
+}
+
 static bool put(const struct export_view *v, const struct profiles *p, struct buf *out,
 		struct err *err)
 {
@@ -48,9 +57,7 @@ static bool put(const struct export_view *v, const struct profiles *p, struct bu
 		return dot_write(p, &o, out, err);
 	if (strcmp(v->format, "svg") == 0)
 		return svg_write(p, &o, out, err);
-	if (strcmp(v->format, "otlp-json") == 0)
-		return otlp_json_encode(p, out, err);
-	return otlp_encode(p, WIRE_NEWEST, out, err);
+	return put_otlp(v, p, out, err);
 }
 
 static bool collect(const struct export_view *v, struct query *q, struct buf *out, struct err *err)
@@ -77,6 +84,7 @@ bool export_view_write(const struct export_view *v, struct buf *out, struct err 
 	if (samples_open(&samples, v->selection->db, v->files, v->file_count, err) &&
 	    selection_request(v->selection, samples.source, &ids, &request, err)) {
 		request.limit_bytes = (size_t)SELECTION_LIMIT_BYTES * 4;
+		request.clip = true;
 		q = query_begin(&request, err);
 	}
 	if (q)

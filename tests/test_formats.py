@@ -12,6 +12,7 @@ import pytest
 
 import fixtures
 import program
+import query_bodies
 import query_oracle
 
 BIG = fixtures.body(fixtures.BIG)
@@ -80,6 +81,46 @@ def test_go_tool_pprof_reads_the_export(tmp_path, go_pprof, events):
     table = go_pprof("-top", "-nodecount=1", "-unit=ns", path)
     want = max((v[0], f) for f, v in query_oracle.top(query_oracle.stack_values(events)).items())
     assert f"{want[0]}ns" in table and "php8.2" in table
+
+
+@pytest.mark.parametrize("kind", ["pprof", "folded", "otlp", "otlp-json"])
+def test_a_window_is_exported_as_it_is_shown(tmp_path, events, kind):
+    """Samples with several timestamps, up to 19 s apart: what is outside of the window is not in the file. Two windows are the whole."""
+    times = sorted(e.time for e in events)
+    borders = times[0], times[len(times) // 2], times[-1] + 1
+    count = 0
+    for from_, to in zip(borders, borders[1:]):
+        path = tmp_path / kind
+        path.write_bytes(export("--format", kind, "--from", from_, "--to", to, BIG.path))
+        answer, rows = top(path)
+        chosen = query_oracle.chosen(events, "cpu", (from_, to))
+        unit = 1 if kind == "folded" else PERIOD
+        assert answer["top"]["total"][0] == len(chosen) * unit
+        if kind == "pprof":
+            assert rows == without_types(chosen)
+        count += len(chosen)
+    assert count == len(events)
+
+
+def test_a_window_shares_out_a_value_for_all_times(tmp_path):
+    """One value for three timestamps, as decode and top have it: 4, 3 and 3 of 10."""
+    m = query_bodies.Maker()
+    profile = m.profile(m.request.resource_profiles.add().scope_profiles.add(), "off_cpu", "nanoseconds")
+    stack = m.stack([m.location("native", "/opt/app", ("f",), 1)])
+    start = query_bodies.TIME
+    profile.samples.add(stack_index=stack, values=[10], timestamps_unix_nano=[start, start + 5, start + 9])
+    body = tmp_path / "body.pb"
+    body.write_bytes(m.request.SerializeToString())
+    for from_, to, want in ((start, start + 1, 4), (start + 1, start + 10, 6), (start, start + 10, 10)):
+        assert top(body, "--from", from_, "--to", to)[0]["top"]["total"][0] == want
+        assert export("--format", "folded", "--from", from_, "--to", to, body) == b"f %d\n" % want
+
+
+@pytest.mark.parametrize("version", ["1.7", "1.9", "1.10"])
+def test_a_selection_is_written_in_the_version_asked_for(version):
+    written = export("--format", "otlp", "--type", "cpu", "--wire-version", version, BIG.path)
+    done = program.run("decode", "-evidence", "-", stdin=written, check=0)
+    assert f"wire version {version}:".encode() in done.stderr + done.stdout
 
 
 def test_pprof_comes_back_as_it_went(tmp_path, events):

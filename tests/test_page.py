@@ -34,18 +34,19 @@ def view(*files):
     return server, url.rstrip("/")
 
 
-def drive(url):
+def drive(url, spans):
     shots = os.environ.get("SHOTS") or str(fixtures.ROOT / "build" / "test" / "page")
     os.makedirs(shots, exist_ok=True)
     return subprocess.run(["node", "--test", "--test-concurrency=1", "test/"], cwd=UI, text=True, capture_output=True, timeout=900, check=False,
-                          env=os.environ | {"FLAMETAP_URL": url, "SHOTS": shots})
+                          env=os.environ | {"FLAMETAP_URL": url, "FLAMETAP_SPANS": spans, "SHOTS": shots})
 
 
 def test_every_view(page_tools):
-    server, url = view(fixtures.OTLP / "v1.11.0-oncpu-big.pb")
+    servers = [view(fixtures.OTLP / f"{name}.pb") for name in ("v1.11.0-oncpu-big", "v1.11.0-synthetic-offcpu-links")]
     try:
-        done = drive(url)
+        done = drive(*(url for _, url in servers))
     finally:
-        server.terminate()
-        assert server.wait(timeout=30) == 0
+        for server, _ in servers:
+            server.terminate()
+            assert server.wait(timeout=30) == 0
     assert done.returncode == 0, done.stdout[-12000:] + done.stderr[-2000:]

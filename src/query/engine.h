@@ -153,6 +153,9 @@ struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
 const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample);
+/* Of all values that a row has; and what its timestamp i counts: as sample_value_at() has it. */
+int64_t engine_row_sum(const struct query_row *row);
+int64_t engine_value_at(const struct query_row *row, int64_t row_sum, uint32_t i);
 int64_t engine_add(int64_t a, int64_t b); /* saturates */
 int64_t engine_scaled(int64_t value, int64_t scale);
 

@@ -243,7 +243,7 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 	return true;
 }
 
-static int64_t sum_of(const struct query_row *row)
+int64_t engine_row_sum(const struct query_row *row)
 {
 	int64_t sum = 0;
 
@@ -252,8 +252,7 @@ static int64_t sum_of(const struct query_row *row)
 	return sum;
 }
 
-/* What a timestamp counts; as sample_value_at() has it. */
-static int64_t value_at(const struct query_row *row, int64_t sum, uint32_t i)
+int64_t engine_value_at(const struct query_row *row, int64_t sum, uint32_t i)
 {
 	if (row->value_count == 0)
 		return 1;
@@ -288,17 +287,17 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 		w->q->events++;
 		w->series->seen = true;
 		e.time = row->time;
-		e.value = engine_scaled(sum_of(row), e.series->scale);
+		e.value = engine_scaled(engine_row_sum(row), e.series->scale);
 		return w->fn(w->ctx, &e, err);
 	}
-	sum = row->value_count != row->timestamp_count ? sum_of(row) : 0;
+	sum = row->value_count != row->timestamp_count ? engine_row_sum(row) : 0;
 	for (uint32_t i = 0; i < row->timestamp_count; i++) {
 		e.time = row->timestamps[i];
 		if (!in_window(w, e.time))
 			continue;
 		w->q->events++;
 		w->series->seen = true;
-		e.value = engine_scaled(value_at(row, sum, i), e.series->scale);
+		e.value = engine_scaled(engine_value_at(row, sum, i), e.series->scale);
 		if (!w->fn(w->ctx, &e, err))
 			return false;
 		e.first = false;

@@ -360,8 +360,8 @@ bool query_label_values(struct query *q, struct str key, uint32_t most, struct q
 
 struct profiles;
 /* The selection as a message of its own, for the writers of query/formats/: samples with an event
- * in the window, whole; where there are filters or another `by`, with stacks of the frames that
- * these leave. The caller frees. */
+ * in the window, whole or, with `clip`, as far as they are in it; where there are filters or
+ * another `by`, with stacks of the frames that these leave. The caller frees. */
 bool query_collect(struct query *q, struct profiles **out, struct err *err) MUST_CHECK;
 /* As one profile of the selection's type: a sample a stack, with the value that the flame graph has
  * for it, and no attributes, links or timestamps. */

@@ -2,30 +2,40 @@
 
 #include <stdlib.h>
 
-/* Of request.clip: are the values told apart by timestamp, so that some can go? */
-static bool clips(const struct query *q, const struct query_row *row)
+static bool within(const struct query *q, uint64_t time)
 {
-	return q->request.clip && row->timestamp_count &&
-	       (!row->value_count || row->value_count == row->timestamp_count);
+	return time >= q->request.range.from && time < q->request.range.to;
 }
 
-/* Keeps the events in the window; where none of a row's timestamps is outside, nothing changes. */
+/* Of request.clip: has the row timestamps outside of the window? */
+static bool clips(const struct query *q, const struct query_row *row)
+{
+	if (!q->request.clip)
+		return false;
+	for (uint32_t i = 0; i < row->timestamp_count; i++)
+		if (!within(q, row->timestamps[i]))
+			return true;
+	return false;
+}
+
+/* Keeps the events in the window, each with what it counts. */
 static void clip(struct kept_rows *k, const struct query_row *row, struct kept_row *out)
 {
-	struct query_range window = k->q->request.range;
+	int64_t sum = engine_row_sum(row);
 
 	out->timestamp_count = out->value_count = 0;
-	out->value = 0;
 	for (uint32_t i = 0; i < row->timestamp_count; i++) {
-		if (row->timestamps[i] < window.from || row->timestamps[i] >= window.to)
+		int64_t value = engine_value_at(row, sum, i);
+
+		if (!within(k->q, row->timestamps[i]))
 			continue;
 		k->timestamps[k->timestamp_count++] = row->timestamps[i];
 		out->timestamp_count++;
 		if (row->value_count) {
-			k->values[k->value_count++] = row->values[i];
+			k->values[k->value_count++] = value;
 			out->value_count++;
 		}
-		out->value = engine_add(out->value, row->value_count ? row->values[i] : 1);
+		out->value = engine_add(out->value, value);
 	}
 }
 
@@ -63,7 +73,8 @@ bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err
 	    !query_grow(q, &k->timestamps, &k->timestamp_cap,
 			(uint64_t)k->timestamp_count + row->timestamp_count, sizeof(uint64_t),
 			err) ||
-	    !query_grow(q, &k->values, &k->value_cap, (uint64_t)k->value_count + row->value_count,
+	    !query_grow(q, &k->values, &k->value_cap,
+			(uint64_t)k->value_count + row->value_count + row->timestamp_count,
 			sizeof(int64_t), err))
 		return false;
 	if (clips(q, row))

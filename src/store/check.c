@@ -1,6 +1,7 @@
 #include "store/check.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,25 +34,83 @@ static const struct {
 	{ "function", "system_name_id", "string" },
 };
 
+enum { FINDINGS_MOST = 50 };
+
 struct checking {
 	sqlite3 *db;
 	void (*found)(void *arg, const char *finding);
 	void *arg;
 };
 
+/* SQLite 3.40 (Debian 12) reports a NOT NULL column behind the key of a table WITHOUT ROWID as NULL
+ * in each row, although it is not. These are ours; what is said of them counts only where it is so.
+ */
+static const struct {
+	const char *table, *column;
+} said_null[] = {
+	{ "coverage", "t1" },
+	{ "symbol", "lines" },
+};
+
+static bool is_false_alarm(struct checking *c, const char *finding)
+{
+	for (size_t i = 0; i < sizeof(said_null) / sizeof(said_null[0]); i++) {
+		const char *table = said_null[i].table, *column = said_null[i].column;
+		char text[100], sql[160];
+		int64_t null = 0;
+		struct err err;
+
+		snprintf(text, sizeof(text), "NULL value in %s.%s", table, column);
+		if (strcmp(finding, text) != 0)
+			continue;
+		/* `IS NULL` would be decided by the declaration, not by the row. */
+		snprintf(sql, sizeof(sql),
+			 "SELECT EXISTS(SELECT 1 FROM %s WHERE typeof(%s)='null')", table, column);
+		return db_number(c->db, sql, 1, &null, &err) && !null;
+	}
+	return false;
+}
+
+/* How many false alarms there may be, at most. */
+static int64_t rows_said_null(struct checking *c)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(said_null) / sizeof(said_null[0]); i++) {
+		char sql[100];
+		int64_t rows = 0;
+		struct err err;
+
+		snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", said_null[i].table);
+		if (db_number(c->db, sql, 0, &rows, &err))
+			sum += rows;
+	}
+	return sum < INT_MAX / 2 ? sum : INT_MAX / 2;
+}
+
 static void check_pages(struct checking *c)
 {
+	int64_t most = rows_said_null(c) + FINDINGS_MOST;
+	char sql[64], last[100] = "";
+	int left = FINDINGS_MOST;
 	sqlite3_stmt *s = NULL;
 
-	if (sqlite3_prepare_v2(c->db, "PRAGMA integrity_check(50)", -1, &s, NULL) != SQLITE_OK) {
+	snprintf(sql, sizeof(sql), "PRAGMA integrity_check(%lld)", (long long)most);
+	if (sqlite3_prepare_v2(c->db, sql, -1, &s, NULL) != SQLITE_OK) {
 		c->found(c->arg, sqlite3_errmsg(c->db));
 		return;
 	}
-	while (sqlite3_step(s) == SQLITE_ROW) {
+	while (left > 0 && sqlite3_step(s) == SQLITE_ROW) {
 		const char *text = (const char *)sqlite3_column_text(s, 0);
 
-		if (text && strcmp(text, "ok") != 0)
-			c->found(c->arg, text);
+		if (!text || strcmp(text, "ok") == 0 || strcmp(text, last) == 0)
+			continue;
+		if (is_false_alarm(c, text)) { /* and so are the same words of other rows */
+			snprintf(last, sizeof(last), "%s", text);
+			continue;
+		}
+		c->found(c->arg, text);
+		left--;
 	}
 	sqlite3_finalize(s);
 }

@@ -49,6 +49,19 @@ static bool pack(struct web_ask *a, struct err *err)
 	return ok;
 }
 
+static bool unknown_format(struct str name, struct err *err)
+{
+	struct buf known;
+
+	buf_init(&known, 0);
+	for (size_t i = 0; i < sizeof(FORMATS) / sizeof(FORMATS[0]); i++)
+		buf_printf(&known, "%s, ", FORMATS[i].name);
+	err_set(err, ERR_INVALID, "format is \"%.*s\"; there are %.*shtml",
+		(int)(name.len < 40 ? name.len : 40), name.ptr, STR_ARG(buf_view(&known)));
+	buf_release(&known);
+	return false;
+}
+
 bool web_answer_export(struct web_ask *a, struct err *err)
 {
 	struct str name = params_get(&a->params, "format");
@@ -60,8 +73,8 @@ bool web_answer_export(struct web_ask *a, struct err *err)
 	if (str_is(name, "html"))
 		return web_answer_report(a, err);
 	if (!f)
-		return err_set(err, ERR_INVALID, "format is \"%.*s\", which is none of ours",
-			       (int)(name.len < 40 ? name.len : 40), name.ptr);
+		return unknown_format(name, err);
+	a->clip = true; /* what the page shows of the window, no more */
 	q = web_begin(a, 0, err);
 	ok = q && query_collect(q, &p, err) && f->write(p, NULL, &a->body, err) &&
 	     (!f->gzip || pack(a, err));

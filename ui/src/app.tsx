@@ -32,8 +32,10 @@ import { Top } from "./views/top";
 /** The state with what the URL left open filled from what the store holds. */
 function resolve(state: State, status: Status): State {
 	const type = state.type || status.types[0]?.id || "";
-	const from = state.from || status.from;
-	const to = state.to || status.to;
+	/* A span is looked for at all times: its URL comes from elsewhere and says none. */
+	const all = (state.trace || state.span) && status.types.find((t) => t.id === type);
+	const from = state.from || (all ? all.first : status.from);
+	const to = state.to || (all ? afterNs(all.last) : status.to);
 	const right = state.right && { type: state.right.type || type, query: state.right.query, from: state.right.from || from, to: state.right.to || to };
 	const filled = { ...state, type, from, to, right };
 	const halves = right && right.from === from && right.to === to && right.query === state.query;
@@ -112,6 +114,7 @@ export function App() {
 			<Bar store={filled} status={known} theme={theme} onTheme={switchTheme} onHelp={() => setHelp(true)} uploading={uploading} />
 			<UploadLayer uploading={uploading} />
 			<UploadNote store={store} />
+			<SpanNote store={store} />
 			<ReportNote />
 			{known.types.length === 0 ? (
 				<Nothing status={known} />
@@ -120,6 +123,24 @@ export function App() {
 			)}
 			{help && <Help onClose={() => setHelp(false)} />}
 		</>
+	);
+}
+
+/** Above a view of one span's samples: whose they are, and the way back. */
+function SpanNote(props: { store: Store }) {
+	const { trace, span } = props.store.state;
+	if (!trace && !span) return null;
+	return (
+		<aside class="note" aria-label="One span is shown">
+			Only samples of {span && <>span <b>{span}</b></>}
+			{span && trace && " of "}
+			{trace && <>trace <b>{trace}</b></>}.{" "}
+			{!report() && (
+				<button type="button" class="quiet link" onClick={() => props.store.set({ trace: "", span: "", from: "", to: "", zoom: "" })}>
+					all samples
+				</button>
+			)}
+		</aside>
 	);
 }
 

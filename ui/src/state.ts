@@ -53,7 +53,8 @@ export function parseState(url: URL): State {
 	};
 	if (p.has("query2") || p.has("from2") || state.view === "diff")
 		state.right = { type: text("type2") || state.type, query: p.get("query2") ?? state.query, from: text("from2") || state.from, to: text("to2") || state.to };
-	const span = /^\/span\/([0-9a-f]{32})\/([0-9a-f]{16})$/.exec(url.pathname);
+	/* As it came: what is no id is refused by the program, not passed over. */
+	const span = /^\/span\/([^/]+)\/([^/]+)\/?$/.exec(url.pathname);
 	if (span) [, state.trace, state.span] = span;
 	return state;
 }

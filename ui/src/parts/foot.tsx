@@ -13,7 +13,8 @@ function sumOf(coverage: Coverage, prefix: string): number | null {
 export function Foot(props: { header: TreeHeader; source: string }) {
 	const { header } = props;
 	const coverage = header.coverage;
-	const dropped = coverage ? sumOf(coverage, "dropped") : null;
+	/* Who says what it sampled says what it dropped, too: no word of it is none. */
+	const dropped = coverage ? (sumOf(coverage, "dropped") ?? (coverage.sampled != null ? 0 : null)) : null;
 	const cut = coverage ? sumOf(coverage, "cut") : null;
 	const unnamed = coverage?.unnamed ?? null;
 	const sampled = coverage?.sampled ?? header.samples;

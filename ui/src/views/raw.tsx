@@ -28,7 +28,14 @@ function Attributes(props: { title: string; of: Record<string, unknown> }) {
 	);
 }
 
-function Detail(props: { row: RawRow; unit: string }) {
+/** The span's own page, of the same type and filter; of all times. */
+function spanPage(link: NonNullable<RawRow["link"]>, params: URLSearchParams): string {
+	const kept = new URLSearchParams();
+	for (const key of ["type", "query"]) if (params.get(key)) kept.set(key, params.get(key)!);
+	return `/span/${link.trace_id}/${link.span_id}${kept.size ? `?${kept}` : ""}`;
+}
+
+function Detail(props: { row: RawRow; unit: string; params: URLSearchParams }) {
 	const { row } = props;
 	return (
 		<aside class="detail" aria-label="One sample">
@@ -38,7 +45,7 @@ function Detail(props: { row: RawRow; unit: string }) {
 			</p>
 			{row.link && !report() && (
 				<p>
-					<a href={`/span/${row.link.trace_id}/${row.link.span_id}`}>span {row.link.span_id}</a>
+					<a href={spanPage(row.link, props.params)}>span {row.link.span_id}</a>
 				</p>
 			)}
 			<h3>Stack, innermost first</h3>
@@ -101,7 +108,7 @@ export function RawView(props: { first: Data; params: URLSearchParams }) {
 	return (
 		<div class="raw">
 			<Table label="Samples" columns={columns} rows={rows} chosen={chosen} onChoose={(_, i) => setChosen(i)} onEnd={more} />
-			{chosen >= 0 && rows[chosen] && <Detail row={rows[chosen]} unit={unit} />}
+			{chosen >= 0 && rows[chosen] && <Detail row={rows[chosen]} unit={unit} params={props.params} />}
 		</div>
 	);
 }
