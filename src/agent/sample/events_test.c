@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "agent/kernel_test.h"
 #include "agent/sample/events.h"
 #include "agent/sample/programs.h"
 #include "base/clock.h"
@@ -60,11 +61,12 @@ static bool online(struct rig *r)
 static const char *set_up(struct rig *r)
 {
 	const struct seam_options options = { .samples_per_second = HZ };
+	const char *why_not = no_kernel_for_tests();
 	struct err err;
 	void *at;
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
-		return "a kernel without BTF";
+	if (why_not)
+		return why_not;
 	if (!online(r))
 		return "not two CPUs";
 	r->programs = programs_load(&options, &err);
