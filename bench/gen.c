@@ -1,8 +1,10 @@
 /*
  * gen.c - invented profiles, the same for the same seed, as a file of requests or as a store.
  *
- * usage: gen [--seed N] [--samples N] [--end UNIX_SECONDS] (-o FILE.otlp | --db FILE.db)
+ * usage: gen [--seed N] [--samples N] [--end UNIX_SECONDS] [--recent N [--recent-seconds S]]
+ *            (-o FILE.otlp | --db FILE.db)
  *
+ * --recent: the last N of the samples lie in the last S (900) seconds, not spread over the week.
  * The file holds requests behind their length (4 bytes, big-endian). gen_bodies.h says what is in
  * them.
  */
@@ -52,6 +54,7 @@ static bool put_store(struct out *o, const struct profiles *p, uint64_t number, 
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, samples = 120000, end = 1763900000, bodies, arrived;
+	uint64_t recent = 0, recent_seconds = 900;
 	const char *file = NULL, *db = NULL;
 	struct out o = { 0 };
 	struct err err;
@@ -64,20 +67,26 @@ int main(int argc, char **argv)
 			samples = strtoull(argv[i + 1], NULL, 0);
 		else if (strcmp(argv[i], "--end") == 0)
 			end = strtoull(argv[i + 1], NULL, 0);
+		else if (strcmp(argv[i], "--recent") == 0)
+			recent = strtoull(argv[i + 1], NULL, 0);
+		else if (strcmp(argv[i], "--recent-seconds") == 0)
+			recent_seconds = strtoull(argv[i + 1], NULL, 0);
 		else if (strcmp(argv[i], "-o") == 0)
 			file = argv[i + 1];
 		else if (strcmp(argv[i], "--db") == 0)
 			db = argv[i + 1];
 	}
 	if (!file == !db) {
-		fputs("usage: gen [--seed N] [--samples N] [--end UNIX_SECONDS] (-o FILE.otlp | "
-		      "--db "
-		      "FILE.db)\n",
+		fputs("usage: gen [--seed N] [--samples N] [--end UNIX_SECONDS] [--recent N "
+		      "[--recent-seconds S]] (-o FILE.otlp | --db FILE.db)\n",
 		      stderr);
 		return 2;
 	}
 	bodies = (samples + GEN_SAMPLES - 1) / GEN_SAMPLES;
 	gen_init(&g, seed, bodies, end * SECOND_NS);
+	if (recent)
+		gen_recent(&g, bodies, (recent + GEN_SAMPLES - 1) / GEN_SAMPLES,
+			   recent_seconds * SECOND_NS);
 	if (file && !(o.file = fopen(file, "wb"))) {
 		perror(file);
 		return 1;
@@ -105,7 +114,8 @@ int main(int argc, char **argv)
 	printf("%llu bodies, %llu samples", (unsigned long long)bodies,
 	       (unsigned long long)(bodies * GEN_SAMPLES));
 	if (file)
-		printf(", %llu bytes a body", (unsigned long long)(o.total_bytes / bodies));
+		printf(", %llu bytes a body",
+		       (unsigned long long)(bodies ? o.total_bytes / bodies : 0));
 	putchar('\n');
 	gen_release(&g);
 	buf_release(&o.bytes);

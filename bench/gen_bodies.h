@@ -36,7 +36,9 @@ struct gen_stack {
 struct gen {
 	uint64_t state;
 	uint64_t start_ns, step_ns;
-	uint64_t bodies; /* made so far */
+	uint64_t recent_from, recent_ns,
+		recent_step_ns; /* bodies from there on are closer together */
+	uint64_t bodies;        /* made so far */
 	uint32_t next_pid, next_stack[GEN_PROGRAMS];
 	struct gen_stack *stacks[GEN_PROGRAMS];
 	uint32_t stack_count[GEN_PROGRAMS];
@@ -70,11 +72,33 @@ static inline void gen_init(struct gen *g, uint64_t seed, uint64_t bodies, uint6
 	*g = (struct gen){ .state = seed, .next_pid = 2000 };
 	g->step_ns = 7 * 86400 * SECOND_NS / (bodies ? bodies : 1);
 	g->start_ns = end_ns - 7 * 86400 * SECOND_NS;
+	g->recent_from = UINT64_MAX;
 	for (int i = 0; i < GEN_PROGRAMS; i++) {
 		g->stacks[i] = calloc(GEN_STACKS, sizeof(*g->stacks[i]));
 		if (!g->stacks[i])
 			abort();
 	}
+}
+
+/* The last `recent` of them lie in the last over_ns instead. */
+static inline void gen_recent(struct gen *g, uint64_t bodies, uint64_t recent, uint64_t over_ns)
+{
+	uint64_t end_ns = g->start_ns + 7 * 86400 * SECOND_NS;
+
+	if (recent > bodies)
+		recent = bodies;
+	if (recent < bodies)
+		g->step_ns = (7 * 86400 * SECOND_NS - over_ns) / (bodies - recent);
+	g->recent_from = bodies - recent;
+	g->recent_ns = end_ns - over_ns;
+	g->recent_step_ns = recent ? over_ns / recent : 0;
+}
+
+static inline uint64_t gen_time(const struct gen *g, uint64_t body)
+{
+	if (body < g->recent_from)
+		return g->start_ns + body * g->step_ns;
+	return g->recent_ns + (body - g->recent_from) * g->recent_step_ns;
 }
 
 static inline void gen_release(struct gen *g)
@@ -281,7 +305,7 @@ static inline struct profiles *gen_body(struct gen *g, uint64_t *arrived)
 {
 	struct builder_options options = { .copy_strings = true };
 	struct gen_body y = { .g = g, .b = builder_new(&options) };
-	uint64_t time_ns = g->start_ns + g->bodies++ * g->step_ns;
+	uint64_t time_ns = gen_time(g, g->bodies++);
 	struct any_value native = { .kind = ANY_STRING, .string = STR("native") };
 	struct profiles *p;
 	struct err err;

@@ -1,9 +1,12 @@
 """What came after a state, added to an answer of that state, is the answer of the newer one: what the page follows live with."""
 
+import json
 import os
 import shutil
+import socket
 import subprocess
 import time
+import urllib.parse
 
 import pytest
 
@@ -61,6 +64,141 @@ def test_what_is_added_adds_up(tmp_path):
         assert top["total"] == total
         for bad in ("x", "-1", "1e3", "99999999999999999999999"):
             ask(page, "flamegraph", status=400, since=bad)
+
+
+class Events:
+    """A follower: what it is told, each as (event, data), in order."""
+
+    def __init__(self, page, receive_bytes=0, **pairs):
+        host, port = page.rsplit(":", 1)
+        self.socket = socket.socket()
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(program.HANG)
+        self.socket.connect((host, int(port)))
+        self.socket.sendall(f"GET /api/v1/live?{urllib.parse.urlencode(pairs)} HTTP/1.0\r\nHost: {page}\r\n\r\n".encode())
+        self.file = self.socket.makefile("rb")
+        assert b" 200 " in self.file.readline()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.socket.close()
+
+    def next(self):
+        event = None
+        for line in self.file:
+            if line.startswith(b"event: "):
+                event = line[7:].strip().decode()
+            elif line.startswith(b"data: "):
+                return event, json.loads(line[6:])
+        raise AssertionError("the events ended")
+
+
+def part_sums(part):
+    """Self by path of names, of what was pushed."""
+    path, out = [], {}
+    numbers = iter(part["nodes"])
+    for depth, frame, self in zip(numbers, numbers, numbers):
+        path[max(0, depth - 1):] = [part["frames"][frame][0]] if depth and frame >= 0 else []
+        if self:
+            out[tuple(path)] = out.get(tuple(path), 0) + self
+    assert sum(out.values()) == part["total"]
+    return out
+
+
+class Window:
+    """What a page has of one: the whole at a state, then what is pushed."""
+
+    def __init__(self, page, **pairs):
+        self.page, self.pairs = page, pairs
+        self.events = Events(page, **pairs)
+        self.begin(*self.events.next())
+
+    def begin(self, event, data):
+        assert event == "state", (event, data)
+        self.asof, self.edge = data["asof"], data["from"]
+        self.sums = self.asked()
+
+    def asked(self):
+        query = self.pairs | {"from": self.edge, "to": "7258118400000000000", "asof": self.asof}
+        return {path: v for path, v in sums(self.page, **query)[2].items()}
+
+    def turn(self):
+        event, data = self.events.next()
+        if event == "state":
+            self.begin(event, data)
+            return {}
+        self.asof, self.edge = data["asof"], data["from"]
+        self.sums = added(self.sums, part_sums(data["add"]))
+        if "drop" in data:
+            self.sums = added(self.sums, part_sums(data["drop"]), -1)
+        return data
+
+    def until(self, asof):
+        while int(self.asof) < int(asof):
+            self.turn()
+        assert self.sums == self.asked()
+
+
+def newest(page):
+    return ask(page, "status").json()["asof"]
+
+
+def test_what_is_pushed_adds_up(tmp_path):
+    with program.Server("up", *QUIET, "--db", tmp_path / "x.db") as server:
+        page = page_of(server)
+        now = time.time()
+        push(page, now - 200, b"main;a 5\nmain;b 7\n")
+        windows = [Window(page, **{"from": "now-10m", "to": "now"}), Window(page, **{"from": "now-10m", "group": "service.name"}),
+                   Window(page, **{"from": "now-10m", "query": '{service.name="other"}', "x": "hide:main"}), Window(page, **{"from": "now-1h", "by": "binary"})]
+        for i in range(1, 5):
+            push(page, now - 100 - i, b"main;a 3\nmain;c;d %d\n" % i, name=("a", "other")[i % 2])
+            push(page, now - 7000 * i, b"old;e %d\n" % i)  # before the windows
+            for w in windows:
+                w.until(newest(page))
+        assert windows[0].sums == {("main", "a"): 170_000_000, ("main", "b"): 70_000_000, ("main", "c", "d"): 100_000_000}
+        assert {path[0] for path in windows[1].sums} == {"a", "other"}
+        assert windows[2].sums == {("a",): 60_000_000, ("c", "d"): 40_000_000}
+        for w in windows:
+            w.events.__exit__()
+        assert request(page, "GET", "/api/v1/live?query=%zz").status == 400
+
+
+def test_what_leaves_the_window_is_taken_away(tmp_path):
+    with program.Server("up", *QUIET, "--db", tmp_path / "x.db") as server:
+        page = page_of(server)
+        push(page, time.time() - 14, b"main;a 5\n")
+        push(page, time.time() - 5, b"main;b 7\n")
+        w = Window(page, **{"from": "now-15s"})
+        while ("main", "a") in w.sums or "drop" not in w.turn():
+            w.turn()
+        assert w.sums == w.asked()
+
+
+def test_a_slow_page_begins_anew(tmp_path):
+    """It reads nothing while megabytes come, and has the newest state in the end."""
+    with program.Server("up", *QUIET, "--db", tmp_path / "x.db") as server:
+        page = page_of(server)
+        push(page, time.time() - 60, b"main;a 5\n")
+        quick, slow = Window(page, **{"from": "now-15m"}), Events(page, receive_bytes=4096, **{"from": "now-15m"})
+        large = b"".join(b"main;f%d-%s 1\n" % (n, b"x" * 200) for n in range(3000))
+        for i in range(14):  # 0.7 MB each: more than sockets take
+            push(page, time.time() - 60 + i, large)
+            quick.until(newest(page))
+        told = [slow.next()]
+        while int(told[-1][1]["asof"]) < int(quick.asof):
+            told.append(slow.next())
+        states = [i for i, (event, _) in enumerate(told) if event == "state"]
+        assert states[0] == 0 and len(states) > 1, [event for event, _ in told]
+        asof = 0
+        for event, data in told:
+            assert int(data["asof"]) >= asof
+            asof = int(data["asof"])
+        slow.__exit__()
+        quick.events.__exit__()
 
 
 def test_the_page_follows(tmp_path):

@@ -2,8 +2,9 @@
  * events.c - HTTP answers that go on: text from any thread to a request on its loop.
  *
  * The sender leaves the latest text under a lock and posts a task; on the loop it is written unless
- * the peer has not yet taken what went before: then it waits for the next send and is replaced by
- * it. The request stays "handed" until the sender closes, so that it outlives its connection.
+ * the peer has not yet taken what went before: then it waits for the next send, and is replaced by
+ * it or goes before it. The request stays "handed" until the sender closes, so that it outlives its
+ * connection.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -131,6 +132,26 @@ bool net_events_send(struct net_events *e, struct str text)
 	}
 	pthread_mutex_unlock(&e->lock);
 	return there;
+}
+
+enum net_events_fate net_events_append(struct net_events *e, struct str text, size_t most)
+{
+	enum net_events_fate fate = NET_EVENTS_SENT;
+
+	pthread_mutex_lock(&e->lock);
+	if (e->gone)
+		fate = NET_EVENTS_GONE;
+	else if (e->fresh && (text.len > most || e->latest.len > most - text.len))
+		fate = NET_EVENTS_FULL;
+	if (fate == NET_EVENTS_SENT) {
+		if (!e->fresh)
+			buf_reset(&e->latest);
+		buf_str(&e->latest, text);
+		e->fresh = true;
+		post(e, deliver);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return fate;
 }
 
 void net_events_close(struct net_events *e)

@@ -133,6 +133,10 @@ struct net_events *net_reply_events(struct net_request *r, const struct net_head
 /* Text that has not gone out when the next is sent is replaced by it: a slow client sees the latest
  * state. False: the client has gone. */
 bool net_events_send(struct net_events *e, struct str text);
+/* Text that goes out in order, behind what waits. NET_EVENTS_FULL: that and it would be more than
+ * `most` bytes, and it is not sent: whoever reads so slowly is best sent the latest state. */
+enum net_events_fate { NET_EVENTS_SENT, NET_EVENTS_FULL, NET_EVENTS_GONE };
+enum net_events_fate net_events_append(struct net_events *e, struct str text, size_t most);
 void net_events_close(struct net_events *e);
 
 /* gRPC answers. details: a serialized google.rpc.Status for grpc-status-details-bin, or empty. */

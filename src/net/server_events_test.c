@@ -148,6 +148,46 @@ static void test_slow_client(void **state)
 	server_stop(&f.server);
 }
 
+/* What is appended comes whole and in order, or is refused once too much waits. HTTP/1.0: text is
+ * not cut into chunks. */
+static void test_appended_text_is_whole_or_refused(void **state)
+{
+	enum { MOST = 64 * 1024 };
+	AUTO(buf_release) struct buf got = { 0 }, text = { 0 };
+	enum net_events_fate fate = NET_EVENTS_SENT;
+	const char *at, *next;
+	struct feed f;
+	int fd, sent = 0;
+
+	(void)state;
+	start(&f);
+	fd = peer_connect(&f.server);
+	assert_true(peer_send(fd, STR("GET /events HTTP/1.0\r\nHost: a\r\n\r\n")));
+	sem_wait(&f.opened);
+	for (; fate == NET_EVENTS_SENT && sent < 100000; sent++) {
+		buf_reset(&text);
+		buf_printf(&text, "data: %d %01000d\n\n", sent, 0);
+		fate = net_events_append(f.events, buf_view(&text), MOST);
+	}
+	assert_int_equal(fate, NET_EVENTS_FULL); /* the peer reads nothing */
+	assert_true(net_events_send(f.events, STR("data: latest\n\n")));
+	assert_int_equal(net_events_append(f.events, STR("data: after\n\n"), MOST),
+			 NET_EVENTS_SENT);
+	read_until(fd, &got, "data: latest\n\ndata: after\n\n");
+	net_events_close(f.events);
+	buf_char(&got, '\0');
+	at = strstr(got.ptr, "data: ");
+	for (int i = 0; at && strncmp(at, "data: latest", 12) != 0; i++, at = next) {
+		assert_int_equal(atoi(at + 6), i);
+		next = strstr(at + 6, "data: ");
+		assert_non_null(next);
+		assert_int_equal(next - at, snprintf(NULL, 0, "data: %d ", i) + 1000 + 2);
+	}
+	assert_non_null(at);
+	close(fd);
+	server_stop(&f.server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +195,7 @@ int main(void)
 		cmocka_unit_test(test_closed_at_once),
 		cmocka_unit_test(test_client_gone),
 		cmocka_unit_test(test_slow_client),
+		cmocka_unit_test(test_appended_text_is_whole_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

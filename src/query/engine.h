@@ -112,6 +112,8 @@ struct query {
 	uint32_t only_count;
 	unsigned parts; /* of rows that the next walk's callback looks at (ROW_STACK, ...; 0: all);
 			   walks leave it 0 */
+	void **given;   /* frames of answers, until the end */
+	uint32_t given_count, given_cap;
 	bool partial;
 	char reason[200];
 };
@@ -238,7 +240,10 @@ enum frame_filters { FILTERS_OFF, FILTERS_ON };
 #define RUN_LEFT_OUT UINT32_MAX
 bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 		       enum frame_filters filters, struct err *err) MUST_CHECK;
-/* Hands the frames over to an answer (they stay in the query's memory). */
+/* Takes back what a failed attempt added behind those. */
+bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_count,
+		      struct err *err) MUST_CHECK;
+/* Hands the frames over to an answer: they are the query's until its end, and the set's no more. */
 bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err) MUST_CHECK;
 
 /* ---- stacks for a message of its own ---- */

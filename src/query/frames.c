@@ -283,14 +283,33 @@ void frame_set_release(struct frame_set *s)
 	*s = (struct frame_set){ .q = q };
 }
 
+bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_count,
+		      struct err *err)
+{
+	uint32_t at;
+	bool added, ok = true;
+
+	number_release(s->q, &s->frame_keys);
+	number_release(s->q, &s->text_keys);
+	for (uint32_t i = 0; ok && i < frame_count; i++)
+		ok = number_enter(s->q, &s->frame_keys, s->frames[i].key, i, &at, &added, err);
+	for (uint32_t i = 0; ok && i < text_count; i++)
+		ok = number_enter(s->q, &s->text_keys, hash64(s->texts[i]), i, &at, &added, err);
+	s->frame_count = frame_count;
+	s->text_count = text_count;
+	return ok;
+}
+
 bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err)
 {
-	struct query_frame *copy = query_alloc(s->q, s->frame_count + 1u, sizeof(*s->frames), err);
+	struct query *q = s->q;
 
-	if (!copy)
+	if (!query_grow(q, &q->given, &q->given_cap, q->given_count + 1u, sizeof(*q->given), err))
 		return false;
-	if (s->frame_count)
-		memcpy(copy, s->frames, s->frame_count * sizeof(*copy));
-	*out = (struct query_frames){ copy, s->frame_count };
+	query_fit(q, &s->frames, &s->frame_cap, s->frame_count, sizeof(*s->frames));
+	q->given[q->given_count++] = s->frames;
+	*out = (struct query_frames){ s->frames, s->frame_count };
+	s->frames = NULL;
+	s->frame_count = s->frame_cap = 0;
 	return true;
 }

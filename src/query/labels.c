@@ -219,6 +219,7 @@ bool query_label_values(struct query *q, struct str key, uint32_t most, struct q
 
 	if (!key.len)
 		return err_set(err, ERR_INVALID, "label values: of which label?");
+	q->parts = ROW_TIMES; /* the group is told beside them */
 	ok = engine_events(q, key, weigh_value, &n, err);
 	if (ok && n.count)
 		qsort(n.labels, n.count, sizeof(*n.labels), by_events);

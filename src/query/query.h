@@ -29,7 +29,7 @@
 #include "base/arena.h"
 #include "query/source.h"
 
-enum { QUERY_LIMIT_BYTES = 16 << 20, QUERY_NODES_MOST = 1 << 20, QUERY_FILTERS_MOST = 16 };
+enum { QUERY_LIMIT_BYTES = 32 << 20, QUERY_NODES_MOST = 1 << 20, QUERY_FILTERS_MOST = 16 };
 
 /* What a frame is told apart by, beyond its type. */
 enum query_by {
@@ -231,10 +231,11 @@ bool query_lines(struct query *q, struct str function, struct str file, struct q
 /* ---- time ---- */
 
 struct query_timeline_options {
-	uint64_t step_ns;     /* 0: the range in 200 */
-	struct str group_by;  /* an attribute; empty: one group */
-	uint32_t groups_most; /* 0: 20; the lightest go together into `other` */
-	bool average;         /* of the profiles with events in the bucket and group, no sum */
+	uint64_t step_ns;          /* 0: the range in 200 */
+	struct query_range within; /* zero: the query's */
+	struct str group_by;       /* an attribute; empty: one group */
+	uint32_t groups_most;      /* 0: 20; the lightest go together into `other` */
+	bool average;              /* of the profiles with events in the bucket and group, no sum */
 };
 struct query_group {
 	struct str label; /* "" also where there is no such attribute */

@@ -302,7 +302,9 @@ static struct str one_service(const struct query *q)
 bool select_series(struct query *q, struct str group_key, struct err *err)
 {
 	struct query_source *s = q->request.source;
-	struct query_series_ask ask = { .range = q->request.range };
+	struct query_series_ask ask = { .range = q->request.range,
+					.after = q->request.after,
+					.asof = q->request.asof };
 	struct selecting x = { .q = q };
 
 	q->group_key = group_key;
@@ -451,6 +453,9 @@ void query_end(struct query *q)
 	query_drop(q, &q->sets, &q->set_cap, sizeof(*q->sets));
 	query_drop(q, &q->profiles, &q->profile_cap, sizeof(*q->profiles));
 	number_release(q, &q->set_numbers);
+	for (uint32_t i = 0; i < q->given_count; i++)
+		free(q->given[i]);
+	query_drop(q, &q->given, &q->given_cap, sizeof(*q->given));
 	arena_release(&q->arena);
 	free(q);
 }

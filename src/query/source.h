@@ -52,6 +52,7 @@ struct query_series {
 /* Which series, and how much of them. */
 struct query_series_ask {
 	struct query_range range; /* that may have samples in it */
+	uint64_t after, asof;     /* as a scan's: those without samples of it may be left out */
 	const uint64_t *ids;      /* ascending: only these; NULL: all */
 	uint32_t id_count;
 	bool brief; /* without scope_name, scope_version and the attributes */

@@ -414,6 +414,7 @@ static bool load_what_fits(struct loading *l, struct err *err)
 {
 	struct frame_set *s = l->set;
 	uint32_t runs = s->run_count, pool = s->pool_count;
+	uint32_t frames = s->frame_count, texts = s->text_count;
 	int64_t total = s->total[l->side];
 
 	for (unsigned attempt = 0;; attempt++) {
@@ -425,6 +426,8 @@ static bool load_what_fits(struct loading *l, struct err *err)
 		s->pool_count = pool;
 		s->total[l->side] = total;
 		loading_release(l);
+		if (!frame_set_forget(s, frames, texts, err))
+			return false;
 		if (!keep_heaviest(l, l->wanted_count / 2, err))
 			return false;
 		query_note_partial(

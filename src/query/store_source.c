@@ -96,12 +96,39 @@ static bool give_series(void *arg, const struct store_series *from)
 	return go_on(w, w->fn.series(w->ctx, &s, w->err));
 }
 
+static bool take_first(void *arg, const struct store_profile *p)
+{
+	uint64_t *first = arg;
+
+	if (p->first_ns < *first)
+		*first = p->first_ns;
+	return *first > 0;
+}
+
+/* Of what came after a state only the profiles say where in time it begins: the rest of the window
+ * need not be walked. */
+static bool narrow(struct store_snapshot *snap, struct store_scan *what, struct err *err)
+{
+	uint64_t first = UINT64_MAX;
+
+	if (!store_each_profile(snap, what, take_first, &first, err))
+		return false;
+	if (first > what->from)
+		what->from = first;
+	return true;
+}
+
 static bool walk_series(struct query_source *q, const struct query_series_ask *ask,
 			query_series_fn *fn, void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.series = fn, .ctx = ctx, .err = err };
-	struct store_series_ask what = {
+	struct store_scan since = {
 		.from = ask->range.from,
+		.to = ask->range.to,
+		.asof = ask->asof == UINT64_MAX ? 0 : ask->asof,
+		.after = ask->after,
+	};
+	struct store_series_ask what = {
 		.to = ask->range.to,
 		.ids = ask->ids,
 		.id_count = ask->id_count,
@@ -109,6 +136,11 @@ static bool walk_series(struct query_source *q, const struct query_series_ask *a
 		.service = ask->service,
 	};
 
+	if (since.after && !narrow(w.source->snapshot, &since, err))
+		return false;
+	what.from = since.from;
+	if (what.from >= what.to)
+		return true;
 	return ended(&w, store_each_series(w.source->snapshot, &what, give_series, &w, err));
 }
 
@@ -161,28 +193,6 @@ static struct store_scan scan_of(const struct query_scan *scan)
 		.parts = scan->parts,
 		.after = scan->after,
 	};
-}
-
-static bool take_first(void *arg, const struct store_profile *p)
-{
-	uint64_t *first = arg;
-
-	if (p->first_ns < *first)
-		*first = p->first_ns;
-	return *first > 0;
-}
-
-/* Of what came after a state only the profiles say where in time it begins: the rest of the window
- * need not be walked. */
-static bool narrow(struct store_snapshot *snap, struct store_scan *what, struct err *err)
-{
-	uint64_t first = UINT64_MAX;
-
-	if (!store_each_profile(snap, what, take_first, &first, err))
-		return false;
-	if (first > what->from)
-		what->from = first;
-	return true;
 }
 
 static bool walk_rows(struct query_source *q, const struct query_scan *scan, query_row_fn *fn,

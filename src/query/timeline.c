@@ -190,6 +190,7 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 {
 	struct query *q = d->q;
 	uint32_t most = o->groups_most ? o->groups_most : GROUPS_DEFAULT;
+	struct query_range within = o->within.to ? o->within : q->request.range;
 
 	d->average = o->average;
 	if (!d->average && q->type < q->type_count && q->types[q->type].gauge) {
@@ -198,7 +199,8 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 			return false;
 	}
 	q->parts = ROW_TIMES;
-	return engine_events(q, o->group_by, draw_event, d, err) && give_covered(d, out, err) &&
+	return engine_events_within(q, within, o->group_by, draw_event, d, err) &&
+	       give_covered(d, out, err) &&
 	       give_groups(d, most < GROUPS_MOST ? most : GROUPS_MOST, out, err);
 }
 
@@ -219,7 +221,8 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 
 	o = o ? o : &defaults;
 	q->partial = false;
-	if (!engine_bounds(q, &bounds, err))
+	bounds = o->within;
+	if (!bounds.to && !engine_bounds(q, &bounds, err))
 		return false;
 	d.step = o->step_ns ? o->step_ns : div_up(bounds.to - bounds.from, BUCKETS_DEFAULT);
 	d.step = d.step ? d.step : 1;

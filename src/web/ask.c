@@ -111,7 +111,7 @@ enum query_by web_by(const struct web_ask *a)
 	return query_by_parse(params_get(&a->params, "by"), &by, &ignored) ? by : QUERY_BY_FUNCTION;
 }
 
-struct query *web_begin(struct web_ask *a, int side, struct err *err)
+bool web_request(struct web_ask *a, int side, struct query_request *out, struct err *err)
 {
 	struct str by = params_get(&a->params, "by");
 	struct query_request q = {
@@ -128,6 +128,14 @@ struct query *web_begin(struct web_ask *a, int side, struct err *err)
 	    !state_param(a, "asof", &q.asof, err) || !state_param(a, "since", &q.after, err) ||
 	    (by.len && !query_by_parse(by, &q.by, err)) ||
 	    !id_param(a, "trace", 16, &q.trace_id, err) || !id_param(a, "span", 8, &q.span_id, err))
-		return NULL;
-	return query_begin(&q, err);
+		return false;
+	*out = q;
+	return true;
+}
+
+struct query *web_begin(struct web_ask *a, int side, struct err *err)
+{
+	struct query_request q;
+
+	return web_request(a, side, &q, err) ? query_begin(&q, err) : NULL;
 }

@@ -43,6 +43,8 @@ web_answer_fn web_answer_status, web_answer_flamegraph, web_answer_diff, web_ans
 bool web_open_sources(struct web_ask *a, struct err *err) MUST_CHECK;
 /* The selection of the URL; side 1 takes the names that end in "2". */
 struct query *web_begin(struct web_ask *a, int side, struct err *err) MUST_CHECK;
+bool web_request(struct web_ask *a, int side, struct query_request *out,
+		 struct err *err) MUST_CHECK;
 
 /* Without times: the last 15 minutes that have data, and lie no more than 15 minutes ahead of now
  * if there are such; a sender with a wrong clock hides nothing. [0, 1) of an empty source. */
@@ -107,10 +109,26 @@ void web_question_refuse(struct web_question *q, const struct err *err);
 
 /* ---- who follows (live.c) ---- */
 struct web_live;
-struct web_live *web_live_new(const struct web_sources *sources);
+struct web_live *web_live_new(const struct web_options *options); /* outlives it */
 void web_live_add(struct web_live *l, struct net_request *r);
 void web_live_stop(struct web_live *l); /* ends all answers, so that the listener can close */
 void web_live_free(struct web_live *l); /* after the listener */
+
+/* A window that moves, at one moment: [from, for ever) as the source was then. */
+struct live_state {
+	uint64_t asof, from;
+};
+struct live_selection {
+	const struct web_options *options;
+	struct params params; /* as any question's; times are not looked at */
+	uint64_t step_ns;     /* of the timeline */
+	const atomic_bool *cancelled;
+};
+/* live_delta.c: what is to be added and taken away when `was` becomes `is`, as JSON (docs/api.md).
+ * coverage: also what agents reported of the whole of `is`. ERR_UNSUPPORTED: averages do not add
+ * up; ERR_LIMIT: too much, the whole is less. */
+bool live_delta(struct query_source *source, const struct live_selection *s, struct live_state was,
+		struct live_state is, bool coverage, struct buf *out, struct err *err) MUST_CHECK;
 
 /* ---- who may ask (guard.c) ---- */
 struct web_guard {

@@ -59,7 +59,7 @@ static void follow(struct net_request *r, struct blob *body, void *ctx)
 
 struct live {
 	struct fake fake;
-	struct web_sources sources;
+	struct web_options options;
 	struct web_live *live;
 	struct server server;
 	bool stopped;
@@ -67,9 +67,10 @@ struct live {
 
 static void live_start(struct live *l)
 {
-	*l = (struct live){ .sources = { fake_open, &l->fake, "fake", "" } };
+	*l = (struct live){ .options = { .sources = { fake_open, &l->fake, "fake", "" },
+					 .timeout_ns = UINT64_C(60000000000) } };
 	atomic_store(&l->fake.asof, 7);
-	l->live = web_live_new(&l->sources);
+	l->live = web_live_new(&l->options);
 	server_init(&l->server, (struct net_app_options){ 0 }, 0);
 	net_app_route(l->server.app, "GET", "/", NULL, (struct net_handler){ follow, l->live });
 	server_listen(&l->server, NULL);

@@ -309,7 +309,7 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 		.most_bytes = options->upload_most_bytes,
 	});
 	s->jobs = web_jobs_new(s->options.threads, s->options.queue_most);
-	s->live = web_live_new(&s->options.sources);
+	s->live = web_live_new(&s->options);
 	s->waits = web_waits_new(s->jobs);
 	net_app_route(s->app, "GET", "/debug/pprof/profile", NULL,
 		      (struct net_handler){ handle_pprof, s });

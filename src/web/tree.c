@@ -211,8 +211,10 @@ static void put_header(struct buf *b, const struct tree_out *o, const struct typ
 	buf_printf(b, "],\"seconds\":[%.9g", o->seconds[QUERY_LEFT]);
 	if (o->sides == 2)
 		buf_printf(b, ",%.9g", o->seconds[QUERY_RIGHT]);
-	buf_printf(b, "],\"stacks\":%llu,\"pruned\":%u,\"partial\":",
-		   (unsigned long long)o->tree->stacks, o->tree->pruned_nodes);
+	buf_printf(b,
+		   "],\"stacks\":%llu,\"samples\":%llu,\"processes\":%u,\"pruned\":%u,\"partial\":",
+		   (unsigned long long)o->tree->stacks, (unsigned long long)f->events, f->processes,
+		   o->tree->pruned_nodes);
 	buf_json_string(b, str_cstr(f->partial && f->reason ? f->reason : ""));
 	put_losses(b, &o->losses);
 	buf_lit(b, ",\"frame_types\":[");

@@ -10,7 +10,17 @@ export class ApiError extends Error {
 	}
 }
 
+let slowest = 0;
+
+/** Milliseconds that the slowest question since the last call took. */
+export function slowestAsk(): number {
+	const ms = slowest;
+	slowest = 0;
+	return ms;
+}
+
 async function ask(path: string, params: URLSearchParams, options: RequestInit): Promise<Response> {
+	const began = performance.now();
 	if (report()) {
 		const bytes = reported(path, params);
 		if (bytes) return new Response(bytes);
@@ -24,6 +34,7 @@ async function ask(path: string, params: URLSearchParams, options: RequestInit):
 		if (options.signal?.aborted) throw cause;
 		throw new ApiError(0, "flametap does not answer", "Is it still running? The picture is the last one it gave.");
 	}
+	slowest = Math.max(slowest, performance.now() - began);
 	if (response.ok) return response;
 	let what = `${response.status} ${response.statusText}`;
 	let hint = "";

@@ -2,15 +2,15 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import {
-	askJSON, askTree, useAnswer, type Chart as ChartData, type Heatmap, type ProfileType, type Raw, type Source, type Status, type Timeline as TimelineData,
+	askJSON, askTree, slowestAsk, useAnswer, type Answer, type ApiError, type Chart as ChartData, type Heatmap, type ProfileType, type Raw, type Source, type Status, type Timeline as TimelineData,
 	type Top as TopData,
 } from "./api";
 import type { Tree } from "./flame/tree";
 import { Bar, diffState } from "./bar";
 import { clock, dateTime, duration } from "./format";
 import { useKeys } from "./keys";
-import { followTop, followTree, spanOf, useFollowed, useFollowedTimeline } from "./follow";
-import { live } from "./live";
+import { followTimeline, followTop, followTree, spanOf, useFeed, useFollowed } from "./follow";
+import type { Feed } from "./live";
 import { Foot } from "./parts/foot";
 import { Help } from "./parts/help";
 import { exactly } from "./parts/chips";
@@ -49,10 +49,14 @@ export function typeLabel(type: ProfileType | undefined): string {
 	return sample || type.id;
 }
 
-/** What can't be followed by its changes is asked for again so often. */
+/** What can't be followed by its changes is asked for again so often, or a hundred times as long as it took; what
+ * there is at all, once a minute. */
 const ASK_ALL_MS = 10_000;
+const ASK_STATUS_MS = 60_000;
+const ASKED_VIEWS = ["diff", "time", "heat", "raw", "source"];
 
-const FLAMEGRAPH = followTree("flamegraph");
+const FLAMEGRAPH = followTree("flamegraph", false);
+const INVERTED = followTree("flamegraph", true);
 const GRAPHS = ["icicle", "flame", "inverted", "diff"];
 
 export function App() {
@@ -61,7 +65,6 @@ export function App() {
 	const [help, setHelp] = useState(false);
 	const [selected, setSelected] = useState<FrameId | null>(null);
 	const [tick, setTick] = useState(0);
-	const [asof, setAsof] = useState("");
 	const uploading = useUpload(store);
 	const upload = uploadOf(store.state.query);
 	const statusParams = new URLSearchParams(upload ? { query: `{upload.id="${upload}"}` } : {});
@@ -71,16 +74,21 @@ export function App() {
 	const state = known ? resolve(store.state, known) : store.state;
 	const filled: Store = { ...store, state };
 
+	const type = known?.types.find((t) => t.id === state.type);
+	/* Averages do not add up. */
+	const follows = !!type && !type.gauge && state.to === "now" && !state.asof && state.view !== "diff" && spanOf(state.from) !== null;
+	const isLive = store.state.live && known !== null && !report();
+	const feed = useFeed(isLive ? (follows ? selectionParams(state) : new URLSearchParams()) : null);
+	const askAll = !follows || ASKED_VIEWS.includes(state.view);
 	useEffect(() => {
-		if (!store.state.live || report()) return;
+		if (!feed) return;
 		let asked = Date.now();
-		return live(selectionParams(state), (at) => {
-			setAsof(at);
-			if (Date.now() - asked < ASK_ALL_MS) return;
+		return feed.on(() => {
+			if (Date.now() - asked < (askAll ? Math.max(ASK_ALL_MS, 100 * slowestAsk()) : ASK_STATUS_MS)) return;
 			asked = Date.now();
 			setTick((n) => n + 1);
 		});
-	}, [store.state.live, state.type, state.query]);
+	}, [feed, askAll]);
 
 	const actions: FrameActions = {
 		transform: (x) => store.set({ transforms: [...store.state.transforms, x], zoom: "" }),
@@ -119,7 +127,7 @@ export function App() {
 			{known.types.length === 0 ? (
 				<Nothing status={known} />
 			) : (
-				<Body store={filled} status={known} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} asof={asof} />
+				<Body store={filled} status={known} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} follows={isLive && follows} feed={isLive && follows ? feed : null} />
 			)}
 			{help && <Help onClose={() => setHelp(false)} />}
 		</>
@@ -183,8 +191,9 @@ interface BodyProps {
 	selected: FrameId | null;
 	onSelect(frame: FrameId): void;
 	tick: number;
-	/** The newest state, told live. */
-	asof: string;
+	/** The window is followed by its changes; by what, once it is there. */
+	follows: boolean;
+	feed: Feed | null;
 }
 
 /** A table that was put together here is sorted here; the program sorts its own. */
@@ -193,6 +202,28 @@ function sortRows(top: TopData, by: string): TopData["rows"] {
 	const weigh = (r: TopData["rows"][number]) =>
 		by === "total" ? r[6] : by === "total2" ? r[8] : by === "change" ? Math.abs(share(r[8], top.total2) - share(r[6], top.total)) : r[5];
 	return [...top.rows].sort((a, b) => weigh(b) - weigh(a) || b[6] - a[6]);
+}
+
+/** What every question was answered alike: said once, with a way back. */
+function Refused(props: { store: Store; error: ApiError }) {
+	const { state, set } = props.store;
+	return (
+		<main class="alone">
+			<ErrorBox error={props.error} />
+			<div class="row state">
+				{state.query && (
+					<button type="button" onClick={() => set({ query: "" })}>
+						Without the filter
+					</button>
+				)}
+				{state.transforms.length > 0 && (
+					<button type="button" onClick={() => set({ transforms: [] })}>
+						Without the transforms
+					</button>
+				)}
+			</div>
+		</main>
+	);
 }
 
 function treePath(state: State): string {
@@ -207,49 +238,55 @@ function Body(props: BodyProps) {
 	const params = selectionParams(state, state.view === "diff" ? "both" : "left");
 	const key = `${params} ${tick}`;
 	const type = status.types.find((t) => t.id === state.type);
-	/* Averages do not add up, and a part that was opened has no window of its own. */
-	const span = state.live && type && !type.gauge && !opened && state.to === "now" && state.view !== "diff" ? spanOf(state.from) : null;
+	/* A part that was opened is not followed. */
+	const followed = props.follows && !opened;
+	const feed = followed ? props.feed : null;
 
 	const treeParams = new URLSearchParams(params);
 	if (state.view === "inverted") treeParams.set("inverted", "1");
 	if (opened) treeParams.set("root", opened);
-	const askedTree = useAnswer(span === null ? `${treePath(state)} ${treeParams} ${tick}` : null, (signal) => askTree(treePath(state), treeParams, signal));
-	const followedTree = useFollowed(span, treeParams, props.asof, FLAMEGRAPH);
-	const tree = span === null ? askedTree : followedTree;
+	const askedTree = useAnswer(!followed ? `${treePath(state)} ${treeParams} ${tick}` : null, (signal) => askTree(treePath(state), treeParams, signal));
+	const followedTree = useFollowed(feed, treeParams, state.view === "inverted" ? INVERTED : FLAMEGRAPH);
+	const tree = !followed ? askedTree : followedTree;
 
 	const topParams = new URLSearchParams(params);
 	topParams.set("sort", sort);
 	const tabled = state.layout !== "graph";
-	const followedTop = useFollowed(tabled ? span : null, params, props.asof, followTop);
-	const askedTop = useAnswer(tabled && span === null ? `${topParams} ${state.view === "diff"} ${tick}` : null, (signal) => askJSON<TopData>("top", topParams, signal));
+	const followedTop = useFollowed(tabled ? feed : null, params, followTop);
+	const askedTop = useAnswer(tabled && !followed ? `${topParams} ${state.view === "diff"} ${tick}` : null, (signal) => askJSON<TopData>("top", topParams, signal));
 
 	const lineParams = new URLSearchParams(selectionParams(state));
 	lineParams.set("width", String(Math.min(1000, Math.max(60, Math.floor(innerWidth / 3)))));
-	const top = span === null ? askedTop : followedTop;
-	const askedLine = useAnswer(span === null ? `${lineParams} ${tick}` : null, (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
-	const followedLine = useFollowedTimeline(span, params, props.asof);
-	const timeline = span === null ? askedLine : followedLine;
+	const top = !followed ? askedTop : followedTop;
+	const askedLine = useAnswer(!followed ? `${lineParams} ${tick}` : null, (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
+	const followedLine = useFollowed(feed, params, followTimeline);
+	const timeline = !followed ? askedLine : followedLine;
 
 	const selectTime = (from: number, to: number) => !report() && store.set({ from: String(Math.round(from)), to: String(Math.round(to)), zoom: "", live: false });
-	const sorted = useMemo(() => (top.value && (report() || span !== null) ? { ...top.value, rows: sortRows(top.value, sort) } : top.value), [top.value, sort, span]);
+	const sorted = useMemo(() => (top.value && (report() || followed) ? { ...top.value, rows: sortRows(top.value, sort) } : top.value), [top.value, sort, followed]);
 	usePublishedState(state, tree.value, top.value, status, tree.loading || top.loading || timeline.loading);
+
+	const error = tree.error && top.error && tree.error.message === top.error.message ? tree.error : null;
+	if (error && !tree.value && !top.value) return <Refused store={store} error={error} />;
+	const once = <T,>(answer: Answer<T>): Answer<T> => (error ? { ...answer, error: null } : answer);
 
 	const withTable = state.layout !== "graph" && !["raw", "heat", "time", "source"].includes(state.view);
 	const withGraph = state.layout !== "table" || !GRAPHS.includes(state.view);
 	return (
 		<>
 			<section class="timeline-row" aria-label="Timeline" hidden={Number(state.to) < 1e12}>
-				<Show answer={timeline}>
+				{error && <ErrorBox error={error} />}
+				<Show answer={once(timeline)}>
 					{(data) => <Timeline data={data} theme={theme} selected={null} onSelect={selectTime} label={typeLabel(type)} />}
 				</Show>
 			</section>
 			<main class={`panes${withTable && withGraph ? " two" : ""}`} aria-label="Views" key={state.view === "diff" ? "diff" : "one"}>
 				{withTable && (
-					<TopPane store={store} theme={theme} actions={actions} answer={{ ...top, value: sorted }} sort={sort} onSort={setSort} />
+					<TopPane store={store} theme={theme} actions={actions} answer={{ ...once(top), value: sorted }} sort={sort} onSort={setSort} />
 				)}
 				{withGraph && (
 					<div class="pane">
-						<View {...props} tree={tree} answerKey={key} onTime={selectTime} onOther={(hash) => setOpened(hash)} opened={opened} />
+						<View {...props} tree={once(tree)} answerKey={key} onTime={selectTime} onOther={(hash) => setOpened(hash)} opened={opened} />
 					</div>
 				)}
 			</main>
@@ -295,7 +332,7 @@ function View(
 	switch (state.view) {
 		case "sandwich": {
 			const header = tree.value?.header;
-			return <Sandwich store={store} theme={theme} actions={actions} asof={header?.asof ?? ""} total={header?.total[0] ?? 0} unit={header?.unit ?? ""} own={null} tree={tree.value} />;
+			return <Sandwich store={store} theme={theme} actions={actions} asof={header?.asof ?? ""} total={header?.total[0] ?? 0} unit={header?.unit ?? ""} own={null} tree={tree.value} local={report() !== null || props.follows} />;
 		}
 		case "heat":
 			return <HeatPane {...props} />;

@@ -214,20 +214,22 @@ function Selection(props: { store: Store; status: Status; uploading: Uploading }
 		<>
 			{state.view !== "diff" && (
 				<>
-					<TimePicker from={state.from} to={state.to} status={status} type={state.type} onChange={(from, to) => set({ from, to, zoom: "" })} />
-					<button
-						type="button"
-						class={state.live ? "live on" : "live"}
-						aria-pressed={state.live}
-						title="Follow new samples (l)"
-						onClick={() => set({ live: !state.live, from: state.live ? state.from : "now-15m", to: state.live ? state.to : "now" })}
-					>
-						● live
-					</button>
+					<div class="when">
+						<TimePicker from={state.from} to={state.to} status={status} type={state.type} onChange={(from, to) => set({ from, to, zoom: "" })} />
+						<button
+							type="button"
+							class={state.live ? "live on" : "live"}
+							aria-pressed={state.live}
+							title="Follow new samples (l)"
+							onClick={() => set({ live: !state.live, from: state.live ? state.from : "now-15m", to: state.live ? state.to : "now" })}
+						>
+							● live
+						</button>
+					</div>
 					<Filter value={state.query} base={selectionParams(state)} error="" onChange={(query) => set({ query, zoom: "" })} />
 				</>
 			)}
-			{state.view === "diff" && <span class="grow" />}
+			<span class={state.view === "diff" ? "grow" : "phone-grow"} />
 			<OpenFile store={store} uploading={props.uploading} />
 			<Popup label={<Icon name="export" />} title="Export" class="icon">
 				{() => (

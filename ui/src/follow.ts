@@ -1,79 +1,165 @@
-// follow.ts - live mode: what a window of time shows is kept, and with each commit only what came since is asked for and
-// added, and what left the window is asked for and taken away, a slice of ten seconds at a time. The program's work
-// follows new samples, not the window. Every few minutes the whole is asked for again: what was too small to be sent
-// in parts comes right then.
+// follow.ts - live mode: the whole of a window is asked for once, then what comes and what leaves is added and taken
+// away here, as the program pushes it (live.ts). Now and then, and when too much has gathered, the whole is asked for
+// again: what was too small to be in it comes right then.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, askJSON, askTree, type Answer, type Timeline, type Top } from "./api";
+import { ApiError, askJSON, askTree, type Answer, type Timeline, type Top, type TopRow } from "./api";
 import { Forest } from "./flame/forest";
 import type { Tree } from "./flame/tree";
+import { Feed, LIVE_GROUP, type Delta, type FeedEvent, type LiveState, type Part } from "./live";
 
-const SLICE_NS = 10_000_000_000n;
-const WHOLE_MS = 300_000;
-/** Late samples are in the timeline when they are at most so late. */
-const LATE_NS = 60_000_000_000n;
+const WHOLE_MS = 1_800_000;
+const AGAIN_MS = 10_000; // after a failure
+const NODES_MOST = 300_000;
 const END = "7258118400000000000"; // 2200: the window's end is open
-
-export interface Window {
-	from: bigint;
-	to: string;
-}
 
 /** What is kept of one question; `value` is what is shown. */
 export interface Followed<T> {
 	value: T;
-	add(part: T, sign: 1 | -1): void;
+	apply(delta: Delta): void;
+	/** So much has gathered that the whole is less. */
+	full?(): boolean;
 }
 
-/** Asks one question of a window, then only its changes. */
 export interface Follow<T> {
-	ask(params: URLSearchParams, signal: AbortSignal): Promise<T>;
-	keep(whole: T): Followed<T>;
+	ask(params: URLSearchParams, at: LiveState, signal: AbortSignal): Promise<T>;
+	keep(whole: T, at: LiveState): Followed<T>;
 }
 
-export const followTree = (path: string): Follow<Tree> => ({
-	ask: (params, signal) => askTree(path, params, signal),
+const windowOf = (params: URLSearchParams, at: LiveState) => {
+	const p = new URLSearchParams(params);
+	for (const [k, v] of Object.entries({ from: at.from, to: END, asof: at.asof })) p.set(k, String(v));
+	return p;
+};
+
+export const followTree = (path: string, inverted: boolean): Follow<Tree> => ({
+	ask: (params, at, signal) => askTree(path, windowOf(params, at), signal),
 	keep(whole) {
 		const forest = new Forest();
-		const seconds = [...whole.header.seconds];
-		forest.add(whole, 1);
+		let { samples, coverage } = whole.header;
+		let seconds = whole.header.seconds[0];
+		forest.add(whole);
 		return {
 			value: whole,
-			add(part, sign) {
-				forest.add(part, sign);
-				seconds[0] = Math.max(0, seconds[0] + sign * part.header.seconds[0]);
-				this.value = forest.tree({ ...this.value.header, ...(sign > 0 ? { asof: part.header.asof, to: part.header.to } : {}), seconds: [...seconds] });
+			apply({ asof, add, drop }) {
+				forest.put(add, 1, inverted);
+				if (drop) forest.put(drop, -1, inverted);
+				seconds = Math.max(0, seconds + add.seconds - (drop?.seconds ?? 0));
+				if (samples !== undefined) samples += add.samples - (drop?.samples ?? 0);
+				coverage = add.coverage ?? coverage;
+				this.value = forest.tree({ ...whole.header, asof, seconds: [seconds], samples, processes: undefined, coverage });
+			},
+			full() {
+				return this.value.count > NODES_MOST;
 			},
 		};
 	},
 });
 
+/** Self and total by frame: a stack counts once however deep it recurses. */
+function tally(part: Part, each: (frame: number, self: number, total: number) => void): void {
+	const { nodes } = part;
+	const count = nodes.length / 3;
+	const total = new Float64Array(count);
+	const parent = new Int32Array(count).fill(-1);
+	const open: number[] = []; // by depth
+	for (let i = 0; i < count; i++) {
+		const depth = nodes[i * 3];
+		open[depth] = i;
+		parent[i] = depth ? open[depth - 1] : -1;
+		total[i] = nodes[i * 3 + 2];
+	}
+	for (let i = count - 1; i > 0; i--) if (parent[i] >= 0) total[parent[i]] += total[i];
+	for (let i = 0; i < count; i++) {
+		const frame = nodes[i * 3 + 1];
+		if (frame < 0 || part.frames[frame][5] & LIVE_GROUP) continue;
+		let again = false;
+		for (let p = parent[i]; p >= 0 && !again; p = parent[p]) again = nodes[p * 3 + 1] === frame;
+		each(frame, nodes[i * 3 + 2], again ? 0 : total[i]);
+	}
+}
+
 export const followTop: Follow<Top> = {
-	ask: (params, signal) => askJSON<Top>("top", params, signal),
+	ask: (params, at, signal) => askJSON<Top>("top", windowOf(params, at), signal),
 	keep(whole) {
-		const rows = new Map(whole.rows.map((r) => [r[9], [...r] as Top["rows"][number]]));
+		const rows = new Map(whole.rows.map((r) => [r[9], [...r] as TopRow]));
+		const put = (part: Part, sign: 1 | -1) =>
+			tally(part, (frame, self, total) => {
+				const [name, file, line, binary, type, , key] = part.frames[frame];
+				let row = rows.get(key);
+				if (!row) {
+					if (sign < 0) return;
+					rows.set(key, (row = [name, file, line, binary, type, 0, 0, 0, 0, key]));
+				}
+				row[5] += sign * self;
+				row[6] += sign * total;
+			});
 		return {
 			value: whole,
-			add(part, sign) {
-				for (const r of part.rows) {
-					const old = rows.get(r[9]);
-					const next = (old ? [...old] : [...r.slice(0, 5), 0, 0, 0, 0, r[9]]) as Top["rows"][number];
-					next[5] += sign * r[5];
-					next[6] += sign * r[6];
-					if (next[6] > 0) rows.set(r[9], next);
-					else rows.delete(r[9]);
-				}
-				this.value = { ...this.value, total: this.value.total + sign * part.total, count: rows.size, rows: [...rows.values()] };
+			apply({ add, drop }) {
+				put(add, 1);
+				if (drop) put(drop, -1);
+				for (const [key, row] of rows) if (row[6] <= 0) rows.delete(key);
+				const total = this.value.total + add.total - (drop?.total ?? 0);
+				this.value = { ...this.value, total, count: rows.size, rows: [...rows.values()].map((r) => [...r] as TopRow) };
 			},
 		};
 	},
 };
 
-/** The first moment of a window that is a whole number of slices. */
-export function sliceFrom(nowNs: bigint, spanNs: bigint): bigint {
-	const from = nowNs - spanNs;
-	return from - (from % SLICE_NS);
-}
+/* ---- the timeline: buckets by their number since 1970 ---- */
+
+const nameOf = (labels: Record<string, string>) => JSON.stringify(labels);
+const SERIES_MOST = 20;
+
+export const followTimeline: Follow<Timeline> = {
+	ask(params, at, signal) {
+		const step = BigInt(at.stepNs);
+		const from = at.from - (at.from % step);
+		const now = BigInt(Date.now()) * 1_000_000n;
+		const to = now - (now % step) + step;
+		const p = windowOf(params, at);
+		for (const [k, v] of Object.entries({ from, to, width: (to - from) / step })) p.set(k, String(v));
+		return askJSON<Timeline>("timeline", p, signal);
+	},
+	keep(whole, at) {
+		const step = at.stepNs;
+		const number = (ns: number) => Math.round(ns / step);
+		const covered = new Set<number>();
+		const series = new Map<string, { labels: Record<string, string>; values: Map<number, number> }>();
+		const other = whole.series.find((s) => Object.values(s.labels)[0] === "other");
+		const add = (part: NonNullable<Part["timeline"]>) => {
+			const first = number(part.start_ns);
+			part.covered.forEach((c, i) => c && covered.add(first + i));
+			for (const s of part.series) {
+				let to = series.get(nameOf(s.labels)) ?? (other && series.size >= SERIES_MOST ? series.get(nameOf(other.labels)) : undefined);
+				if (!to) series.set(nameOf(s.labels), (to = { labels: s.labels, values: new Map() }));
+				s.values.forEach((v, i) => v && to!.values.set(first + i, (to!.values.get(first + i) ?? 0) + v));
+			}
+		};
+		add({ ...whole, covered: whole.covered.map((c) => c ?? 0), series: whole.series.map((s) => ({ labels: s.labels, values: s.values.map((v) => v ?? 0) })) });
+		let end = number(whole.start_ns) + whole.covered.length;
+		return {
+			value: whole,
+			apply(delta) {
+				if (delta.add.timeline) add(delta.add.timeline);
+				const first = Math.floor(Number(delta.from) / step);
+				end = Math.max(end, Math.floor((Date.now() * 1e6) / step) + 1);
+				for (const at of covered) if (at < first) covered.delete(at);
+				for (const s of series.values()) for (const at of s.values.keys()) if (at < first) s.values.delete(at);
+				const all = Array.from({ length: end - first }, (_, i) => first + i);
+				const shown = [...series.values()].filter((s, i) => i === 0 || s.values.size > 0);
+				this.value = {
+					...this.value,
+					start_ns: first * step,
+					step_ns: step,
+					covered: all.map((at) => (covered.has(at) ? 1 : 0)),
+					series: shown.map((s) => ({ labels: s.labels, values: all.map((at) => s.values.get(at) ?? (covered.has(at) ? 0 : null)) })),
+				};
+			},
+		};
+	},
+};
 
 /** "now-15m" in nanoseconds; null: no window that moves. */
 export function spanOf(from: string): bigint | null {
@@ -81,130 +167,96 @@ export function spanOf(from: string): bigint | null {
 	return m ? BigInt(m[1]) * { s: 1n, m: 60n, h: 3600n, d: 86_400n }[m[2] as "s"] * 1_000_000_000n : null;
 }
 
+/** One question: its whole, and what was pushed while that was on its way. */
 class Follower<T> {
-	private held: { kept: Followed<T>; asof: string; from: bigint; born: number } | null = null;
-	private wanted = "";
-	private busy = false;
+	private kept: Followed<T> | null = null;
+	private waiting: Delta[] | null = null; // not null: the whole was asked for
+	private born = 0;
+	private failed = 0;
 	private abort = new AbortController();
+	private off: () => void;
 
 	constructor(
+		private feed: Feed,
 		private params: URLSearchParams,
-		private span: bigint,
 		private how: Follow<T>,
 		private show: (value: T | null, error: ApiError | null) => void,
-	) {}
-
-	poke(asof: string): void {
-		this.wanted = asof;
-		if (!this.busy) void this.run();
+	) {
+		this.off = feed.on(this.take);
+		if (feed.state) void this.whole();
 	}
 
 	stop(): void {
+		this.off();
 		this.abort.abort();
 	}
 
-	private ask(more: Record<string, string>): Promise<T> {
-		const params = new URLSearchParams(this.params);
-		for (const [k, v] of Object.entries(more)) params.set(k, v);
-		return this.how.ask(params, this.abort.signal);
-	}
+	private take = (event: FeedEvent): void => {
+		if (event.kind === "state") void this.whole();
+		if (event.kind !== "delta") return;
+		const now = Date.now();
+		if (this.waiting) {
+			this.waiting.push(event.delta);
+		} else if (!this.kept) {
+			if (now - this.failed > AGAIN_MS) void this.whole();
+		} else if (now - this.born > WHOLE_MS || this.kept.full?.()) {
+			void this.whole();
+		} else {
+			this.kept.apply(event.delta);
+			this.show(this.kept.value, null);
+		}
+	};
 
-	private async step(asof: string): Promise<void> {
-		const from = sliceFrom(BigInt(Date.now()) * 1_000_000n, this.span);
-		const h = this.held;
-		if (!h || Date.now() - h.born > WHOLE_MS || from < h.from) {
-			const whole = await this.ask({ from: String(from), to: END, asof });
-			this.held = { kept: this.how.keep(whole), asof, from, born: Date.now() };
+	private async whole(): Promise<void> {
+		const at = this.feed.state!;
+		this.abort.abort();
+		const abort = (this.abort = new AbortController());
+		this.waiting = [];
+		try {
+			const whole = await this.how.ask(this.params, at, abort.signal);
+			if (abort.signal.aborted) return;
+			const kept = this.how.keep(whole, at);
+			for (const delta of this.waiting) kept.apply(delta);
+			this.kept = kept;
+			this.born = Date.now();
+			this.show(kept.value, null);
+		} catch (cause) {
+			if (abort.signal.aborted) return;
+			this.kept = null;
+			this.failed = Date.now();
+			this.show(null, cause instanceof ApiError ? cause : new ApiError(-1, String((cause as Error).message ?? cause), ""));
+		}
+		this.waiting = null;
+	}
+}
+
+/** The answer about a window that moves. `feed` null: nothing is followed. */
+export function useFollowed<T>(feed: Feed | null, params: URLSearchParams, how: Follow<T>): Answer<T> {
+	const [answer, setAnswer] = useState<Answer<T>>({ value: null, error: null, loading: feed !== null });
+	const latest = useRef(how);
+	latest.current = how;
+	const key = feed === null ? "" : params.toString();
+	useEffect(() => {
+		if (feed === null) return;
+		setAnswer((old) => ({ ...old, loading: true }));
+		const one = new Follower(feed, params, latest.current, (value, error) => setAnswer((old) => ({ value: value ?? old.value, error, loading: false })));
+		return () => one.stop();
+	}, [feed, key]);
+	return answer;
+}
+
+/** One feed of these parameters; null: none. */
+export function useFeed(params: URLSearchParams | null): Feed | null {
+	const [feed, setFeed] = useState<Feed | null>(null);
+	const key = params === null ? null : params.toString();
+	useEffect(() => {
+		if (params === null) {
+			setFeed(null);
 			return;
 		}
-		const added = await this.ask({ from: String(h.from), to: END, since: h.asof, asof });
-		const left = from > h.from ? await this.ask({ from: String(h.from), to: String(from), asof }) : null;
-		h.kept.add(added, 1); // both are there: the picture is never half of the way
-		if (left) h.kept.add(left, -1);
-		h.asof = asof;
-		h.from = from;
-	}
-
-	private async run(): Promise<void> {
-		this.busy = true;
-		for (let asof = ""; asof !== this.wanted && !this.abort.signal.aborted; ) {
-			asof = this.wanted;
-			try {
-				await this.step(asof);
-				if (!this.abort.signal.aborted) this.show(this.held!.kept.value, null);
-			} catch (cause) {
-				if (this.abort.signal.aborted) break;
-				this.held = null; // from the beginning with the next commit
-				this.show(null, cause instanceof ApiError ? cause : new ApiError(-1, String((cause as Error).message ?? cause), ""));
-			}
-		}
-		this.busy = false;
-	}
-}
-
-/** The answer about a window that moves. `span` null: nothing is followed. */
-export function useFollowed<T>(span: bigint | null, params: URLSearchParams, asof: string, how: Follow<T>): Answer<T> {
-	const [answer, setAnswer] = useState<Answer<T>>({ value: null, error: null, loading: span !== null });
-	const follower = useRef<Follower<T> | null>(null);
-	const key = span === null ? "" : `${span} ${params}`;
-	useEffect(() => {
-		if (span === null) return;
-		setAnswer((old) => ({ ...old, loading: true }));
-		const one = new Follower(params, span, how, (value, error) => setAnswer((old) => ({ value: value ?? old.value, error, loading: false })));
-		follower.current = one;
-		if (asof) one.poke(asof);
-		return () => one.stop();
+		const one = new Feed(params);
+		setFeed(one);
+		return () => one.close();
 	}, [key]);
-	useEffect(() => {
-		if (span !== null && asof) follower.current?.poke(asof);
-	}, [asof, key]);
-	return answer;
-}
-
-/* ---- the timeline: buckets are asked for again while late samples may come into them ---- */
-
-const align = (ns: bigint, step: bigint) => ns - (ns % step);
-
-/** The old buckets before the new ones, moved to where the window begins now. */
-export function joinTimelines(old: Timeline, part: Timeline, from: number, buckets: number): Timeline {
-	const step = old.step_ns;
-	const shift = Math.round((from - old.start_ns) / step);
-	const first = Math.round((part.start_ns - from) / step);
-	const name = (s: Timeline["series"][number]) => JSON.stringify(s.labels);
-	const parts = new Map(part.series.map((s) => [name(s), s]));
-	const all = new Map([...old.series, ...part.series].map((s) => [name(s), s.labels]));
-	const olds = new Map(old.series.map((s) => [name(s), s]));
-	const join = (a: (number | null)[] | undefined, b: (number | null)[] | undefined, none: number | null) =>
-		Array.from({ length: buckets }, (_, i) => (i >= first && i < first + part.covered.length ? b?.[i - first] : i < first ? a?.[i + shift] : none) ?? none);
-	const series = [...all].map(([key, labels]) => ({ labels, values: join(olds.get(key)?.values, parts.get(key)?.values, null) }));
-	return { ...part, start_ns: from, step_ns: step, covered: join(old.covered, part.covered, 0), series: series.filter((s, i) => i === 0 || s.values.some((v) => v)) };
-}
-
-export function useFollowedTimeline(span: bigint | null, params: URLSearchParams, asof: string): Answer<Timeline> {
-	const [answer, setAnswer] = useState<Answer<Timeline>>({ value: null, error: null, loading: span !== null });
-	const held = useRef<{ key: string; value: Timeline; born: number } | null>(null);
-	const busy = useRef(false);
-	const key = span === null ? "" : `${span} ${params}`;
-	useEffect(() => {
-		if (span === null || !asof || busy.current) return;
-		const step = span / 300n > 1_000_000_000n ? align(span / 300n, 1_000_000_000n) : 1_000_000_000n;
-		const now = align(BigInt(Date.now()) * 1_000_000n, step) + step;
-		const begin = align(now - span, step);
-		const h = held.current?.key === key && Date.now() - held.current.born < WHOLE_MS ? held.current : null;
-		const from = h && now - LATE_NS > begin ? align(now - LATE_NS, step) : begin;
-		const ask = new URLSearchParams(params);
-		for (const [k, v] of Object.entries({ from, to: now, width: (now - from) / step })) ask.set(k, String(v));
-		busy.current = true;
-		askJSON<Timeline>("timeline", ask)
-			.then(
-				(part) => {
-					const value = h ? joinTimelines(h.value, part, Number(begin), Number((now - begin) / step)) : part;
-					held.current = { key, value, born: h?.born ?? Date.now() };
-					setAnswer({ value, error: null, loading: false });
-				},
-				(error) => setAnswer((old) => ({ ...old, error: error instanceof ApiError ? error : new ApiError(-1, String(error.message ?? error), ""), loading: false })),
-			)
-			.finally(() => (busy.current = false));
-	}, [key, asof]);
-	return answer;
+	return key === null ? null : feed;
 }

@@ -95,6 +95,16 @@ export function dateTime(ns: number): string {
 	return `${d.getFullYear()}-${pad(d.getMonth() + 1)}-${pad(d.getDate())} ${clock(ns)}`;
 }
 
+/** A tick of a time axis, in seconds since 1970; `step`: from one to the next. */
+export function tickTime(seconds: number, step: number): string {
+	const d = new Date(seconds * 1000);
+	const day = `${pad(d.getMonth() + 1)}-${pad(d.getDate())}`;
+	const time = `${pad(d.getHours())}:${pad(d.getMinutes())}`;
+	if (step >= 86_400) return day;
+	if (d.getHours() === 0 && d.getMinutes() === 0 && d.getSeconds() === 0) return `${day} ${time}`;
+	return step >= 60 ? time : `${time}:${step < 1 ? (d.getSeconds() + d.getMilliseconds() / 1000).toFixed(step < 0.1 ? 2 : 1).padStart(step < 0.1 ? 5 : 4, "0") : pad(d.getSeconds())}`;
+}
+
 /** "last 15 min" for relative times, both ends otherwise. */
 export function range(from: string, to: string): string {
 	if (/^\d+$/.test(to) && Number(to) < 1e12) return "no times";

@@ -390,6 +390,7 @@ static bool give_profile(struct ch_snapshot *snap, struct profile_row *r, struct
 	static const uint8_t none[16];
 
 	*out = r->p;
+	out->first_ns = r->first < r->p.time_unix_nano ? r->first : r->p.time_unix_nano;
 	out->uid_made = memcmp(r->uid.ptr, none, sizeof(none)) == 0;
 	if (out->uid_made)
 		profile_uid_make(out->uid, r->hash, r->p.seq - r->p.request_seq);

@@ -13,6 +13,7 @@ function sumOf(coverage: Coverage, prefix: string): number | null {
 export function Foot(props: { header: TreeHeader; source: string }) {
 	const { header } = props;
 	const coverage = header.coverage;
+	const reports = coverage !== undefined && Object.keys(coverage).length > 0;
 	/* Who says what it sampled says what it dropped, too: no word of it is none. */
 	const dropped = coverage ? (sumOf(coverage, "dropped") ?? (coverage.sampled != null ? 0 : null)) : null;
 	const cut = coverage ? sumOf(coverage, "cut") : null;
@@ -26,8 +27,8 @@ export function Foot(props: { header: TreeHeader; source: string }) {
 			<span>{count(header.stacks)} stacks</span>
 			<span>{dropped === null ? "losses: not reported" : `${count(dropped)} dropped`}</span>
 			{cut !== null && <span>{count(cut)} cut</span>}
-			{unnamed !== null && sampled != null && <span>{count(unnamed)} unnamed</span>}
-			{coverage && (
+			{unnamed !== null && <span>{count(unnamed)} frames unnamed</span>}
+			{reports && (
 				<Popup label="why?" title="What was lost, and why" class="quiet link">
 					{() => (
 						<div class="why">

@@ -7,7 +7,7 @@ import "uplot/dist/uPlot.min.css";
 import type { Timeline as Data } from "../api";
 import { fnv } from "../flame/tree";
 import type { Theme } from "../flame/colour";
-import { rate, value } from "../format";
+import { rate, value, tickTime } from "../format";
 import { cssColour } from "../theme";
 
 export interface TimelineProps {
@@ -76,7 +76,7 @@ export function Timeline(props: TimelineProps) {
 				padding: [6, 8, 0, 0],
 				scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.05 : 1] } },
 				axes: [
-					{ ...axis, size: 22, space: 90 },
+					{ ...axis, size: 22, space: 90, values: (_u, ticks, _axis, _space, step) => ticks.map((t) => tickTime(t, step)) },
 					{ ...axis, size: 62, space: 28, values: (_u, ticks) => ticks.map((t) => (data.unit === "nanoseconds" ? `${+(t / 1e9).toFixed(2)}` : value(t, data.unit))) },
 				],
 				series: [

@@ -88,12 +88,13 @@ export function frameMenu(frame: FrameId, actions: FrameActions): MenuItem[] {
 export function Legend(props: { tree: Tree; theme: Theme; onFilter(type: string): void }) {
 	const { tree } = props;
 	const present = useMemo(() => {
-		const self = new Map<number, number>();
+		const self = new Map<string, number>();
 		for (let i = 1; i < tree.count; i++) {
-			const type = tree.frames.flags[tree.frame[i]] & 255;
+			if (tree.isOther(i) || tree.isGroup(i)) continue;
+			const type = tree.type(i) || "unknown";
 			self.set(type, (self.get(type) ?? 0) + tree.self[i]);
 		}
-		return [...self].sort((a, b) => b[1] - a[1]).map(([type, v]) => ({ name: tree.header.frame_types[type] || "unknown", v }));
+		return [...self].sort((a, b) => b[1] - a[1]).map(([name, v]) => ({ name, v }));
 	}, [tree]);
 	return (
 		<ul class="legend" aria-label="Frame types">

@@ -1,24 +1,24 @@
 // sandwich.tsx - one function in the middle: who calls it above, whom it calls below; both halves have the same total.
 
+import { useMemo } from "preact/hooks";
 import { useAnswer, askTree } from "../api";
 import type { Theme } from "../flame/colour";
 import { percent, value } from "../format";
 import { Empty, Show } from "../parts/states";
 import { sandwichOf } from "../flame/sandwich";
 import type { Tree } from "../flame/tree";
-import { report } from "../report";
 import { selectionParams, type Store } from "../state";
 import { FlameView, type FrameActions } from "./flame";
 
-function Half(props: { side: "callers" | "callees"; store: Store; theme: Theme; actions: FrameActions; asof: string; tree: Tree | null }) {
+function Half(props: { side: "callers" | "callees"; store: Store; theme: Theme; actions: FrameActions; asof: string; tree: Tree | null; local: boolean }) {
 	const { state } = props.store;
 	const params = selectionParams(state);
 	params.set("key", state.key);
 	params.set("side", props.side);
 	if (props.asof) params.set("asof", props.asof);
-	const answer = useAnswer(params.toString(), async (signal) =>
-		report() && props.tree ? sandwichOf(props.tree, state.key, props.side) : askTree("sandwich", params, signal),
-	);
+	const asked = useAnswer(props.local ? null : params.toString(), (signal) => askTree("sandwich", params, signal));
+	const made = useMemo(() => (props.local && props.tree ? sandwichOf(props.tree, state.key, props.side) : null), [props.local, props.tree, state.key, props.side]);
+	const answer = props.local ? { value: made, error: null, loading: false } : asked;
 	return (
 		<Show answer={answer}>
 			{(tree) => (
@@ -39,9 +39,9 @@ function Half(props: { side: "callers" | "callees"; store: Store; theme: Theme; 
 	);
 }
 
-export function Sandwich(props: { store: Store; theme: Theme; actions: FrameActions; asof: string; total: number; unit: string; own: number | null; tree: Tree | null }) {
+export function Sandwich(props: { store: Store; theme: Theme; actions: FrameActions; asof: string; total: number; unit: string; own: number | null; tree: Tree | null; local: boolean }) {
 	const { state } = props.store;
-	if (!state.key || (report() && !props.tree))
+	if (!state.key || (props.local && !props.tree))
 		return (
 			<Empty what="Choose a function">
 				<p>A click on a row of the table, or S over a frame of the graph, shows its callers and callees here.</p>
