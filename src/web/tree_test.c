@@ -130,6 +130,8 @@ static void test_bytes(void **state)
 		.tree = &tree,
 		.facts = { .range = { 5, UINT64_MAX },
 			   .asof = 9,
+			   .events = 12,
+			   .processes = 2,
 			   .partial = true,
 			   .reason = "too \"many\"",
 			   .type = { .id = STR("a:b:c:d:e") } },
@@ -149,7 +151,9 @@ static void test_bytes(void **state)
 	decode(&d, &bytes);
 	next(&d, "{\"unit\":\"nanoseconds\",\"type\":\"a:b:c:d:e\",\"sides\":2,\"from\":\"5\",", 0);
 	next(&d, "\"to\":\"18446744073709551615\",\"asof\":\"9\",\"total\":[10,1],", 0);
-	next(&d, "\"seconds\":[1.5,0],\"stacks\":4,\"pruned\":3,\"partial\":\"too \\\"many\\\"\",",
+	next(&d,
+	     "\"seconds\":[1.5,0],\"stacks\":4,\"samples\":12,\"processes\":2,\"pruned\":3,"
+	     "\"partial\":\"too \\\"many\\\"\",",
 	     0);
 	next(&d, "\"coverage\":{\"cut\":7},\"frame_types\":[\"\",\"native\",\"kernel\"]", 0);
 	check_u32(&d, "[\"parent\",\"u32\",6]", parent, 6);
