@@ -95,9 +95,11 @@ static void put_timeline(struct buf *b, const struct query_timeline *t, struct s
 		first++;
 	while (end > first && !t->covered[end - 1])
 		end--;
-	buf_printf(b, ",\"timeline\":{\"start_ns\":%llu,\"step_ns\":%llu,\"series\":[",
-		   (unsigned long long)(t->from + first * t->step_ns),
-		   (unsigned long long)t->step_ns);
+	buf_lit(b, ",\"timeline\":{\"start_ns\":");
+	buf_u64(b, t->from + first * t->step_ns);
+	buf_lit(b, ",\"step_ns\":");
+	buf_u64(b, t->step_ns);
+	buf_lit(b, ",\"series\":[");
 	for (uint32_t i = 0; i < t->group_count; i++) {
 		buf_str(b, i ? STR(",{\"labels\":{") : STR("{\"labels\":{"));
 		if (key.len) {
