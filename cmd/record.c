@@ -403,8 +403,7 @@ static _Noreturn void be_command(int go_fd, int exec_fd, char **words)
 		_exit(127);
 	execvp(words[0], words);
 	number = errno;
-	got = write(exec_fd, &number, sizeof(number));
-	_exit(127);
+	_exit(write(exec_fd, &number, sizeof(number)) == sizeof(number) ? 127 : 126);
 }
 
 static bool start_command(struct recording *r, char **words, struct err *err)
