@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "store/chunk.h"
+#include "store/id_list.h"
 #include "store/reader_internal.h"
 
 /* ---- one chunk ---- */

@@ -126,7 +126,6 @@ bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena
 bool scan_wants(const struct store_scan *what, const struct store_sample *x);
 bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sample *x) MUST_CHECK;
 void reader_room(struct sqlite_snapshot *snap); /* for a sample of one value and one timestamp */
-bool id_list_has(const store_id *ids, size_t count, uint64_t id); /* ids ascending */
 
 /* reader_chunk.c: the samples of a bucket's chunks; of chunks that have one of the links (what is
  * to be given is still judged by the scan's fn); of a part of the line, in order. */

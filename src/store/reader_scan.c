@@ -6,6 +6,7 @@
  * over thirty rows. The others are in reader_chunk.c.
  */
 #include "store/codec.h"
+#include "store/id_list.h"
 #include "store/lifted.h"
 #include "store/reader_internal.h"
 
@@ -145,21 +146,6 @@ static bool sample_from(struct sqlite_snapshot *snap, int count, sqlite3_value *
 }
 
 /* ---- scans ---- */
-
-bool id_list_has(const store_id *ids, size_t count, uint64_t id)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ids[mid] < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < count && ids[low] == id;
-}
 
 bool scan_wants(const struct store_scan *w, const struct store_sample *x)
 {

@@ -1,7 +1,6 @@
 /* dot_write.c - the calls between functions, for Graphviz: `dot -Tsvg`. */
 #include "query/dot.h"
-#include "query/formats/formats.h"
-#include "query/profiles_source.h"
+#include "query/formats/drawn.h"
 
 enum { TREE_NODES = QUERY_NODES_MOST };
 
@@ -22,15 +21,5 @@ static bool draw(struct query *q, const struct export_options *o, struct buf *ou
 bool dot_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 	       struct err *err)
 {
-	struct query_request request = { .source = profiles_source_new(p),
-					 .profile_type = o ? o->profile_type : (struct str){ 0 },
-					 .limit_bytes = 256u << 20 };
-	struct query *q = query_begin(&request, err);
-	bool ok = q && draw(q, o, out, err);
-
-	query_end(q);
-	query_source_free(request.source);
-	if (ok && out->failed)
-		return err_set(err, ERR_LIMIT, "dot: more than %zu bytes", out->limit_bytes);
-	return ok;
+	return drawn_write(p, o, "dot", draw, out, err);
 }

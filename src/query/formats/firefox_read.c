@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "query/formats/grown.h"
 #include "query/formats/import.h"
 #include "query/formats/import_build.h"
 #include "wire/json_reader.h"
@@ -109,16 +110,6 @@ struct fx_reading {
 	bool *made_known;
 	uint32_t made_cap;
 };
-
-static void *grown(void *array, uint32_t count, uint32_t *cap, size_t size)
-{
-	if (count < *cap)
-		return array;
-	*cap = *cap ? *cap * 2 : 64;
-	array = realloc(array, *cap * size);
-	assert(array);
-	return array;
-}
 
 /* ---- columns ---- */
 

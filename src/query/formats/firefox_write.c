@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "query/formats/formats.h"
+#include "query/formats/grown.h"
 #include "query/formats/tracks.h"
 
 enum { LIBRARY = 1, NO_STACK = 0 };
@@ -67,16 +68,6 @@ struct fx_writer {
 	int64_t period;  /* of the whole: meta.interval */
 	bool many_types; /* threads say theirs */
 };
-
-static void *grown(void *array, uint32_t count, uint32_t *cap, size_t size)
-{
-	if (count < *cap)
-		return array;
-	*cap = *cap ? *cap * 2 : 64;
-	array = realloc(array, *cap * size);
-	assert(array);
-	return array;
-}
 
 static bool same_text(const void *ctx, uint32_t index, const void *key)
 {

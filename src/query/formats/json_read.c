@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "query/formats/grown.h"
 #include "query/formats/import.h"
 #include "query/formats/import_build.h"
 #include "wire/json_reader.h"
@@ -30,16 +31,6 @@ struct scope_reading {
 	uint32_t weight_count, weight_cap, stack_count, stack_cap;
 	struct err *err;
 };
-
-static void *grown(void *array, uint32_t count, uint32_t *cap, size_t size)
-{
-	if (count < *cap)
-		return array;
-	*cap = *cap ? *cap * 2 : 64;
-	array = realloc(array, *cap * size);
-	assert(array);
-	return array;
-}
 
 static struct str keep(struct import *im, struct str s)
 {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "query/formats/drawn.h"
 #include "query/formats/svg_script.h"
-#include "query/profiles_source.h"
 #include "query/query.h"
 #include "query/units.h"
 
@@ -250,15 +250,5 @@ static bool draw(struct query *q, const struct export_options *o, struct buf *ou
 bool svg_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 	       struct err *err)
 {
-	struct query_request request = { .source = profiles_source_new(p),
-					 .profile_type = o ? o->profile_type : (struct str){ 0 },
-					 .limit_bytes = 256u << 20 };
-	struct query *q = query_begin(&request, err);
-	bool ok = q && draw(q, o, out, err);
-
-	query_end(q);
-	query_source_free(request.source);
-	if (ok && out->failed)
-		return err_set(err, ERR_LIMIT, "svg: more than %zu bytes", out->limit_bytes);
-	return ok;
+	return drawn_write(p, o, "svg", draw, out, err);
 }

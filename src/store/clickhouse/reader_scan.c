@@ -1,6 +1,7 @@
 /* reader_scan.c - samples of a window, profiles, coverage: from rows of ClickHouse's to what they
  * say. */
 #include "store/clickhouse/snapshot.h"
+#include "store/id_list.h"
 #include "store/lifted.h"
 #include "store/schema.h"
 
@@ -125,21 +126,6 @@ struct scan {
 	struct err *err;
 };
 
-static bool contains(const store_id *ids, size_t count, uint64_t id)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (ids[mid] < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < count && ids[low] == id;
-}
-
 static bool put_where(struct scan *x)
 {
 	const struct store_scan *w = x->what;
@@ -223,7 +209,8 @@ static bool scan_page(struct scan *x, const struct bucket *first, const struct b
 
 		if (!ch_read_sample(x->snap, &c, &s))
 			break;
-		if (x->series_here && !contains(x->what->series, x->what->series_count, s.series))
+		if (x->series_here &&
+		    !id_list_has(x->what->series, x->what->series_count, s.series))
 			continue;
 		x->ended = !x->fn(x->arg, &s);
 	}
@@ -370,7 +357,7 @@ static bool touches(const struct store_scan *what, const struct profile_row *r)
 	if (!what->series)
 		return true;
 	for (uint32_t i = 0; i < r->series_count; i++)
-		if (contains(what->series, what->series_count, row_get(&series, 8)))
+		if (id_list_has(what->series, what->series_count, row_get(&series, 8)))
 			return true;
 	return false;
 }
