@@ -170,6 +170,54 @@ def test_series_lists_label_sets(big, oracle, cpu, window):
     assert stats.data_ingested and window["start"] <= stats.oldest_profile_time <= stats.newest_profile_time <= window["end"]
 
 
+@pytest.mark.parametrize("keys", [["thread_name"], ["service_name", "thread_name"], ["process_executable_name", "thread_id", "service_name"]], ids=str)
+def test_series_have_the_labels_of_their_samples(big, oracle, cpu, window, keys):
+    """What LabelNames names is in the sets, each combination once, and selects what it says."""
+    events = query_oracle.chosen(oracle.events, "cpu")
+    want = {tuple(query_oracle.label(e.labels, k) for k in keys) for e in events}
+    assert len(want) > 1
+    for matchers in ([], [f'{{__profile_type__="{cpu}"}}']):
+        sets = [{p.name: p.value for p in s.labels} for s in call(big, "Series", matchers=matchers, label_names=[*keys, "__profile_type__"], **window).labels_set]
+        got = [tuple(s.get(k, "") for k in keys) for s in sets if s["__profile_type__"] == cpu]
+        assert len(got) == len(set(got)) and set(got) == want
+    one = sorted(want)[-1]
+    matcher = "{" + ",".join(f"{k}={json.dumps(v)}" for k, v in zip(keys, one)) + "}"
+    whole = [dict((p.name, p.value) for p in s.labels) for s in call(big, "Series", matchers=[matcher], **window).labels_set]
+    assert whole and all(tuple(s.get(k, "") for k in keys) == one for s in whole)
+
+
+def site(names, **more):
+    return pyroscope.message("StackTraceSelector", call_site=[pyroscope.message("Location", name=n) for n in names], **more)
+
+
+def test_stacks_below_a_call_site(big, oracle, cpu, window):
+    events = query_oracle.chosen(oracle.events, "cpu")
+    whole = by_names(query_oracle.stack_values(events))
+    deep = max((s for s in whole if s), key=lambda s: (len(s), whole[s]))
+    for path in (deep[:1], deep[:2], deep[:len(deep) // 2], deep, (*deep, "nothing is below it"), ("no", "such", "function"), ()):
+        want = {s: v for s, v in whole.items() if s[:len(path)] == path}
+        asked = dict(profile_typeID=cpu, label_selector="{}", stack_trace_selector=site(path), **window)
+        for form in ("proto", "json", "grpc"):
+            graph = call(big, "SelectMergeStacktraces", form, max_nodes=1 << 20, **asked).flamegraph
+            assert stacks(graph) == want, path
+        tree = call(big, "SelectMergeStacktraces", format=pyroscope.TREE, max_nodes=1 << 20, **asked).tree
+        assert pyroscope.read_tree(tree) == want
+        merged = call(big, "SelectMergeProfile", **asked)
+        assert sum(pyroscope.pprof_stacks(merged).values()) == sum(want.values())
+        lines = call(big, "SelectSeries", step=1, **asked).series
+        assert sum(p.value for s in lines for p in s.points) == sum(want.values())
+    with pytest.raises(ConnectError) as e:
+        call(big, "SelectMergeStacktraces", profile_typeID=cpu, stack_trace_selector=site(["x"] * 4097))
+    assert e.value.error["code"] == "resource_exhausted"
+    # With a selector beside it: both hold.
+    thread = query_oracle.label(events[0].labels, "thread_name")
+    first = tuple(map(shown, events[0].stack))[:1]
+    want = by_names(query_oracle.stack_values([e for e in events if query_oracle.label(e.labels, "thread_name") == thread]))
+    graph = call(big, "SelectMergeStacktraces", profile_typeID=cpu, label_selector="{thread_name=" + json.dumps(thread) + "}", max_nodes=1 << 20,
+                 stack_trace_selector=site(first), **window).flamegraph
+    assert stacks(graph) == {s: v for s, v in want.items() if s[:1] == first}
+
+
 def test_diff(big, oracle, cpu, window):
     threads = call(big, "LabelValues", name="thread_name", **window).names
     side = dict(profile_typeID=cpu, max_nodes=1 << 20, **window)
@@ -217,6 +265,7 @@ WRONG = [
     ("SelectMergeStacktraces", {"start": -5, "end": 4}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"span_selector": ["xyz"]}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"profile_id_selector": ["12"]}, 400, "invalid_argument"),
+    ("SelectMergeStacktraces", {"stack_trace_selector": site([], go_pgo=pyroscope.message("GoPGO", keep_locations=5))}, 501, "unimplemented"),
     ("SelectMergeStacktraces", {"trace_id_selector": ["a" * 32] * 65}, 429, "resource_exhausted"),
     ("SelectMergeSpanProfile", {}, 400, "invalid_argument"),
     ("SelectSeries", {}, 400, "invalid_argument"), ("SelectSeries", {"step": -1}, 400, "invalid_argument"),

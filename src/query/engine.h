@@ -95,6 +95,8 @@ struct query {
 	uint64_t *links;
 	uint32_t link_count, link_cap;
 	bool by_link;
+	struct number_table site_stacks; /* by_site: only rows of these stacks */
+	bool by_site;
 	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
 
 	bool group_open;      /* a sample or a profile may say the group */
@@ -160,6 +162,9 @@ int64_t engine_row_sum(const struct query_row *row);
 int64_t engine_value_at(const struct query_row *row, int64_t row_sum, uint32_t i);
 int64_t engine_add(int64_t a, int64_t b); /* saturates */
 int64_t engine_scaled(int64_t value, int64_t scale);
+
+/* Finds q->site_stacks of the request's call site, where it has one (call_site.c). */
+bool call_site_select(struct query *q, struct err *err) MUST_CHECK;
 
 /* ---- gauges: averages over profiles ---- */
 

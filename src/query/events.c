@@ -116,6 +116,15 @@ static bool rows_decide(const struct query *q)
 	return (all & q->open_matchers) || q->group_open;
 }
 
+/* What of rows is looked at, beyond what the callback does: what their series do not say is said by
+ * their own attributes. */
+static unsigned parts_of(const struct query *q)
+{
+	if (!q->parts)
+		return 0;
+	return q->parts | (rows_decide(q) ? ROW_ATTRIBUTES : 0) | (q->by_site ? ROW_STACK : 0);
+}
+
 static struct query_scan scan_of(const struct query *q, struct query_range range)
 {
 	return (struct query_scan){
@@ -125,8 +134,7 @@ static struct query_scan scan_of(const struct query *q, struct query_range range
 		.links = q->by_link ? q->links : NULL,
 		.link_count = q->link_count,
 		.asof = q->request.asof,
-		/* What is not said by the series is said by the sample's own attributes. */
-		.parts = q->parts && rows_decide(q) ? q->parts | ROW_ATTRIBUTES : q->parts,
+		.parts = parts_of(q),
 		.after = q->request.after,
 	};
 }
@@ -275,7 +283,8 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 
 	if (!query_alive(w->q, err))
 		return false;
-	if (!e.series)
+	if (!e.series ||
+	    (w->q->by_site && number_find(&w->q->site_stacks, row->stack) == UINT32_MAX))
 		return true;
 	if (!judge_row(w, row, e.series, &matches, &e.group, err))
 		return false;

@@ -76,7 +76,10 @@ struct query_request {
 	uint32_t trace_count, span_count;  /* ids one after another: any of them; 0: one */
 	const uint8_t *profile_ids;        /* 16 bytes each: only samples of these profiles */
 	uint32_t profile_id_count;         /* 0: of all */
-	uint64_t asof;                     /* 0: the newest */
+	const struct str *call_site; /* names of frames (query_frame_append_name), root first: only
+					samples whose stack, before any filter, begins so */
+	uint32_t call_site_count;    /* 0: all */
+	uint64_t asof;               /* 0: the newest */
 	uint64_t after;  /* only what came after that state (an `asof`): what is added to an answer
 			    of it. 0: all.  Not for gauges, whose averages do not add up */
 	bool gauge_last; /* gauges: the last profile, no average */
@@ -371,3 +374,22 @@ bool query_collect_merged(struct query *q, struct profiles **out, struct err *er
 /* The series that have events in the window, as their attributes of resource, scope and profile
  * type say; of the chosen type. The callback may end the walk with its own err. */
 bool query_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+
+/* What labels come together: of a series, of samples in it (their own attributes), and of the
+ * profiles those are of. `wanted` says which keys of samples and profiles it is about; where
+ * samples have none of them, each series comes once. Equal sets may come several times. */
+struct query_label_pair {
+	struct str key, value;
+};
+struct query_label_pairs {
+	const struct query_label_pair *ptr;
+	uint32_t count;
+};
+struct query_label_set {
+	const struct query_series *series;
+	struct query_label_pairs sample, profile; /* where both say something, the sample's holds */
+};
+typedef bool query_label_wanted_fn(void *ctx, struct str key);
+typedef bool query_label_set_fn(void *ctx, const struct query_label_set *set, struct err *err);
+bool query_each_label_set(struct query *q, query_label_wanted_fn *wanted, query_label_set_fn *fn,
+			  void *ctx, struct err *err) MUST_CHECK;

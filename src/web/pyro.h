@@ -26,7 +26,7 @@ struct pyro_request {
 	double step;                          /* s */
 	enum pyro_format format;
 	bool average;
-	struct str left, right, call_site; /* messages */
+	struct str left, right, stack_traces; /* messages */
 };
 
 /* pyro_messages.c */

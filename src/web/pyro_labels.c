@@ -9,7 +9,7 @@
 #include "web/pyro.h"
 #include "wire/pb_writer.h"
 
-enum { VALUES_MOST = 10000, LABELS_OF_SERIES_MOST = 256 };
+enum { VALUES_MOST = 10000, LABELS_OF_SERIES_MOST = 256, SETS_MOST = 20000 };
 
 /* ---- a set of texts ---- */
 
@@ -306,22 +306,34 @@ static void add_attributes(struct listing *l, struct query_attributes list)
 	}
 }
 
-static struct str executable_of(const struct query_series *s)
+static void add_pairs(struct listing *l, struct query_label_pairs list)
 {
-	const struct query_attributes lists[] = { s->lifted, s->resource };
+	for (uint32_t i = 0; i < list.count; i++)
+		add_pair(l, pyro_label_name(&l->ask->arena, list.ptr[i].key),
+			 str_dup(&l->ask->arena, list.ptr[i].value));
+}
 
+static const char EXECUTABLE[] = "process.executable.name";
+
+static struct str executable_of(const struct query_label_set *set)
+{
+	const struct query_attributes lists[] = { set->series->lifted, set->series->resource };
+
+	for (uint32_t i = 0; i < set->sample.count; i++)
+		if (str_is(set->sample.ptr[i].key, EXECUTABLE))
+			return set->sample.ptr[i].value;
 	for (int k = 0; k < 2; k++)
 		for (uint32_t i = 0; i < lists[k].count; i++)
-			if (str_is(lists[k].ptr[i].key, "process.executable.name") &&
+			if (str_is(lists[k].ptr[i].key, EXECUTABLE) &&
 			    lists[k].ptr[i].value->kind == ANY_STRING)
 				return lists[k].ptr[i].value->string;
 	return (struct str){ 0 };
 }
 
 /* Every series has a service (OpenTelemetry, service.name). */
-static void add_service(struct listing *l, const struct query_series *s)
+static void add_service(struct listing *l, const struct query_label_set *set)
 {
-	struct str executable = executable_of(s);
+	struct str executable = executable_of(set);
 
 	add_pair(l, STR("service_name"),
 		 executable.len
@@ -334,9 +346,19 @@ static int by_name(const void *a, const void *b)
 	return str_compare(((const struct pair *)a)->name, ((const struct pair *)b)->name);
 }
 
-static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+/* What of samples and profiles is looked at: what is asked for, and what names a service. */
+static bool wants_key(void *ctx, struct str key)
+{
+	const struct listing *l = ctx;
+
+	return is_wanted(l->request, pyro_label_name(&l->ask->arena, key)) ||
+	       (str_is(key, EXECUTABLE) && is_wanted(l->request, STR("service_name")));
+}
+
+static bool take_set(void *ctx, const struct query_label_set *set, struct err *err)
 {
 	struct listing *l = ctx;
+	const struct query_series *s = set->series;
 	struct buf message = { 0 };
 	struct pb_writer w;
 	bool ok;
@@ -344,12 +366,14 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 	l->count = 0;
 	for (int i = 0; i < TYPE_LABELS; i++)
 		add_pair(l, str_cstr(type_labels[i]), type_label(&l->type, i));
+	add_pairs(l, set->sample);
 	add_attributes(l, s->lifted);
 	add_attributes(l, s->resource);
 	add_attributes(l, s->scope);
 	add_pair(l, STR("otel_scope_name"), str_dup(&l->ask->arena, s->scope_name));
 	add_pair(l, STR("otel_scope_version"), str_dup(&l->ask->arena, s->scope_version));
-	add_service(l, s);
+	add_pairs(l, set->profile);
+	add_service(l, set);
 	qsort(l->pairs, l->count, sizeof(*l->pairs), by_name);
 	pw_begin(&w, &message, 512);
 	for (uint32_t i = l->count; i-- > 0;) {
@@ -360,8 +384,10 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 		pw_message(&w, 1, mark);
 	}
 	ok = pw_finish(&w) || err_set(err, ERR_LIMIT, "the labels of a series are too large");
-	if (ok && l->count)
-		texts_add(&l->sets, buf_view(&message));
+	if (ok && l->count && texts_add(&l->sets, buf_view(&message)) && l->sets.count > SETS_MOST)
+		ok = err_set(err, ERR_LIMIT,
+			     "more than %d sets of labels: label_names says which ones are wanted",
+			     SETS_MOST);
 	buf_release(&message);
 	return ok;
 }
@@ -371,7 +397,7 @@ static bool list_series(void *ctx, struct query *q, struct err *err)
 	struct listing *l = ctx;
 
 	l->type = query_facts(q).type;
-	return query_each_series(q, take_series, l, err);
+	return query_each_label_set(q, wants_key, take_set, l, err);
 }
 
 bool pyro_answer_series(struct web_ask *a, struct err *err)

@@ -22,7 +22,7 @@ enum role {
 	IS_AVERAGE,
 	IS_LEFT,
 	IS_RIGHT,
-	IS_CALL_SITE,
+	IS_STACK_TRACES,
 };
 
 #define F(number_, name_, type_, ...)                                                \
@@ -56,7 +56,8 @@ static const char *const exemplar_types[] = { "EXEMPLAR_TYPE_UNSPECIFIED", "EXEM
 #define FORMAT(number_) F(number_, "format", ENUM, .role = IS_FORMAT, .enum_names = formats)
 
 MESSAGE(location, F(1, "name", STRING));
-MESSAGE(stack_trace_selector, RM(1, "call_site", location, .role = IS_CALL_SITE));
+MESSAGE(go_pgo, F(1, "keep_locations", INT32), F(2, "aggregate_callees", BOOL));
+MESSAGE(stack_trace_selector, RM(1, "call_site", location), M(2, "go_pgo", go_pgo));
 
 MESSAGE(profile_types_request, F(1, "start", INT64, .role = IS_START),
 	F(2, "end", INT64, .role = IS_END));
@@ -70,7 +71,7 @@ MESSAGE(series_request, R(1, "matchers", STRING, .role = IS_MATCHER),
 	F(4, "end", INT64, .role = IS_END));
 MESSAGE(merge_stacktraces_request, TYPE_AND_SELECTOR, F(3, "start", INT64, .role = IS_START),
 	F(4, "end", INT64, .role = IS_END), F(5, "max_nodes", INT64, .role = IS_MAX_NODES),
-	FORMAT(6), M(7, "stack_trace_selector", stack_trace_selector, .role = IS_CALL_SITE),
+	FORMAT(6), M(7, "stack_trace_selector", stack_trace_selector, .role = IS_STACK_TRACES),
 	R(8, "profile_id_selector", STRING, .role = IS_PROFILE_ID),
 	R(10, "trace_id_selector", STRING, .role = IS_TRACE),
 	R(11, "span_selector", STRING, .role = IS_SPAN));
@@ -80,14 +81,14 @@ MESSAGE(merge_span_profile_request, TYPE_AND_SELECTOR,
 	FORMAT(7));
 MESSAGE(merge_profile_request, TYPE_AND_SELECTOR, F(3, "start", INT64, .role = IS_START),
 	F(4, "end", INT64, .role = IS_END), F(5, "max_nodes", INT64, .role = IS_MAX_NODES),
-	M(6, "stack_trace_selector", stack_trace_selector, .role = IS_CALL_SITE),
+	M(6, "stack_trace_selector", stack_trace_selector, .role = IS_STACK_TRACES),
 	R(7, "profile_id_selector", STRING, .role = IS_PROFILE_ID),
 	R(8, "trace_id_selector", STRING, .role = IS_TRACE));
 MESSAGE(select_series_request, TYPE_AND_SELECTOR, F(3, "start", INT64, .role = IS_START),
 	F(4, "end", INT64, .role = IS_END), R(5, "group_by", STRING, .role = IS_LABEL),
 	F(6, "step", DOUBLE, .role = IS_STEP),
 	F(7, "aggregation", ENUM, .role = IS_AVERAGE, .enum_names = aggregations),
-	M(8, "stack_trace_selector", stack_trace_selector, .role = IS_CALL_SITE),
+	M(8, "stack_trace_selector", stack_trace_selector, .role = IS_STACK_TRACES),
 	F(9, "limit", INT64, .role = IS_LIMIT),
 	F(10, "exemplar_type", ENUM, .enum_names = exemplar_types));
 MESSAGE(diff_request, M(1, "left", merge_stacktraces_request, .role = IS_LEFT),
@@ -195,8 +196,8 @@ static bool take_bytes(struct pyro_request *q, const struct proto_field *f, stru
 	case IS_RIGHT:
 		q->right = v;
 		return true;
-	case IS_CALL_SITE:
-		q->call_site = v;
+	case IS_STACK_TRACES:
+		q->stack_traces = v;
 		return true;
 	case IS_MATCHER:
 		return add(&q->matchers, v, f->name, err);

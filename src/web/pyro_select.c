@@ -1,9 +1,10 @@
 /* pyro_select.c - what a request selects, as questions to the engine. */
+#include "base/hex.h"
 #include "query/selector.h"
 #include "web/pyro.h"
-#include "base/hex.h"
+#include "wire/pb_reader.h"
 
-enum { TYPES_MOST = 256, MS = 1000000 };
+enum { TYPES_MOST = 256, MS = 1000000, CALL_SITE_MOST = 4096 };
 
 static bool range_of(const struct pyro_request *r, struct query_range *out, struct err *err)
 {
@@ -54,6 +55,55 @@ static bool ids_read(struct web_ask *a, const struct pyro_list *list, size_t byt
 	return true;
 }
 
+/* Location.name of StackTraceSelector.call_site. */
+static struct str location_name(struct pb_reader *r)
+{
+	struct pb_reader in = pb_reader_of(pb_bytes(r));
+	struct str name = { 0 };
+
+	while (pb_more(&in)) {
+		uint32_t tag = pb_tag(&in);
+
+		if (tag == (1u << 3 | PB_LEN))
+			name = pb_bytes(&in);
+		else
+			pb_skip(&in, tag);
+	}
+	if (in.fault)
+		pb_fail(r, in.fault, in.fault_at);
+	return name;
+}
+
+/* A StackTraceSelector: call_site = 1, names of frames from the root on; go_pgo = 2. */
+static bool call_site_read(struct web_ask *a, struct str message, struct query_request *out,
+			   struct err *err)
+{
+	struct pb_reader r = pb_reader_of(message);
+	struct str *names = NULL;
+	uint32_t count = 0;
+
+	if (message.len)
+		names = arena_alloc_array(&a->arena, CALL_SITE_MOST, sizeof(*names));
+	while (pb_more(&r)) {
+		uint32_t tag = pb_tag(&r);
+
+		if (tag == (1u << 3 | PB_LEN)) {
+			if (count == CALL_SITE_MOST)
+				return err_set(err, ERR_LIMIT, "call_site has more than %d entries",
+					       CALL_SITE_MOST);
+			names[count++] = location_name(&r);
+		} else if (tag == (2u << 3 | PB_LEN)) {
+			return err_set(err, ERR_UNSUPPORTED,
+				       "stack_trace_selector.go_pgo is not offered");
+		} else {
+			pb_skip(&r, tag);
+		}
+	}
+	out->call_site = names;
+	out->call_site_count = count;
+	return !r.fault || pb_report(&r, message.ptr, err);
+}
+
 struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct str selector,
 			 struct str profile_type, struct err *err)
 {
@@ -68,11 +118,7 @@ struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct
 		.cancelled = a->cancelled,
 	};
 
-	if (r->call_site.len) {
-		err_set(err, ERR_UNSUPPORTED, "stack_trace_selector is not offered");
-		return NULL;
-	}
-	if (!range_of(r, &q.range, err) ||
+	if (!range_of(r, &q.range, err) || !call_site_read(a, r->stack_traces, &q, err) ||
 	    !ids_read(a, &r->traces, 16, "trace id", &q.trace_id, err) ||
 	    !ids_read(a, &r->spans, 8, "span id", &q.span_id, err) ||
 	    !ids_read(a, &r->profile_ids, 16, "profile id", &q.profile_ids, err))

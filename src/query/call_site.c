@@ -1,0 +1,93 @@
+/* call_site.c - only stacks that begin with frames of given names: which ones those are is found
+ * out once, by a walk of its own; from then on walks pass over the rows of all others. */
+#include <stdlib.h>
+
+#include "query/engine.h"
+
+enum { STACKS_AT_ONCE = 4096 };
+
+struct finding {
+	struct query *q;
+	struct number_table met;
+	uint64_t *ids;
+	uint32_t count, cap;
+};
+
+static bool note_stack(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct finding *f = ctx;
+	uint32_t ignored;
+	bool added;
+
+	if (!e->first || !e->row->stack)
+		return true;
+	if (!number_enter(f->q, &f->met, e->row->stack, 0, &ignored, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(f->q, &f->ids, &f->cap, f->count + 1u, sizeof(*f->ids), err))
+		return false;
+	f->ids[f->count++] = e->row->stack;
+	return true;
+}
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool begins_so(const struct frame_set *s, const struct frame_run *r, struct buf *name)
+{
+	const struct query_request *q = &s->q->request;
+
+	if (r->count < q->call_site_count)
+		return false;
+	for (uint32_t i = 0; i < q->call_site_count; i++) {
+		buf_reset(name);
+		query_frame_append_name(name, &s->frames[s->pool[r->first + i]], q->by);
+		if (!str_equal(buf_view(name), q->call_site[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool keep_some(struct finding *f, const uint64_t *ids, uint32_t count, struct err *err)
+{
+	struct query *q = f->q;
+	struct buf name = { 0 };
+	struct frame_set s;
+	uint32_t ignored;
+	bool added, ok = frame_set_init(&s, q, err);
+
+	if (!ok)
+		return false;
+	ok = frame_set_resolve(&s, ids, count, FILTERS_OFF, err);
+	for (uint32_t i = 0; i < count && ok; i++)
+		if (begins_so(&s, &s.runs[i], &name))
+			ok = number_enter(q, &q->site_stacks, ids[i], 0, &ignored, &added, err);
+	buf_release(&name);
+	frame_set_release(&s);
+	return ok;
+}
+
+bool call_site_select(struct query *q, struct err *err)
+{
+	struct finding f = { .q = q };
+	bool ok;
+
+	if (!q->request.call_site_count)
+		return true;
+	q->parts = ROW_STACK;
+	ok = engine_events(q, q->group_key, note_stack, &f, err);
+	number_release(q, &f.met);
+	if (f.count)
+		qsort(f.ids, f.count, sizeof(*f.ids), id_order);
+	for (uint32_t i = 0; i < f.count && ok; i += STACKS_AT_ONCE)
+		ok = keep_some(&f, f.ids + i,
+			       f.count - i < STACKS_AT_ONCE ? f.count - i : STACKS_AT_ONCE, err);
+	query_drop(q, &f.ids, &f.cap, sizeof(*f.ids));
+	q->by_site = true;
+	return ok;
+}
