@@ -336,6 +336,9 @@ static bool run(const struct words *words, struct err *err)
 	struct query *q = NULL;
 	bool ok = false;
 
+	if (!tree && (inverted || search))
+		return err_set(err, ERR_INVALID, "%s is about a tree: add -tree",
+			       inverted ? "-inverted" : "-search");
 	if (samples_open(&samples, selection.db, words->items, words->count, err) &&
 	    selection_request(&selection, samples.source, &ids, &request, err)) {
 		request.limit_bytes = SELECTION_LIMIT_BYTES;

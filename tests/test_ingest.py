@@ -107,7 +107,7 @@ def test_folded(page):
     assert stacks(page, "packed") == times(WANT, 10_000_000)
     first = NOW * 10 ** 9 - 10 * 10 ** 9
     rows = ask(page, "raw", query='{service.name="plain"}').json()["rows"]
-    assert {r["time_ns"] for r in rows} == {first}
+    assert {r["time_ns"] for r in rows} == {str(first)}
 
 
 def test_pprof(page):

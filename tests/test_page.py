@@ -12,6 +12,7 @@ import pytest
 
 import fixtures
 import program
+import query_bodies
 
 UI = fixtures.ROOT / "ui"
 
@@ -34,15 +35,31 @@ def view(*files):
     return server, url.rstrip("/")
 
 
-def drive(url, spans):
+def odd_labels():
+    """A body whose samples' labels have names and values with everything in them that a selector's syntax uses."""
+    m = query_bodies.Maker()
+    scope = m.request.resource_profiles.add().scope_profiles.add()
+    profile = m.profile(scope, "samples", "count", "cpu", "nanoseconds", 50_000_000)
+    values = ["plain", 'with "quotes" and \\ back\\slashes\\', "brace } comma , and = sign", "größer ≥ 7 🙂", "two\nlines"]
+    keys = ["odd name", 'quoted "name"', "back\\slash", "größe/é", "a=b{c},d"]
+    for n in range(len(values)):
+        sample = profile.samples.add(stack_index=m.stack([m.location("native", "/opt/app", (f"f{n}",), 16 + n)]), values=[4 ** n])
+        sample.attribute_indices.extend(m.attribute(key, values[(n + k) % len(values)]) for k, key in enumerate(keys))
+        sample.timestamps_unix_nano.append(query_bodies.TIME + n)
+    return m.request.SerializeToString()
+
+
+def drive(url, spans, odd):
     shots = os.environ.get("SHOTS") or str(fixtures.ROOT / "build" / "test" / "page")
     os.makedirs(shots, exist_ok=True)
     return subprocess.run(["node", "--test", "--test-concurrency=1", "test/"], cwd=UI, text=True, capture_output=True, timeout=900, check=False,
-                          env=os.environ | {"FLAMETAP_URL": url, "FLAMETAP_SPANS": spans, "SHOTS": shots})
+                          env=os.environ | {"FLAMETAP_URL": url, "FLAMETAP_SPANS": spans, "FLAMETAP_ODD": odd, "SHOTS": shots})
 
 
-def test_every_view(page_tools):
-    servers = [view(fixtures.OTLP / f"{name}.pb") for name in ("v1.11.0-oncpu-big", "v1.11.0-synthetic-offcpu-links")]
+def test_every_view(page_tools, tmp_path):
+    odd = tmp_path / "odd.pb"
+    odd.write_bytes(odd_labels())
+    servers = [view(path) for path in (*(fixtures.OTLP / f"{name}.pb" for name in ("v1.11.0-oncpu-big", "v1.11.0-synthetic-offcpu-links")), odd)]
     try:
         done = drive(*(url for _, url in servers))
     finally:

@@ -241,7 +241,7 @@ def test_the_gate_names_what_became_dearer():
     (["--from", "99999999999999999999"], "bad time"),
     (["--type", "nonsense"], "no profile type"),
     (["--by", "nonsense"], "one of function"),
-    (["--trace", "12"], "32 hex digits"),
+    (["--trace", "12"], "32 hex digits"), (["--inverted"], "add -tree"), (["--search", "x"], "add -tree"), (["--sort", "zz"], "self, total"),
     (["--db", "/nonexistent/x.db"], "not both"),
     (["--select", "{x=\"'; DROP TABLE sample; --\"}"], "no samples match"),
 ])

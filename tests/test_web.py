@@ -71,6 +71,58 @@ def test_diff_of_a_selection_with_itself(big):
     assert a["total"] == a["total2"] and a["self"] == a["self2"]
 
 
+FIXED = {"flamegraph": {}, "diff": {"query2": "{}"}, "search": {"search": "a"}, "top": {}, "timeline": {}, "heatmap": {}, "chart": {}, "raw": {}, "labels": {},
+         "label-values": {"name": "thread.name"}}
+
+
+def test_what_a_client_has_is_not_sent_again(tmp_path):
+    """An entity tag stands for the store's state and the question: it holds until either changes."""
+    def tag(page, question, have=None, **pairs):
+        got = request(page, "GET", target(question, pairs), headers={"If-None-Match": have} if have else {})
+        assert got.status in (200, 304), got.body[:300]
+        if "etag" not in got.headers:
+            assert got.headers["cache-control"] == "no-store"
+        return got.status, got.headers.get("etag")
+
+    with program.Server("up", "--grpc-address", "", "--http-address", "", "--log-level", "info", "--no-agent", "--listen", "127.0.0.1:0",
+                        "--db", tmp_path / "x.db") as server:
+        page = page_of(server)
+        assert clients.post(page, BIG.read_bytes()).status == 200
+        tags = {}
+        for question, more in FIXED.items():
+            for window in (web_pages.ALWAYS, {}):
+                status, tags[question, *window] = tag(page, question, **window, **more)
+                assert status == 200 and tags[question, *window]
+                assert tag(page, question, tags[question, *window], **window, **more) == (304, tags[question, *window])
+                assert tag(page, question, f'"x", {tags[question, *window].removeprefix("W/")}', **window, **more)[0] == 304
+                assert tag(page, question, tags[question, *window], **window, **more, by="line")[0] == 200, "another question"
+        assert len(set(tags.values())) == len(tags)
+        for question, pairs in (("top", {"from": "now-15m"}), ("top", {"from": "now-15m", "to": "now"}), ("top", {"from": "0"}), ("status", {}),
+                                ("source", {"name": "x", **web_pages.ALWAYS}), ("uploads", {}), ("export", {"format": "folded", **web_pages.ALWAYS})):
+            assert tag(page, question, "*", **pairs) == (200, None), "what time or a file decides has no tag"
+        before = ask(page, "top").json()
+        assert clients.post(page, (fixtures.OTLP / "v1.11.0-oncpu-mixed.pb").read_bytes()).status == 200
+        for question, more in FIXED.items():
+            for window in (web_pages.ALWAYS, {}):
+                status, new = tag(page, question, tags[question, *window], **window, **more)
+                assert status == 200 and new != tags[question, *window], "samples came"
+        assert ask(page, "top").json()["total"] > before["total"]
+        wrong = request(page, "GET", target("top", {"query": "{", **web_pages.ALWAYS}), headers={"If-None-Match": '"x"'})
+        assert wrong.status == 400 and "etag" not in wrong.headers
+
+
+def test_instants_are_texts_and_keep_every_digit(big):
+    """A double has 53 bits: an instant of 19 digits would come out of JSON as another one."""
+    first = min(e.time for e in query_oracle.chosen(query_oracle.Body(BIG.read_bytes()).events, "cpu"))
+    row = ask(big, "raw", limit=1).json()["rows"][0]
+    assert int(row["time_ns"]) == first and isinstance(row["time_ns"], str)
+    window = {"from": str(first + 1), "to": str(first + 10 ** 9 + 1)}
+    for question in ("timeline", "heatmap", "chart"):
+        start = ask(big, question, **window).json()["start_ns"]
+        assert isinstance(start, str) and abs(int(start) - first - 1) <= (0 if question == "chart" else 10 ** 9)
+    assert isinstance(ask(big, "status").json()["now_ns"], str)
+
+
 def test_sandwich_search_and_export_agree_with_top(big):
     top = ask(big, "top", sort="total", limit=5).json()
     for name, _, _, _, _, self_, total, _, _, key in top["rows"]:
@@ -224,7 +276,7 @@ WRONG = [
     ("flamegraph", {"max_nodes": "0"}, 400), ("flamegraph", {"max_nodes": "9" * 30}, 400), ("flamegraph", {"root": "zz"}, 400),
     ("flamegraph", {"root": ".".join(["1"] * 5000)}, 422), ("flamegraph", {"by": "colour"}, 400), ("flamegraph", {"x": "nothing:y"}, 400),
     ("flamegraph", {"x": "focus:("}, 400), ("flamegraph", {"x": ["focus:a"] * 17}, 422), ("flamegraph", {"search": "["}, 400),
-    ("flamegraph", {"trace": "12"}, 400), ("flamegraph", {"span": "g" * 16}, 400), ("flamegraph", {"asof": "-1"}, 400),
+    ("top", {"sort": "zz"}, 400), ("top", {"sort": "change"}, 400), ("flamegraph", {"trace": "12"}, 400), ("flamegraph", {"span": "g" * 16}, 400), ("flamegraph", {"asof": "-1"}, 400),
     ("sandwich", {}, 400), ("sandwich", {"side": "callers"}, 400), ("sandwich", {"side": "callers", "key": "xyz"}, 400),
     ("sandwich", {"side": "callers", "key": "1" * 17}, 400), ("sandwich", {"side": "callees", "key": "1"}, 404),
     ("label-values", {}, 400), ("label-values", {"name": "a", "limit": "0"}, 400), ("raw", {"after": "x"}, 400),

@@ -41,8 +41,8 @@ static void put_stack(struct buf *b, const struct query_sample *s, struct query_
 static void put_sample(struct buf *b, const struct query_sample *s, struct query_frames frames,
 		       enum query_by by)
 {
-	buf_printf(b, "{\"time_ns\":%llu,\"value\":%lld,\"values\":[", (unsigned long long)s->time,
-		   (long long)s->value);
+	buf_printf(b, "{\"time_ns\":\"%llu\",\"value\":%lld,\"values\":[",
+		   (unsigned long long)s->time, (long long)s->value);
 	for (uint32_t i = 0; i < s->value_count; i++) {
 		if (i)
 			buf_char(b, ',');

@@ -56,7 +56,8 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 		return false;
 	f = query_facts(q);
 	buf_lit(&a->body, "{\"version\":\"" FLAMETAP_VERSION "\"");
-	buf_printf(&a->body, ",\"now_ns\":%llu,\"from\":\"%llu\",\"to\":\"%llu\",\"asof\":\"%llu\"",
+	buf_printf(&a->body,
+		   ",\"now_ns\":\"%llu\",\"from\":\"%llu\",\"to\":\"%llu\",\"asof\":\"%llu\"",
 		   (unsigned long long)a->now_ns, (unsigned long long)recent.from,
 		   (unsigned long long)(extent.to ? recent.to : 0), (unsigned long long)f.asof);
 	put_types(&a->body, &f, extent);

@@ -47,7 +47,7 @@ bool web_answer_timeline(struct web_ask *a, struct err *err)
 	}
 	buf_lit(b, "{\"unit\":");
 	buf_json_string(b, f.type.unit);
-	buf_printf(b, ",\"start_ns\":%llu,\"step_ns\":%llu,\"series\":[",
+	buf_printf(b, ",\"start_ns\":\"%llu\",\"step_ns\":%llu,\"series\":[",
 		   (unsigned long long)t.from, (unsigned long long)t.step_ns);
 	for (uint32_t i = 0; i < t.group_count; i++) {
 		if (i)
@@ -89,13 +89,13 @@ bool web_answer_heatmap(struct web_ask *a, struct err *err)
 	}
 	buf_lit(b, "{\"unit\":");
 	buf_json_string(b, query_facts(q).type.unit);
-	buf_printf(
-		b,
-		",\"start_ns\":%llu,\"column_ns\":%llu,\"row_ns\":%llu,\"columns\":%u,\"rows\":%u,"
-		"\"max\":%lld,\"counts\":[",
-		(unsigned long long)h.from, (unsigned long long)h.column_ns,
-		(unsigned long long)(h.rows ? h.column_ns / h.rows : 0), h.columns, h.rows,
-		(long long)h.most);
+	buf_printf(b,
+		   ",\"start_ns\":\"%llu\",\"column_ns\":%llu,\"row_ns\":%llu,\"columns\":%u,"
+		   "\"rows\":%u,"
+		   "\"max\":%lld,\"counts\":[",
+		   (unsigned long long)h.from, (unsigned long long)h.column_ns,
+		   (unsigned long long)(h.rows ? h.column_ns / h.rows : 0), h.columns, h.rows,
+		   (long long)h.most);
 	for (uint64_t i = 0; i < (uint64_t)h.columns * h.rows; i++) {
 		if (i)
 			buf_char(b, ',');

@@ -54,19 +54,34 @@ static void put_row(struct buf *b, const struct query_top *top, const struct que
 	buf_printf(b, ",\"%llx\"]", (unsigned long long)f->key);
 }
 
-static char order_of(struct str sort)
+/* A table of one side has no second side to sort by. */
+static bool order_of(struct str sort, bool two, char *out, struct err *err)
 {
-	if (str_is(sort, "total"))
-		return 't';
-	if (str_is(sort, "total2"))
-		return '2';
-	return str_is(sort, "change") ? 'c' : 's';
+	static const struct {
+		const char *name;
+		char by;
+		bool of_two;
+	} orders[] = { { "", 's', false },
+		       { "self", 's', false },
+		       { "total", 't', false },
+		       { "total2", '2', true },
+		       { "change", 'c', true } };
+
+	for (size_t i = 0; i < sizeof(orders) / sizeof(orders[0]); i++) {
+		if (!str_is(sort, orders[i].name) || (orders[i].of_two && !two))
+			continue;
+		*out = orders[i].by;
+		return true;
+	}
+	return err_set(err, ERR_INVALID, "sort is \"%.*s\"; wanted is self or total%s",
+		       STR_ARG(str_head(sort, 40)),
+		       two ? ", total2 or change" : " (total2 and change of a diff)");
 }
 
 static void put_top(struct web_ask *a, struct query *q, const struct query_top *top, int sides,
-		    uint32_t limit)
+		    char by, uint32_t limit)
 {
-	struct top_order order = { .top = top, .by = order_of(params_get(&a->params, "sort")) };
+	struct top_order order = { .top = top, .by = by };
 	const struct query_top_row **rows = arena_alloc_array(&a->arena, top->row_count + 1,
 							      sizeof(const struct query_top_row *));
 	struct buf *b = &a->body;
@@ -96,9 +111,11 @@ bool web_answer_top(struct web_ask *a, struct err *err)
 	struct query *left, *right = NULL;
 	struct query_top top;
 	uint32_t limit;
+	char by = 's';
 	bool ok;
 
 	if (!params_u32(&a->params, "limit", 1, ROWS_MOST, 10000, &limit, err) ||
+	    !order_of(params_get(&a->params, "sort"), two, &by, err) ||
 	    !(left = web_begin(a, 0, err)))
 		return false;
 	if (two)
@@ -106,7 +123,7 @@ bool web_answer_top(struct web_ask *a, struct err *err)
 	else
 		ok = query_top(left, &top, err);
 	if (ok)
-		put_top(a, left, &top, two ? 2 : 1, limit);
+		put_top(a, left, &top, two ? 2 : 1, by, limit);
 	query_end(right);
 	query_end(left);
 	return ok;

@@ -82,6 +82,13 @@ void web_waits_free(struct web_waits *w); /* after the listener */
 /* pprof.c: makes the parameters those of an export of the seconds to come. */
 bool web_pprof_prepare(struct web_ask *a, uint64_t *wait_ns, struct err *err) MUST_CHECK;
 
+/* ---- what an answer is of (etag.c) ---- */
+enum { WEB_ETAG_MOST = 40 };
+/* False: it is of the moment. The sources are open. */
+bool web_etag(struct web_ask *a, struct str path, struct str query, char out[WEB_ETAG_MOST]);
+/* Is the tag one of an If-None-Match? */
+bool web_etag_in(struct str list, struct str etag);
+
 /* ---- a question until it is answered (question.c) ---- */
 struct web_question;
 /* How an answer and a refusal look. Each is the request's one reply. */
@@ -98,6 +105,10 @@ struct web_question {
 	struct net_request *request;
 	web_answer_fn *answer;
 	const struct web_form *form;
+	bool fixed;               /* the URL and what the source holds decide the answer */
+	struct str none_match;    /* If-None-Match */
+	bool unchanged;           /* the client has the answer */
+	char etag[WEB_ETAG_MOST]; /* empty: none */
 	struct web_ask ask;
 };
 /* With its URL's parameters; NULL: they were bad, and it is refused. */

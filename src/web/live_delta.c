@@ -95,9 +95,9 @@ static void put_timeline(struct buf *b, const struct query_timeline *t, struct s
 		first++;
 	while (end > first && !t->covered[end - 1])
 		end--;
-	buf_lit(b, ",\"timeline\":{\"start_ns\":");
+	buf_lit(b, ",\"timeline\":{\"start_ns\":\"");
 	buf_u64(b, t->from + first * t->step_ns);
-	buf_lit(b, ",\"step_ns\":");
+	buf_lit(b, "\",\"step_ns\":");
 	buf_u64(b, t->step_ns);
 	buf_lit(b, ",\"series\":[");
 	for (uint32_t i = 0; i < t->group_count; i++) {

@@ -45,8 +45,16 @@ static void reply_plain(struct web_question *q)
 	size_t count = web_common_headers(headers);
 	AUTO(buf_release) struct buf disposition = { 0 };
 
+	if (q->etag[0]) /* kept, but never shown without asking again */
+		headers[count++] = (struct net_header){ "etag", str_cstr(q->etag) };
+	headers[count++] =
+		(struct net_header){ "cache-control",
+				     q->etag[0] ? STR("private, no-cache") : STR("no-store") };
+	if (q->unchanged) {
+		net_reply_http(q->request, 304, headers, count, str_from("", 0));
+		return;
+	}
 	headers[count++] = (struct net_header){ "content-type", str_cstr(q->ask.content_type) };
-	headers[count++] = (struct net_header){ "cache-control", STR("no-store") };
 	if (q->ask.file_name) {
 		buf_printf(&disposition, "attachment; filename=\"%s\"", q->ask.file_name);
 		headers[count++] =
@@ -59,10 +67,31 @@ const struct web_form web_plain_form = { reply_plain, refuse_plain };
 
 /* ---- its way ---- */
 
+/* Whether the client has the answer already; the tag of it, where it has one. */
+static bool client_has_it(struct web_question *q)
+{
+	const struct net_request *r = q->request;
+
+	if (!q->fixed || !web_etag(&q->ask, net_request_path(r), net_request_query(r), q->etag)) {
+		q->etag[0] = 0;
+		return false;
+	}
+	return web_etag_in(q->none_match, str_cstr(q->etag));
+}
+
+static bool answer_or_not(struct web_question *q, struct err *err)
+{
+	bool asks = q->answer != web_answer_upload && q->answer != web_answer_uploads;
+
+	if (asks && !web_open_sources(&q->ask, err))
+		return false;
+	q->unchanged = asks && client_has_it(q);
+	return q->unchanged || q->answer(&q->ask, err);
+}
+
 static void run(struct web_job *job, bool refused)
 {
 	struct web_question *q = (struct web_question *)job;
-	bool asks = q->answer != web_answer_upload && q->answer != web_answer_uploads;
 	struct err err = { 0 };
 	bool ok;
 
@@ -73,7 +102,7 @@ static void run(struct web_job *job, bool refused)
 	else if (clock_monotonic_ns() >= q->ask.deadline_ns)
 		ok = err_set(&err, ERR_TIMEOUT, "the question waited too long for its turn");
 	else
-		ok = (!asks || web_open_sources(&q->ask, &err)) && q->answer(&q->ask, &err);
+		ok = answer_or_not(q, &err);
 	if (ok)
 		web_question_reply(q);
 	else
@@ -97,6 +126,7 @@ struct web_question *web_question_new(const struct web_options *options, struct 
 	q->ask.now_ns = clock_realtime_ns();
 	q->ask.deadline_ns = clock_monotonic_ns() + options->timeout_ns;
 	arena_init(&q->ask.arena, 4096, 0);
+	q->none_match = str_dup(&q->ask.arena, net_request_header(r, "if-none-match"));
 	if (params_parse(&q->ask.arena, net_request_query(r), &q->ask.params, &err))
 		return q;
 	web_question_refuse(q, &err);

@@ -22,28 +22,30 @@ struct web_server {
 	struct tls_context *tls; /* NULL: plain */
 };
 
-static const struct {
+/* fixed: what the store holds decides the answer; of the others, time, files or the program do. */
+static const struct route {
 	const char *path;
 	web_answer_fn *answer;
+	bool fixed;
 } QUESTIONS[] = {
-	{ "/api/v1/status", web_answer_status },
-	{ "/api/v1/flamegraph", web_answer_flamegraph },
-	{ "/api/v1/diff", web_answer_diff },
-	{ "/api/v1/sandwich", web_answer_sandwich },
-	{ "/api/v1/search", web_answer_search },
-	{ "/api/v1/top", web_answer_top },
-	{ "/api/v1/timeline", web_answer_timeline },
-	{ "/api/v1/heatmap", web_answer_heatmap },
-	{ "/api/v1/chart", web_answer_chart },
-	{ "/api/v1/source", web_answer_source },
-	{ "/api/v1/raw", web_answer_raw },
-	{ "/api/v1/labels", web_answer_labels },
-	{ "/api/v1/label-values", web_answer_label_values },
-	{ "/api/v1/export", web_answer_export },
-	{ "/api/v1/uploads", web_answer_uploads },
-	{ "/pyroscope/render", pyro_answer_render },
-	{ "/pyroscope/render-diff", pyro_answer_render_diff },
-	{ "/pyroscope/label-values", pyro_answer_rest_label_values },
+	{ "/api/v1/status", web_answer_status, false },
+	{ "/api/v1/flamegraph", web_answer_flamegraph, true },
+	{ "/api/v1/diff", web_answer_diff, true },
+	{ "/api/v1/sandwich", web_answer_sandwich, true },
+	{ "/api/v1/search", web_answer_search, true },
+	{ "/api/v1/top", web_answer_top, true },
+	{ "/api/v1/timeline", web_answer_timeline, true },
+	{ "/api/v1/heatmap", web_answer_heatmap, true },
+	{ "/api/v1/chart", web_answer_chart, true },
+	{ "/api/v1/source", web_answer_source, false },
+	{ "/api/v1/raw", web_answer_raw, true },
+	{ "/api/v1/labels", web_answer_labels, true },
+	{ "/api/v1/label-values", web_answer_label_values, true },
+	{ "/api/v1/export", web_answer_export, false },
+	{ "/api/v1/uploads", web_answer_uploads, false },
+	{ "/pyroscope/render", pyro_answer_render, false },
+	{ "/pyroscope/render-diff", pyro_answer_render_diff, false },
+	{ "/pyroscope/label-values", pyro_answer_rest_label_values, false },
 };
 
 static bool guarded(struct web_server *s, struct net_request *r)
@@ -56,31 +58,33 @@ static bool guarded(struct web_server *s, struct net_request *r)
 	return status == 0;
 }
 
-static web_answer_fn *find_answer(struct str path)
+static const struct route *find_route(struct str path)
 {
 	for (size_t i = 0; i < sizeof(QUESTIONS) / sizeof(QUESTIONS[0]); i++)
 		if (str_is(path, QUESTIONS[i].path))
-			return QUESTIONS[i].answer;
+			return &QUESTIONS[i];
 	return NULL;
 }
 
 static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 {
 	struct web_server *s = ctx;
-	web_answer_fn *answer = find_answer(net_request_path(r));
+	const struct route *route = find_route(net_request_path(r));
 	struct web_question *q;
 
 	blob_unref(body);
 	if (!guarded(s, r))
 		return;
-	if (!answer) {
+	if (!route) {
 		web_reply_error(r, 404, STR("no such question"),
 				STR("docs/api.md lists what may be asked"), NULL);
 		return;
 	}
-	q = web_question_new(&s->options, r, answer, &web_plain_form);
-	if (q)
-		web_jobs_add(s->jobs, &q->job);
+	q = web_question_new(&s->options, r, route->answer, &web_plain_form);
+	if (!q)
+		return;
+	q->fixed = route->fixed;
+	web_jobs_add(s->jobs, &q->job);
 }
 
 static void handle_upload(struct net_request *r, struct blob *body, void *ctx)
@@ -203,7 +207,7 @@ static void send_asset(struct net_request *r, const struct web_asset *asset)
 	headers[count++] = (struct net_header){ "cache-control",
 						page ? STR("no-cache")
 						     : STR("public, max-age=31536000, immutable") };
-	if (str_equal(net_request_header(r, "if-none-match"), str_cstr(asset->etag))) {
+	if (web_etag_in(net_request_header(r, "if-none-match"), str_cstr(asset->etag))) {
 		net_reply_http(r, 304, headers, count, str_from("", 0));
 		return;
 	}
@@ -302,6 +306,7 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 	struct web_server *s = calloc(1, sizeof(*s));
 
 	s->options = with_defaults(options);
+	s->options.born_ns = clock_realtime_ns();
 	s->app = net_app_new(&app);
 	s->options.uploads = uploads_new(&(struct uploads_options){
 		.folder = options->upload_folder,

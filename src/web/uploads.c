@@ -252,7 +252,7 @@ static bool is_id(struct str text)
 	for (size_t i = 0; i < text.len; i++)
 		if (!strchr("0123456789abcdef", text.ptr[i]) || !text.ptr[i])
 			return false;
-	return text.len == UPLOAD_ID_LEN;
+	return text.len == UPLOAD_ID_LEN || text.len == UPLOAD_ID_LEN_OLD;
 }
 
 /* What a file's name may hold here, of the last part of what the person's machine said. */
@@ -281,16 +281,17 @@ static void take_file(struct uploads *u, const char *file)
 {
 	struct upload *one = &u->list[u->count];
 	struct str name = str_cstr(file);
+	ptrdiff_t end = str_find(name, '_');
+	struct str id = str_head(name, end < 0 ? 0 : (size_t)end);
 	AUTO(buf_release) struct buf path = { 0 };
 	struct stat st;
 
-	if (u->count == UPLOADS_MOST || name.len < UPLOAD_ID_LEN + 2 ||
-	    !is_id(str_head(name, UPLOAD_ID_LEN)) || name.ptr[UPLOAD_ID_LEN] != '_' ||
-	    name.len > UPLOAD_ID_LEN + 1 + UPLOAD_NAME_MOST)
+	if (u->count == UPLOADS_MOST || !is_id(id) || name.len == id.len + 1 ||
+	    name.len > id.len + 1 + UPLOAD_NAME_MOST)
 		return;
-	memcpy(one->id, file, UPLOAD_ID_LEN);
-	one->id[UPLOAD_ID_LEN] = 0;
-	snprintf(one->name, sizeof(one->name), "%s", file + UPLOAD_ID_LEN + 1);
+	memcpy(one->id, id.ptr, id.len);
+	one->id[id.len] = 0;
+	snprintf(one->name, sizeof(one->name), "%s", file + id.len + 1);
 	path_of(u, one, &path);
 	if (lstat(path.ptr, &st) != 0 || !S_ISREG(st.st_mode))
 		return;
@@ -393,8 +394,11 @@ static bool write_file(const struct uploads *u, const struct upload *one, struct
 
 static void name_it(struct upload *one, struct blob *bytes, struct str name, uint64_t now_ns)
 {
+	struct hash128 hash = hash128(blob_view(bytes));
+
 	*one = (struct upload){ .bytes = blob_view(bytes).len, .time_ns = now_ns };
-	snprintf(one->id, sizeof(one->id), "%016llx", (unsigned long long)hash64(blob_view(bytes)));
+	snprintf(one->id, sizeof(one->id), "%016llx%016llx", (unsigned long long)hash.hi,
+		 (unsigned long long)hash.lo);
 	set_name(one, name);
 }
 
@@ -492,7 +496,7 @@ bool uploads_open(struct uploads *u, struct str id, struct query_source **out, s
 	uint32_t at;
 
 	if (is_id(id))
-		memcpy(name, id.ptr, UPLOAD_ID_LEN);
+		memcpy(name, id.ptr, id.len);
 	pthread_mutex_lock(&u->lock);
 	drop_idle(u, clock_monotonic_ns());
 	keep_to_limits(u, 0, clock_realtime_ns());

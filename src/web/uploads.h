@@ -17,7 +17,12 @@
 struct query_source;
 struct uploads;
 
-enum { UPLOADS_MOST = 64, UPLOAD_ID_LEN = 16, UPLOAD_NAME_MOST = 100 };
+enum {
+	UPLOADS_MOST = 64,
+	UPLOAD_ID_LEN = 32,     /* hex digits of 128 bits */
+	UPLOAD_ID_LEN_OLD = 16, /* what earlier versions named files by: still found */
+	UPLOAD_NAME_MOST = 100
+};
 
 struct uploads_options {
 	const char *folder;    /* NULL: memory */

@@ -44,6 +44,7 @@ struct web_options {
 				      nowhere */
 	uint64_t upload_retention_ns, upload_most_bytes;
 	struct uploads *uploads; /* the server's own */
+	uint64_t born_ns;        /* the server's own: when it started */
 	struct metrics *metrics; /* may be NULL */
 	uint32_t threads;        /* 0 = 2 */
 	uint32_t queue_most;     /* 0 = 64 */

@@ -74,15 +74,17 @@ export interface ProfileType {
 	name: string;
 	unit: string;
 	series: number;
-	/** Nanoseconds since 1970, as text: a double would round them. */
-	first: string;
-	last: string;
+	first: Instant;
+	last: Instant;
 	gauge: boolean;
 }
 
+/** Nanoseconds since 1970, as text: a double would round them. */
+export type Instant = string;
+
 export interface Status {
 	version: string;
-	now_ns: number;
+	now_ns: Instant;
 	from: string;
 	to: string;
 	asof: string;
@@ -103,7 +105,7 @@ export interface Top {
 
 export interface Timeline {
 	unit: string;
-	start_ns: number;
+	start_ns: Instant;
 	step_ns: number;
 	series: { labels: Record<string, string>; values: (number | null)[] }[];
 	covered: (number | null)[];
@@ -111,7 +113,7 @@ export interface Timeline {
 
 export interface Heatmap {
 	unit: string;
-	start_ns: number;
+	start_ns: Instant;
 	column_ns: number;
 	row_ns: number;
 	columns: number;
@@ -134,7 +136,7 @@ export interface Lane {
 
 export interface Chart {
 	unit: string;
-	start_ns: string;
+	start_ns: Instant;
 	length_ns: number;
 	bin_ns: number;
 	partial: string;
@@ -144,7 +146,7 @@ export interface Chart {
 }
 
 export interface RawRow {
-	time_ns: number;
+	time_ns: Instant;
 	value: number;
 	values: number[];
 	timestamps: string[];

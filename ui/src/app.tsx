@@ -18,6 +18,7 @@ import { Menu } from "./parts/menu";
 import { Command, Empty, ErrorBox, Show } from "./parts/states";
 import { Timeline } from "./parts/timeline";
 import { report } from "./report";
+import { matcher, withMatcher } from "./selector";
 import { UploadLayer, UploadNote, uploadOf, useUpload } from "./parts/upload";
 import { afterNs, selectionParams, useStore, type State, type Store } from "./state";
 import { useTheme } from "./theme";
@@ -96,9 +97,8 @@ export function App() {
 		source: (name) => store.set({ view: "source", name }),
 		raw: (name) => store.set({ view: "raw", transforms: [...store.state.transforms, `focus:${exactly(name)}`], zoom: "" }),
 		only: (value, not) => {
-			const matcher = `${state.group}${not ? "!=" : "="}"${value === "(none)" ? "" : value.replace(/["\\]/g, "\\$&")}"`;
-			const inner = state.query.replace(/^\s*\{|\}\s*$/g, "").trim();
-			store.set({ query: `{${inner ? `${inner}, ` : ""}${matcher}}`, zoom: "", group: not ? state.group : "" });
+			const one = matcher(state.group, not ? "!=" : "=", value === "(none)" ? "" : value);
+			store.set({ query: withMatcher(state.query, one), zoom: "", group: not ? state.group : "" });
 		},
 		findInTop: (name) => store.set({ layout: state.layout === "graph" ? "both" : state.layout, search: exactly(name) }),
 	};

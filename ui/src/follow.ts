@@ -129,7 +129,7 @@ export const followTimeline: Follow<Timeline> = {
 		const series = new Map<string, { labels: Record<string, string>; values: Map<number, number> }>();
 		const other = whole.series.find((s) => Object.values(s.labels)[0] === "other");
 		const add = (part: NonNullable<Part["timeline"]>) => {
-			const first = number(part.start_ns);
+			const first = number(Number(part.start_ns));
 			part.covered.forEach((c, i) => c && covered.add(first + i));
 			for (const s of part.series) {
 				let to = series.get(nameOf(s.labels)) ?? (other && series.size >= SERIES_MOST ? series.get(nameOf(other.labels)) : undefined);
@@ -138,7 +138,7 @@ export const followTimeline: Follow<Timeline> = {
 			}
 		};
 		add({ ...whole, covered: whole.covered.map((c) => c ?? 0), series: whole.series.map((s) => ({ labels: s.labels, values: s.values.map((v) => v ?? 0) })) });
-		let end = number(whole.start_ns) + whole.covered.length;
+		let end = number(Number(whole.start_ns)) + whole.covered.length;
 		return {
 			value: whole,
 			apply(delta) {
@@ -151,7 +151,7 @@ export const followTimeline: Follow<Timeline> = {
 				const shown = [...series.values()].filter((s, i) => i === 0 || s.values.size > 0);
 				this.value = {
 					...this.value,
-					start_ns: first * step,
+					start_ns: String(first * step),
 					step_ns: step,
 					covered: all.map((at) => (covered.has(at) ? 1 : 0)),
 					series: shown.map((s) => ({ labels: s.labels, values: all.map((at) => s.values.get(at) ?? (covered.has(at) ? 0 : null)) })),

@@ -23,7 +23,7 @@ export interface Part {
 	frames: LiveFrame[];
 	/** depth, frame (-1: the root or `other`), self of each node, a parent before its children */
 	nodes: number[];
-	timeline?: { start_ns: number; step_ns: number; series: { labels: Record<string, string>; values: number[] }[]; covered: number[] };
+	timeline?: { start_ns: string; step_ns: number; series: { labels: Record<string, string>; values: number[] }[]; covered: number[] };
 	/** Of the whole window, not only of the part. */
 	coverage?: Coverage;
 }

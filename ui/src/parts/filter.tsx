@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askJSON } from "../api";
 import { count } from "../format";
+import { cursorContext, cursorEnd, labelName, quoted } from "../selector";
 import { Icon } from "./icons";
 
 interface Suggestion {
@@ -12,15 +13,6 @@ interface Suggestion {
 	from: number;
 	/** What is written. */
 	insert: string;
-}
-
-/** What is being typed at the cursor: a label's name, or a value of a name. */
-export function cursorContext(text: string, at: number): { kind: "name" | "value"; name: string; from: number; typed: string } {
-	const before = text.slice(0, at);
-	const value = /([A-Za-z_][\w.\-/]*|"[^"]+")\s*(=~|!~|!=|=)\s*"([^"]*)$/.exec(before);
-	if (value) return { kind: "value", name: value[1].replace(/"/g, ""), from: at - value[3].length, typed: value[3] };
-	const name = /[\w.\-/]*$/.exec(before)![0];
-	return { kind: "name", name: "", from: at - name.length, typed: name };
 }
 
 async function suggest(text: string, at: number, base: URLSearchParams, signal: AbortSignal): Promise<Suggestion[]> {
@@ -33,14 +25,14 @@ async function suggest(text: string, at: number, base: URLSearchParams, signal: 
 		return labels
 			.filter((l) => l.name.toLowerCase().includes(typed))
 			.slice(0, 12)
-			.map((l) => ({ text: l.name, hint: "label", from: context.from, insert: `${l.name}="` }));
+			.map((l) => ({ text: l.name, hint: "label", from: context.from, insert: `${labelName(l.name)}="` }));
 	}
 	params.set("name", context.name);
 	const values = await askJSON<{ value: string; samples: number }[]>("label-values", params, signal);
 	return values
 		.filter((v) => v.value.toLowerCase().includes(typed))
 		.slice(0, 12)
-		.map((v) => ({ text: v.value, hint: `${count(v.samples)} samples`, from: context.from, insert: `${v.value.replace(/["\\]/g, "\\$&")}"` }));
+		.map((v) => ({ text: v.value, hint: `${count(v.samples)} samples`, from: context.from, insert: quoted(v.value) }));
 }
 
 export function Filter(props: { value: string; base: URLSearchParams; error: string; onChange(query: string): void }) {
@@ -68,8 +60,10 @@ export function Filter(props: { value: string; base: URLSearchParams; error: str
 		setChosen(-1);
 	};
 	const take = (s: Suggestion) => {
-		const end = input.current!.selectionStart ?? text.length;
-		const next = text.slice(0, s.from) + s.insert + text.slice(end).replace(/^[\w.\-/]*"?/, "");
+		const end = cursorEnd(text, s.from, input.current!.selectionStart ?? text.length);
+		/* A name's operator and quote may be there already. */
+		const rest = s.insert.endsWith('="') ? text.slice(end).replace(/^\s*[=!]~?"?/, "") : text.slice(end);
+		const next = text.slice(0, s.from) + s.insert + rest;
 		setText(next);
 		close();
 		requestAnimationFrame(() => {

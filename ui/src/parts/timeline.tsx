@@ -33,13 +33,14 @@ export function stacked(series: (number | null)[][]): (number | null)[][] {
 
 function hatch(u: uPlot, data: Data): void {
 	const { ctx } = u;
+	const start = Number(data.start_ns);
 	const { top, height } = u.bbox;
 	ctx.save();
 	ctx.beginPath();
 	data.covered.forEach((share, i) => {
 		if (share !== null && share > 0) return;
-		const left = u.valToPos((data.start_ns + i * data.step_ns) / 1e9, "x", true);
-		const right = u.valToPos((data.start_ns + (i + 1) * data.step_ns) / 1e9, "x", true);
+		const left = u.valToPos((start + i * data.step_ns) / 1e9, "x", true);
+		const right = u.valToPos((start + (i + 1) * data.step_ns) / 1e9, "x", true);
 		ctx.rect(left, top, right - left, height);
 	});
 	ctx.clip();
@@ -61,9 +62,10 @@ export function Timeline(props: TimelineProps) {
 	const { data, theme } = props;
 	useLayoutEffect(() => {
 		const element = box.current!;
+		const start = Number(data.start_ns);
 		const seconds = data.step_ns / 1e9;
 		const names = data.series.map((s) => Object.values(s.labels).join(" ") || props.label);
-		const xs = (data.series[0]?.values ?? data.covered).map((_, i) => (data.start_ns + (i + 0.5) * data.step_ns) / 1e9);
+		const xs = (data.series[0]?.values ?? data.covered).map((_, i) => (start + (i + 0.5) * data.step_ns) / 1e9);
 		const sums = stacked(data.series.map((s) => s.values.map((v) => (v === null ? null : v / seconds))));
 		const top = [...sums].reverse(); // the highest first, so that lower areas lie over it
 		const axis = { stroke: cssColour("--dim"), grid: { stroke: cssColour("--line"), width: 1 }, ticks: { show: false }, font: `11px ${cssColour("--sans")}` };

@@ -10,7 +10,7 @@ import { Popup } from "./menu";
 
 /** The selection's matcher of an upload, or "": then the store is asked. */
 export function uploadOf(query: string): string {
-	return /upload[._]id\s*=\s*"([0-9a-f]{16})"/.exec(query)?.[1] ?? "";
+	return /upload[._]id\s*=\s*"([0-9a-f]{16}|[0-9a-f]{32})"/.exec(query)?.[1] ?? "";
 }
 
 /** Another source has other types, times and labels. */

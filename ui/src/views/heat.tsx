@@ -67,7 +67,7 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 		const clamp = (v: number, n: number) => Math.max(0, Math.min(n - 1, Math.floor(v * n)));
 		return { column: clamp((event.clientX - rect.left) / rect.width, data.columns), row: clamp(1 - (event.clientY - rect.top) / rect.height, data.rows) };
 	};
-	const time = (c: Cell) => data.start_ns + c.column * data.column_ns + c.row * data.row_ns;
+	const time = (c: Cell) => Number(data.start_ns) + c.column * data.column_ns + c.row * data.row_ns;
 	const choose = (a: Cell, b: Cell) => {
 		const [first, last] = ordered(a, b);
 		props.onSelect(time(first), time(last) + data.row_ns);

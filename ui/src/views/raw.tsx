@@ -10,6 +10,9 @@ function text(v: unknown): string {
 	return typeof v === "string" ? v : JSON.stringify(v);
 }
 
+/** With its milliseconds, from the digits: a double has not so many. */
+const instant = (ns: string) => `${dateTime(Number(ns))}.${ns.padStart(9, "0").slice(-9, -6)}`;
+
 function Attributes(props: { title: string; of: Record<string, unknown> }) {
 	const entries = Object.entries(props.of);
 	if (entries.length === 0) return null;
@@ -39,7 +42,7 @@ function Detail(props: { row: RawRow; unit: string; params: URLSearchParams }) {
 	const { row } = props;
 	return (
 		<aside class="detail" aria-label="One sample">
-			<h2>{dateTime(row.time_ns)}</h2>
+			<h2>{instant(row.time_ns)}</h2>
 			<p class="dim">
 				{row.values.map((v) => value(v, props.unit)).join(", ") || "1 per timestamp"} · {row.timestamps.length} timestamps
 			</p>
@@ -99,7 +102,7 @@ export function RawView(props: { first: Data; params: URLSearchParams }) {
 	};
 	const { unit } = props.first;
 	const columns: Column<RawRow>[] = [
-		{ key: "time", title: "time", width: "24ch", cell: (r) => `${dateTime(r.time_ns)}.${String(Math.floor(r.time_ns / 1e6) % 1000).padStart(3, "0")}` },
+		{ key: "time", title: "time", width: "24ch", cell: (r) => instant(r.time_ns) },
 		{ key: "value", title: "value", width: "10ch", number: true, cell: (r) => value(r.value, unit) },
 		{ key: "process", title: "process", width: "20ch", cell: (r) => text(r.attributes["process.executable.name"] ?? r.resource["process.executable.name"] ?? r.resource["service.name"] ?? "") },
 		{ key: "thread", title: "thread", width: "18ch", cell: (r) => text(r.attributes["thread.name"] ?? r.attributes["thread.id"] ?? "") },
