@@ -34,12 +34,25 @@ struct number_table {
 	struct number_slot *slots;
 	uint32_t cap, used; /* cap is a power of two */
 	/* Small numbers that lie close together, as rows of a store do: a value + 1 (0: free) each,
-	 * 256 a page. */
+	 * NUMBER_PAGE a page. */
 	uint32_t **pages;
 	uint32_t page_cap, page_count, paged;
 };
+enum { NUMBER_PAGE = 256 };
+static inline uint32_t *number_entry(const struct number_table *t, uint64_t number)
+{
+	uint64_t page = number / NUMBER_PAGE;
+
+	return page < t->page_cap && t->pages[page] ? &t->pages[page][number % NUMBER_PAGE] : NULL;
+}
+uint32_t number_find_slow(const struct number_table *t, uint64_t number);
 /* The value of a number, UINT32_MAX when it is not there. */
-uint32_t number_find(const struct number_table *t, uint64_t number);
+static inline uint32_t number_find(const struct number_table *t, uint64_t number)
+{
+	const uint32_t *entry = number_entry(t, number);
+
+	return entry && *entry ? *entry - 1 : number_find_slow(t, number);
+}
 /* As number_find(), but enters `value` where there is none; *added tells. */
 bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
 		  uint32_t *out, bool *added, struct err *err) MUST_CHECK;
@@ -262,7 +275,6 @@ bool collect_frames(struct query *q, struct builder *b, const uint64_t *ids, uin
 
 /* ---- trees ---- */
 
-/* Runs become a tree; they are sorted in place. */
-bool tree_build(struct frame_set *s, struct frame_run *runs, uint32_t count, const uint32_t *pool,
-		const struct query_tree_options *o, struct query_tree *out,
+bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t count,
+		const uint32_t *pool, const struct query_tree_options *o, struct query_tree *out,
 		struct err *err) MUST_CHECK;

@@ -9,7 +9,6 @@
 
 enum { TICKS = 4096, FIRST_SLOTS = 64, GROW_LARGE = 1 << 20 };
 enum {
-	PAGE_NUMBERS = 256,
 	PAGED_MOST = 1 << 24,
 	FREE_PAGES = 64, /* further ones need so many numbers each, on average */
 	PAGE_FILL = 8,
@@ -139,21 +138,8 @@ static struct number_slot *slot_for(const struct number_table *t, uint64_t numbe
 	return &t->slots[at];
 }
 
-static uint32_t *page_entry(const struct number_table *t, uint64_t number)
+uint32_t number_find_slow(const struct number_table *t, uint64_t number)
 {
-	uint64_t page = number / PAGE_NUMBERS;
-
-	if (page >= t->page_cap || !t->pages[page])
-		return NULL;
-	return &t->pages[page][number % PAGE_NUMBERS];
-}
-
-uint32_t number_find(const struct number_table *t, uint64_t number)
-{
-	const uint32_t *entry = page_entry(t, number);
-
-	if (entry && *entry)
-		return *entry - 1;
 	return t->cap ? slot_for(t, number)->value - 1 : UINT32_MAX;
 }
 
@@ -191,8 +177,8 @@ static bool list_pages(struct query *q, struct number_table *t, uint64_t need)
 /* Where small numbers lie close together, the page of this one; NULL: the slots are for it. */
 static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t number)
 {
-	const size_t bytes = PAGE_NUMBERS * sizeof(uint32_t);
-	uint64_t page = number / PAGE_NUMBERS;
+	const size_t bytes = NUMBER_PAGE * sizeof(uint32_t);
+	uint64_t page = number / NUMBER_PAGE;
 	struct err full;
 
 	if (number >= PAGED_MOST || t->page_count > FREE_PAGES + t->paged / PAGE_FILL)
@@ -202,13 +188,13 @@ static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t num
 	t->pages[page] = calloc(1, bytes);
 	assert(t->pages[page]);
 	t->page_count++;
-	return &t->pages[page][number % PAGE_NUMBERS];
+	return &t->pages[page][number % NUMBER_PAGE];
 }
 
 bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
 		  uint32_t *out, bool *added, struct err *err)
 {
-	uint32_t *entry = page_entry(t, number);
+	uint32_t *entry = number_entry(t, number);
 	struct number_slot *slot;
 
 	*out = number_find(t, number);
@@ -235,7 +221,7 @@ void number_release(struct query *q, struct number_table *t)
 {
 	free(t->slots);
 	q->heap_bytes -= t->cap * sizeof(*t->slots);
-	q->heap_bytes -= (size_t)t->page_count * PAGE_NUMBERS * sizeof(uint32_t);
+	q->heap_bytes -= (size_t)t->page_count * NUMBER_PAGE * sizeof(uint32_t);
 	for (uint32_t i = 0; i < t->page_cap; i++)
 		free(t->pages[i]);
 	query_drop(q, &t->pages, &t->page_cap, sizeof(*t->pages));

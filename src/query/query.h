@@ -177,7 +177,7 @@ struct query_tree {
 	struct query_frames frames;
 	int64_t total[QUERY_SIDES];
 	int64_t matched[QUERY_SIDES]; /* search: values of stacks that hold a found frame */
-	uint32_t pruned_nodes;
+	uint32_t pruned_nodes;        /* children of nodes that are shown; not what is below them */
 	int64_t unresolved[QUERY_SIDES]; /* partial: part of the root's `other` */
 	uint64_t stacks;                 /* distinct */
 };

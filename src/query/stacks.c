@@ -53,11 +53,11 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 			(uint64_t)l->pool_first + l->place_count + count, sizeof(uint32_t), err))
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t place;
-		bool added;
+		uint32_t place = number_find(&l->locations, locations[i]);
+		bool added = false;
 
-		if (!number_enter(q, &l->locations, locations[i], l->location_count, &place, &added,
-				  err))
+		if (place == UINT32_MAX && !number_enter(q, &l->locations, locations[i],
+							 l->location_count, &place, &added, err))
 			return false;
 		if (added) {
 			if (!query_grow(q, &l->location_ids, &l->location_cap,

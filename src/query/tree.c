@@ -1,6 +1,10 @@
 /*
- * tree.c - runs of frames become a tree: sorted, so that what two neighbours share is their common
- * beginning; then pruned, heaviest children first.
+ * tree.c - runs of frames become a tree, heaviest children first.
+ *
+ * There may be far more nodes than an answer keeps, and than a query has memory for. So nodes are
+ * opened, heaviest first: the runs that lead through one are told apart by their next frame, which
+ * makes its children. A child that cannot be among the heaviest that are kept, nor anything below
+ * it, is only counted: of most runs nothing but the first few frames is ever looked at.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -8,144 +12,60 @@
 #include "query/engine.h"
 #include "query/regex.h"
 
-enum { NODES_DEFAULT = 16384, SMALL = 12 };
-
-/* ---- sorting runs: multikey quicksort, by the frame at `depth` ---- */
-
-static int64_t frame_at(const struct frame_run *r, const uint32_t *pool, uint32_t depth)
-{
-	return depth < r->count ? (int64_t)pool[r->first + depth] : -1;
-}
-
-static int compare_from(const struct frame_run *a, const struct frame_run *b, const uint32_t *pool,
-			uint32_t depth)
-{
-	for (;; depth++) {
-		int64_t x = frame_at(a, pool, depth), y = frame_at(b, pool, depth);
-
-		if (x != y)
-			return x < y ? -1 : 1;
-		if (x < 0)
-			return 0;
-	}
-}
-
-static void insertion_sort(struct frame_run *r, uint32_t count, const uint32_t *pool,
-			   uint32_t depth)
-{
-	for (uint32_t i = 1; i < count; i++) {
-		struct frame_run one = r[i];
-		uint32_t k = i;
-
-		for (; k > 0 && compare_from(&one, &r[k - 1], pool, depth) < 0; k--)
-			r[k] = r[k - 1];
-		r[k] = one;
-	}
-}
-
-static void swap(struct frame_run *a, struct frame_run *b)
-{
-	struct frame_run t = *a;
-
-	*a = *b;
-	*b = t;
-}
-
-/* Three parts: less than, equal to and greater than the pivot at this depth. */
-static void partition(struct frame_run *r, uint32_t count, const uint32_t *pool, uint32_t depth,
-		      uint32_t *less, uint32_t *more)
-{
-	int64_t pivot = frame_at(&r[count / 2], pool, depth);
-	uint32_t lt = 0, i = 0, gt = count;
-
-	while (i < gt) {
-		int64_t v = frame_at(&r[i], pool, depth);
-
-		if (v < pivot)
-			swap(&r[lt++], &r[i++]);
-		else if (v > pivot)
-			swap(&r[i], &r[--gt]);
-		else
-			i++;
-	}
-	*less = lt;
-	*more = gt;
-}
-
-struct part {
-	uint32_t first, count, depth;
-};
-
-/* Pending parts are kept by hand: the depth of stacks is the sender's choice. */
-static bool sort_runs(struct frame_set *s, struct frame_run *runs, uint32_t count,
-		      const uint32_t *pool, struct err *err)
-{
-	struct part *todo = NULL;
-	uint32_t todo_count = 0, cap = 0;
-	bool ok = query_grow(s->q, &todo, &cap, 64, sizeof(*todo), err);
-
-	if (ok && count)
-		todo[todo_count++] = (struct part){ 0, count, 0 };
-	while (ok && todo_count) {
-		struct part p = todo[--todo_count];
-		uint32_t less, more;
-
-		if (p.count <= SMALL) {
-			insertion_sort(runs + p.first, p.count, pool, p.depth);
-			continue;
-		}
-		partition(runs + p.first, p.count, pool, p.depth, &less, &more);
-		ok = query_alive(s->q, err) &&
-		     query_grow(s->q, &todo, &cap, todo_count + 3u, sizeof(*todo), err);
-		if (!ok)
-			break;
-		if (less)
-			todo[todo_count++] = (struct part){ p.first, less, p.depth };
-		if (p.count - more)
-			todo[todo_count++] =
-				(struct part){ p.first + more, p.count - more, p.depth };
-		if (frame_at(&runs[p.first + less], pool, p.depth) >= 0)
-			todo[todo_count++] =
-				(struct part){ p.first + less, more - less, p.depth + 1 };
-	}
-	query_drop(s->q, &todo, &cap, sizeof(*todo));
-	return ok;
-}
-
-/*
- * ---- nodes, in the order of the sorted runs ----
- *
- * There may be far more nodes than an answer keeps, and than a query has memory for. So the sorted
- * runs are walked twice: first for what each node weighs, of which only the heaviest are
- * remembered; then nodes are made, and each that turns out too light goes again, with all below it,
- * as soon as it is whole: it is the last one then.
- */
+enum { NODES_DEFAULT = 16384 };
 
 struct raw_node {
 	uint32_t frame, parent, depth;
-	uint32_t child, next; /* children, linked while emitting; 0 = none */
+	uint32_t first, count; /* of growing.runs: those through it */
+	uint32_t children;     /* in all */
+	uint32_t child, next;  /* kept children, linked while emitting; 0 = none */
 	int64_t total[QUERY_SIDES], self[QUERY_SIDES];
+	double weight;
+};
+
+/* The `most` + 1 heaviest weights: a heap, the least on top. */
+struct heaviest {
+	double *heap;
+	uint32_t count, cap, most;
+};
+
+/* A run, from the frame behind the node that it is at. */
+struct passing {
+	uint32_t at, end; /* of the pool */
+	int64_t value[QUERY_SIDES];
+};
+
+/* Nodes to be opened: a heap, the one with the largest reach on top. */
+struct waiting {
+	double reach;
+	uint32_t node;
+};
+
+/* A child of the node that is being opened. */
+struct branch {
+	uint32_t frame, count, at; /* at: where its runs end among the node's */
+	int64_t total[QUERY_SIDES];
+	int64_t reach[QUERY_SIDES]; /* sum of its runs' magnitudes: nothing below is more */
 };
 
 struct growing {
 	struct frame_set *s;
-	const struct frame_run *runs;
 	const uint32_t *pool;
-	uint32_t run_count;
 	double scale[QUERY_SIDES], least;
-	uint64_t all; /* nodes, before pruning */
-	struct raw_node *nodes;
+	struct raw_node *nodes; /* parents before children */
 	uint32_t count, cap;
+	struct passing *runs, *split; /* split: room for those of one node */
+	uint32_t *branch_at;          /* of each of `split` */
+	uint32_t run_count, run_cap, split_cap, branch_at_cap;
+	struct waiting *waiting;
+	uint32_t waiting_count, waiting_cap;
+	struct branch *branches;
+	uint32_t branch_count, branch_cap;
+	uint32_t *branch_of; /* by frame: + 1; all 0 between uses */
+	uint32_t branch_of_cap;
+	struct heaviest heaviest;
+	uint64_t pruned;
 };
-
-static uint32_t common(const struct frame_run *a, const struct frame_run *b, const uint32_t *pool)
-{
-	uint32_t n = 0, most = a->count < b->count ? a->count : b->count;
-
-	while (n < most && pool[a->first + n] == pool[b->first + n])
-		n++;
-	return n;
-}
 
 /* What a node weighs: its share of its side, the larger one. */
 static double weight(const int64_t *total, const double *scale)
@@ -161,22 +81,16 @@ static void add_values(int64_t *to, const int64_t *values)
 		to[side] = engine_add(to[side], values[side]);
 }
 
-static uint32_t deepest(const struct growing *g)
+static void add_magnitudes(int64_t *to, const int64_t *values)
 {
-	uint32_t most = 0;
+	for (unsigned side = 0; side < QUERY_SIDES; side++) {
+		int64_t v = values[side];
 
-	for (uint32_t i = 0; i < g->run_count; i++)
-		most = g->runs[i].count > most ? g->runs[i].count : most;
-	return most;
+		to[side] = engine_add(to[side], v >= 0 ? v : v == INT64_MIN ? INT64_MAX : -v);
+	}
 }
 
-/* ---- first walk: the least weight that is kept ---- */
-
-/* The `most` + 1 heaviest weights: a heap, the least on top. */
-struct heaviest {
-	double *heap;
-	uint32_t count, cap, most;
-};
+/* ---- the least weight that is kept ---- */
 
 static void sift_down(struct heaviest *h)
 {
@@ -208,9 +122,10 @@ static void sift_up(struct heaviest *h)
 	h->heap[at] = v;
 }
 
-static bool note_weight(struct growing *g, struct heaviest *h, double w, struct err *err)
+static bool note_weight(struct growing *g, double w, struct err *err)
 {
-	g->all++;
+	struct heaviest *h = &g->heaviest;
+
 	if (h->count > h->most) {
 		if (w > h->heap[0]) {
 			h->heap[0] = w;
@@ -225,107 +140,204 @@ static bool note_weight(struct growing *g, struct heaviest *h, double w, struct 
 	return true;
 }
 
-/* Nodes of the run before from `keep` up are whole. totals[d]: of the node that is d + 1 deep. */
-static bool weigh_path(struct growing *g, struct heaviest *h, int64_t (*totals)[QUERY_SIDES],
-		       uint32_t depth, uint32_t keep, struct err *err)
+/* Is it certain that nothing of this weight stays? At most `most` nodes do, the root among them;
+ * ties at the limit go. */
+static bool too_light(const struct growing *g, double w)
 {
-	for (; depth > keep; depth--) {
-		if (!note_weight(g, h, weight(totals[depth - 1], g->scale), err))
-			return false;
-		if (depth > 1)
-			add_values(totals[depth - 2], totals[depth - 1]);
-	}
-	return true;
+	const struct heaviest *h = &g->heaviest;
+
+	return w < g->least || (h->count > h->most && w <= h->heap[0]);
 }
 
-static bool weigh_runs(struct growing *g, struct heaviest *h, int64_t (*totals)[QUERY_SIDES],
-		       struct err *err)
+/* ---- nodes that wait to be opened ---- */
+
+static bool wait_for(struct growing *g, uint32_t node, double reach, struct err *err)
 {
-	uint32_t depth = 0;
+	uint32_t at = g->waiting_count;
 
-	for (uint32_t i = 0; i < g->run_count; i++) {
-		const struct frame_run *r = &g->runs[i];
-		uint32_t keep = i ? common(r - 1, r, g->pool) : 0;
-
-		if (!weigh_path(g, h, totals, depth, keep, err) || !query_alive(g->s->q, err))
-			return false;
-		if (r->count > keep)
-			memset(totals + keep, 0, (r->count - keep) * sizeof(*totals));
-		depth = r->count;
-		if (depth)
-			add_values(totals[depth - 1], r->value);
-	}
-	return weigh_path(g, h, totals, depth, 0, err);
-}
-
-/* The least weight with which at most `most` nodes stay, the root among them; ties at the limit
- * go. */
-static bool least_weight(struct growing *g, uint32_t most, struct err *err)
-{
-	struct heaviest h = { .most = most };
-	int64_t(*totals)[QUERY_SIDES] = NULL;
-	uint32_t cap = 0;
-	bool ok = query_grow(g->s->q, &totals, &cap, deepest(g) + 1u, sizeof(*totals), err) &&
-		  note_weight(g, &h, weight(g->s->total, g->scale), err) &&
-		  weigh_runs(g, &h, totals, err);
-
-	if (ok && h.count > most && h.heap[0] >= g->least)
-		g->least = nextafter(h.heap[0], INFINITY);
-	query_drop(g->s->q, &totals, &cap, sizeof(*totals));
-	query_drop(g->s->q, &h.heap, &h.cap, sizeof(*h.heap));
-	return ok;
-}
-
-/* ---- second walk: the nodes ---- */
-
-static bool new_node(struct growing *g, uint32_t frame, uint32_t depth, uint32_t parent,
-		     struct err *err)
-{
-	if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(*g->nodes), err))
+	if (!query_grow(g->s->q, &g->waiting, &g->waiting_cap, at + 1u, sizeof(*g->waiting), err))
 		return false;
-	g->nodes[g->count++] =
-		(struct raw_node){ .frame = frame, .depth = depth, .parent = parent };
+	g->waiting_count++;
+	for (; at && g->waiting[(at - 1) / 2].reach < reach; at = (at - 1) / 2)
+		g->waiting[at] = g->waiting[(at - 1) / 2];
+	g->waiting[at] = (struct waiting){ reach, node };
 	return true;
 }
 
-/* Up from `at`, the deepest node that is made, until one is `depth` deep: each gives its total to
- * its parent, and goes when it is light. A child is never heavier than its parent unless signs
- * differ: then it goes with its parent. */
-static uint32_t finish_path(struct growing *g, uint32_t at, uint32_t depth)
+static struct waiting take_heaviest(struct growing *g)
 {
-	while (g->nodes[at].depth > depth) {
-		struct raw_node *n = &g->nodes[at];
-		uint32_t parent = n->parent;
-
-		add_values(n->total, n->self);
-		add_values(g->nodes[parent].total, n->total);
-		if (weight(n->total, g->scale) < g->least)
-			g->count = at;
-		at = parent;
-	}
-	return at;
-}
-
-static bool grow_tree(struct growing *g, struct err *err)
-{
+	struct waiting top = g->waiting[0], last = g->waiting[--g->waiting_count];
 	uint32_t at = 0;
 
-	if (!new_node(g, QUERY_FRAME_ROOT, 0, 0, err))
-		return false;
-	for (uint32_t i = 0; i < g->run_count; i++) {
-		const struct frame_run *r = &g->runs[i];
-		uint32_t keep = i ? common(r - 1, r, g->pool) : 0;
+	for (;;) {
+		uint32_t child = at * 2 + 1;
 
-		at = finish_path(g, at, keep);
-		for (uint32_t d = keep; d < r->count; d++, at = g->count - 1)
-			if (!new_node(g, g->pool[r->first + d], d + 1, at, err))
-				return false;
-		add_values(g->nodes[at].self, r->value);
-		if (!query_alive(g->s->q, err))
+		if (child >= g->waiting_count)
+			break;
+		if (child + 1 < g->waiting_count &&
+		    g->waiting[child + 1].reach > g->waiting[child].reach)
+			child++;
+		if (g->waiting[child].reach <= last.reach)
+			break;
+		g->waiting[at] = g->waiting[child];
+		at = child;
+	}
+	g->waiting[at] = last;
+	return top;
+}
+
+/* ---- opening a node ---- */
+
+static bool branch_for(struct growing *g, uint32_t frame, struct branch **out, struct err *err)
+{
+	uint32_t *at = &g->branch_of[frame];
+
+	if (!*at) {
+		if (!query_grow(g->s->q, &g->branches, &g->branch_cap, g->branch_count + 1u,
+				sizeof(*g->branches), err))
+			return false;
+		g->branches[g->branch_count++] = (struct branch){ .frame = frame };
+		*at = g->branch_count;
+	}
+	*out = &g->branches[*at - 1];
+	return true;
+}
+
+/* The node's runs by their next frame: those that end in it are its own, the others are ordered
+ * branch by branch. */
+static bool split_runs(struct growing *g, struct raw_node *n, struct err *err)
+{
+	struct passing *runs = g->runs + n->first;
+	uint32_t going_on = 0, at = 0;
+
+	g->branch_count = 0;
+	for (uint32_t i = 0; i < n->count; i++) {
+		struct passing r = runs[i];
+		struct branch *b;
+
+		if (r.at == r.end) {
+			add_values(n->self, r.value);
+			continue;
+		}
+		if (!branch_for(g, g->pool[r.at], &b, err))
+			return false;
+		b->count++;
+		add_values(b->total, r.value);
+		add_magnitudes(b->reach, r.value);
+		r.at++;
+		g->branch_at[going_on] = (uint32_t)(b - g->branches);
+		g->split[going_on++] = r;
+	}
+	for (uint32_t i = 0; i < g->branch_count; i++) {
+		g->branches[i].at = at;
+		at += g->branches[i].count;
+		g->branch_of[g->branches[i].frame] = 0;
+	}
+	for (uint32_t i = 0; i < going_on; i++)
+		runs[g->branches[g->branch_at[i]].at++] = g->split[i];
+	return true;
+}
+
+static bool add_child(struct growing *g, uint32_t parent, const struct branch *b, struct err *err)
+{
+	const struct raw_node *p = &g->nodes[parent];
+	struct raw_node n = { .frame = b->frame,
+			      .parent = parent,
+			      .depth = p->depth + 1,
+			      .first = p->first + b->at - b->count,
+			      .count = b->count,
+			      .total = { b->total[0], b->total[1] },
+			      .weight = weight(b->total, g->scale) };
+	double reach = weight(b->reach, g->scale);
+
+	if (!note_weight(g, n.weight, err))
+		return false;
+	if (too_light(g, reach))
+		return true;
+	if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(n), err))
+		return false;
+	g->nodes[g->count] = n;
+	return wait_for(g, g->count++, reach, err);
+}
+
+static bool open_node(struct growing *g, uint32_t node, struct err *err)
+{
+	if (!split_runs(g, &g->nodes[node], err))
+		return false;
+	g->nodes[node].children = g->branch_count;
+	for (uint32_t i = 0; i < g->branch_count; i++)
+		if (!add_child(g, node, &g->branches[i], err))
+			return false;
+	return query_alive(g->s->q, err);
+}
+
+static bool open_root(struct growing *g, const struct frame_run *runs, struct err *err)
+{
+	struct query *q = g->s->q;
+	uint64_t room = g->run_count + 1u;
+	struct raw_node *root;
+
+	if (!query_grow(q, &g->runs, &g->run_cap, room, sizeof(*g->runs), err) ||
+	    !query_grow(q, &g->split, &g->split_cap, room, sizeof(*g->split), err) ||
+	    !query_grow(q, &g->branch_at, &g->branch_at_cap, room, sizeof(uint32_t), err) ||
+	    !query_grow(q, &g->branch_of, &g->branch_of_cap, g->s->frame_count + 1u,
+			sizeof(uint32_t), err) ||
+	    !query_grow(q, &g->nodes, &g->cap, 1, sizeof(*g->nodes), err))
+		return false;
+	memset(g->branch_of, 0, g->branch_of_cap * sizeof(*g->branch_of));
+	root = &g->nodes[g->count++];
+	*root = (struct raw_node){ .frame = QUERY_FRAME_ROOT, .count = g->run_count };
+	for (uint32_t i = 0; i < g->run_count; i++) {
+		g->runs[i] = (struct passing){ .at = runs[i].first,
+					       .end = runs[i].first + runs[i].count };
+		memcpy(g->runs[i].value, runs[i].value, sizeof(runs[i].value));
+		add_values(root->total, runs[i].value);
+	}
+	return note_weight(g, weight(g->s->total, g->scale), err) && open_node(g, 0, err);
+}
+
+/* The nodes that are heavy enough, now that it is known what that is. What is light goes with all
+ * below it: that is not heavier unless signs differ. */
+static void drop_light(struct growing *g)
+{
+	uint32_t kept = 1;
+
+	g->pruned = g->nodes[0].children;
+	for (uint32_t i = 1; i < g->count; i++) {
+		struct raw_node *n = &g->nodes[i];
+
+		n->parent = g->nodes[n->parent].next; /* its new place */
+		n->next = UINT32_MAX;
+		if (too_light(g, n->weight) || n->parent == UINT32_MAX)
+			continue;
+		n->next = kept++;
+		g->pruned += n->children;
+		g->pruned--;
+	}
+	for (uint32_t i = 1; i < g->count; i++) {
+		struct raw_node n = g->nodes[i];
+
+		if (n.next == UINT32_MAX)
+			continue;
+		g->nodes[n.next] = n;
+		g->nodes[n.next].next = 0;
+	}
+	g->count = kept;
+}
+
+static bool grow_tree(struct growing *g, const struct frame_run *runs, struct err *err)
+{
+	if (!open_root(g, runs, err))
+		return false;
+	while (g->waiting_count) {
+		struct waiting w = take_heaviest(g);
+
+		if (too_light(g, w.reach))
+			break;
+		if (!open_node(g, w.node, err))
 			return false;
 	}
-	finish_path(g, at, 0);
-	add_values(g->nodes[0].total, g->nodes[0].self);
+	drop_light(g);
 	return true;
 }
 
@@ -458,35 +470,43 @@ static bool emit(struct growing *g, struct query_tree *out, struct err *err)
 	emit_all(&e);
 	out->nodes = e.out;
 	out->node_count = e.count;
-	out->pruned_nodes =
-		g->all - g->count < UINT32_MAX ? (uint32_t)(g->all - g->count) : UINT32_MAX;
+	out->pruned_nodes = g->pruned < UINT32_MAX ? (uint32_t)g->pruned : UINT32_MAX;
 	return true;
 }
 
-static bool make(struct growing *g, const struct query_tree_options *o, struct query_tree *out,
-		 struct err *err)
+static bool make(struct growing *g, const struct frame_run *runs,
+		 const struct query_tree_options *o, struct query_tree *out, struct err *err)
 {
 	const struct frame_set *s = g->s;
 	uint32_t most = o->nodes_most ? o->nodes_most : NODES_DEFAULT;
 
 	g->least = o->share_least;
+	g->heaviest.most = most < QUERY_NODES_MOST ? most : QUERY_NODES_MOST;
 	for (unsigned side = 0; side < QUERY_SIDES; side++)
 		g->scale[side] = s->total[side] ? 1 / fabs((double)s->total[side]) : 1;
-	if (!least_weight(g, most < QUERY_NODES_MOST ? most : QUERY_NODES_MOST, err) ||
-	    !grow_tree(g, err))
+	if (!grow_tree(g, runs, err))
 		return false;
 	/* What has no names is nobody's: the root's `other`. */
 	add_values(g->nodes[0].total, s->unresolved);
 	return emit(g, out, err);
 }
 
-bool tree_build(struct frame_set *s, struct frame_run *runs, uint32_t count, const uint32_t *pool,
-		const struct query_tree_options *o, struct query_tree *out, struct err *err)
+bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t count,
+		const uint32_t *pool, const struct query_tree_options *o, struct query_tree *out,
+		struct err *err)
 {
-	struct growing g = { .s = s, .runs = runs, .run_count = count, .pool = pool };
-	bool ok = sort_runs(s, runs, count, pool, err) && make(&g, o, out, err);
+	struct growing g = { .s = s, .run_count = count, .pool = pool };
+	bool ok = make(&g, runs, o, out, err);
+	struct query *q = s->q;
 
-	query_drop(s->q, &g.nodes, &g.cap, sizeof(*g.nodes));
+	query_drop(q, &g.nodes, &g.cap, sizeof(*g.nodes));
+	query_drop(q, &g.runs, &g.run_cap, sizeof(*g.runs));
+	query_drop(q, &g.split, &g.split_cap, sizeof(*g.split));
+	query_drop(q, &g.branch_at, &g.branch_at_cap, sizeof(uint32_t));
+	query_drop(q, &g.waiting, &g.waiting_cap, sizeof(*g.waiting));
+	query_drop(q, &g.branches, &g.branch_cap, sizeof(*g.branches));
+	query_drop(q, &g.branch_of, &g.branch_of_cap, sizeof(uint32_t));
+	query_drop(q, &g.heaviest.heap, &g.heaviest.cap, sizeof(*g.heaviest.heap));
 	out->stacks = count;
 	memcpy(out->total, s->total, sizeof(out->total));
 	memcpy(out->unresolved, s->unresolved, sizeof(out->unresolved));

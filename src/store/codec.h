@@ -66,6 +66,10 @@ static inline uint64_t codec_get(struct codec *c)
 {
 	if (c->at < c->end && *c->at < 0x80)
 		return *c->at++;
+	if (c->end - c->at > 1 && c->at[1] < 0x80) {
+		c->at += 2;
+		return (c->at[-2] & 0x7fu) | (unsigned)c->at[-1] << 7;
+	}
 	return codec_get_slow(c);
 }
 static inline int64_t codec_get_signed(struct codec *c)

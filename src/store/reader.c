@@ -13,6 +13,7 @@ static const size_t limit_usual = (size_t)8 << 20;
 
 #define LOCATION "mapping_id, address, attrset_id, frame_type_id, lines, notes, id"
 #define STACK    "locations, notes, hash, id"
+#define FUNCTION "name_id, system_name_id, filename_id, start_line, notes, id"
 #define SERIES                                                               \
 	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, " \
 	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
@@ -32,12 +33,10 @@ static const size_t limit_usual = (size_t)8 << 20;
 #define CHUNKS_OF_BUCKET      " FROM chunk WHERE bucket=?1 AND seq<=?2 ORDER BY seq"
 
 static const char *const sql[QUERY_COUNT] = {
-	[GET_STRING] = "SELECT v FROM string WHERE id=?1",
+	[GET_STRING] = "SELECT v, id FROM string WHERE id=?1",
 	[GET_ATTRIBUTE] = "SELECT key_id, kind, v, unit_id, notes FROM attribute WHERE id=?1",
 	[GET_ATTRSET] = "SELECT attributes FROM attrset WHERE id=?1",
-	[GET_FUNCTION] =
-		"SELECT name_id, system_name_id, filename_id, start_line, notes FROM function "
-		"WHERE id=?1",
+	[GET_FUNCTION] = "SELECT " FUNCTION " FROM function WHERE id=?1",
 	[GET_MAPPING] = "SELECT memory_start, memory_limit, file_offset, filename_id, attrset_id, "
 			"build_id, notes FROM mapping WHERE id=?1",
 	[GET_LOCATION] = "SELECT " LOCATION " FROM location WHERE id=?1",
@@ -55,6 +54,8 @@ static const char *const sql[QUERY_COUNT] = {
 			"bucket*600000000000+599999999999+longest>=?3 OR longest<0))",
 	[EACH_STACK] = "SELECT " STACK " FROM stack WHERE id>=?1",
 	[EACH_LOCATION] = "SELECT " LOCATION " FROM location WHERE id>=?1",
+	[EACH_FUNCTION] = "SELECT " FUNCTION " FROM function WHERE id>=?1",
+	[EACH_STRING] = "SELECT v, id FROM string WHERE id>=?1",
 	[GET_REQUEST] = "SELECT seq, arrived, hash, version, unknown_fields, moved, layout "
 			"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
 	[NEXT_REQUEST] = "SELECT seq FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",

@@ -9,10 +9,19 @@ static struct str keep(struct sqlite_snapshot *snap, struct str s)
 	return s.len ? str_dup(&snap->kept, s) : (struct str){ 0 };
 }
 
+static struct idmap_slot *keep_text(struct sqlite_snapshot *snap, uint64_t id, struct str bytes)
+{
+	struct str *text = arena_alloc(&snap->kept, sizeof(*text));
+	struct idmap_slot *slot = idmap_add(&snap->strings, id);
+
+	*text = keep(snap, bytes);
+	slot->ptr = text;
+	return slot;
+}
+
 bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out, struct err *err)
 {
 	struct idmap_slot *slot;
-	struct str *text;
 	sqlite3_stmt *s;
 
 	*out = (struct str){ 0 };
@@ -22,11 +31,8 @@ bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out, str
 	if (!slot) {
 		if (!reader_row(snap, GET_STRING, id, &s, err))
 			return false;
-		text = arena_alloc(&snap->kept, sizeof(*text));
-		*text = keep(snap, db_bytes(s, 0));
+		slot = keep_text(snap, id, db_bytes(s, 0));
 		sqlite3_reset(s);
-		slot = idmap_add(&snap->strings, id);
-		slot->ptr = text;
 	}
 	*out = *(const struct str *)slot->ptr;
 	return true;
@@ -255,10 +261,142 @@ bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t
 	return ok;
 }
 
+/* ---- texts and functions, many at a time ---- */
+
+struct id_list {
+	uint64_t *ids;
+	size_t count, cap;
+};
+
+static void list_id(struct id_list *l, uint64_t id)
+{
+	if (l->count == l->cap) {
+		l->cap = l->cap ? l->cap * 2 : 1024;
+		l->ids = realloc(l->ids, l->cap * sizeof(*l->ids));
+		assert(l->ids);
+	}
+	l->ids[l->count++] = id;
+}
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void sort_list(struct id_list *l)
+{
+	size_t kept = 0;
+
+	if (l->count)
+		qsort(l->ids, l->count, sizeof(*l->ids), id_order);
+	for (size_t i = 0; i < l->count; i++)
+		if (!kept || l->ids[kept - 1] != l->ids[i])
+			l->ids[kept++] = l->ids[i];
+	l->count = kept;
+}
+
+static bool keep_texts(struct sqlite_snapshot *snap, struct id_list *texts, struct err *err)
+{
+	struct row_walk w = { .snap = snap, .get = GET_STRING, .id_column = 1 };
+	bool ok;
+
+	sort_list(texts);
+	ok = walk_begin(&w, EACH_STRING, texts->ids, texts->count, err);
+	for (size_t i = 0; ok && i < texts->count; i++) {
+		sqlite3_stmt *s;
+
+		ok = walk_to(&w, texts->ids[i], &s, err);
+		if (ok)
+			keep_text(snap, texts->ids[i], db_bytes(s, 0));
+		if (ok && !w.rows)
+			sqlite3_reset(s);
+	}
+	walk_end(&w);
+	return ok;
+}
+
+struct function_row {
+	uint64_t id, name, system_name, filename;
+	int64_t start_line;
+};
+
+static void want_text(struct sqlite_snapshot *snap, struct id_list *texts, uint64_t id)
+{
+	if (id && !idmap_find(&snap->strings, id))
+		list_id(texts, id);
+}
+
+static bool list_functions(struct sqlite_snapshot *snap, const struct id_list *functions,
+			   struct function_row *out, struct id_list *texts, struct err *err)
+{
+	struct row_walk w = { .snap = snap, .get = GET_FUNCTION, .id_column = 5 };
+	bool ok = walk_begin(&w, EACH_FUNCTION, functions->ids, functions->count, err);
+
+	for (size_t i = 0; ok && i < functions->count; i++) {
+		sqlite3_stmt *s;
+
+		ok = walk_to(&w, functions->ids[i], &s, err);
+		if (!ok)
+			break;
+		out[i] = (struct function_row){ functions->ids[i], db_u64(s, 0), db_u64(s, 1),
+						db_u64(s, 2), sqlite3_column_int64(s, 3) };
+		if (!w.rows)
+			sqlite3_reset(s);
+		want_text(snap, texts, out[i].name);
+		want_text(snap, texts, out[i].system_name);
+		want_text(snap, texts, out[i].filename);
+	}
+	walk_end(&w);
+	return ok;
+}
+
+static bool keep_function(struct sqlite_snapshot *snap, const struct function_row *r,
+			  struct err *err)
+{
+	struct store_line *line = arena_zalloc(&snap->kept, sizeof(*line));
+
+	if (!reader_text(snap, r->name, &line->function, err) ||
+	    !reader_text(snap, r->system_name, &line->system_name, err) ||
+	    !reader_text(snap, r->filename, &line->filename, err))
+		return false;
+	line->start_line = r->start_line;
+	idmap_add(&snap->functions, r->id)->ptr = line;
+	return true;
+}
+
+static bool keep_functions(struct sqlite_snapshot *snap, struct id_list *functions, struct err *err)
+{
+	struct id_list texts = { 0 };
+	struct function_row *rows;
+	bool ok;
+
+	sort_list(functions);
+	rows = calloc(functions->count + 1, sizeof(*rows));
+	assert(rows);
+	ok = list_functions(snap, functions, rows, &texts, err) && keep_texts(snap, &texts, err);
+	for (size_t i = 0; ok && i < functions->count; i++)
+		ok = keep_function(snap, &rows[i], err);
+	free(texts.ids);
+	free(rows);
+	return ok;
+}
+
 /* ---- locations ---- */
+
+struct location_row {
+	uint64_t mapping, address, attributes, frame_type;
+	size_t lines, lines_len; /* of location_reader.bytes */
+};
+
+enum { LOCATIONS_AT_ONCE = 4096 };
 
 struct location_reader {
 	struct sqlite_snapshot *snap;
+	struct location_row *rows; /* of some ids at once */
+	struct buf bytes;
+	struct id_list functions; /* of theirs, those that are not known yet */
 	struct store_line *lines;
 	uint32_t cap;
 	struct err *err;
@@ -275,43 +413,6 @@ static struct store_line *line_at(struct location_reader *r, uint32_t index)
 	return &r->lines[index];
 }
 
-/* A function's part of a line. */
-static bool fetch_function(struct location_reader *r, uint64_t id, struct store_line *line)
-{
-	uint64_t name, system_name, filename;
-	sqlite3_stmt *s;
-
-	if (!reader_row(r->snap, GET_FUNCTION, id, &s, r->err))
-		return false;
-	name = db_u64(s, 0);
-	system_name = db_u64(s, 1);
-	filename = db_u64(s, 2);
-	line->start_line = sqlite3_column_int64(s, 3);
-	sqlite3_reset(s);
-	return reader_text(r->snap, name, &line->function, r->err) &&
-	       reader_text(r->snap, system_name, &line->system_name, r->err) &&
-	       reader_text(r->snap, filename, &line->filename, r->err);
-}
-
-static bool read_function(struct location_reader *r, uint64_t id, struct store_line *line)
-{
-	struct idmap_slot *slot;
-	struct store_line *kept;
-
-	if (!id)
-		return true;
-	slot = idmap_find(&r->snap->functions, id);
-	if (!slot) {
-		kept = arena_zalloc(&r->snap->kept, sizeof(*kept));
-		if (!fetch_function(r, id, kept))
-			return false;
-		slot = idmap_add(&r->snap->functions, id);
-		slot->ptr = kept;
-	}
-	*line = *(const struct store_line *)slot->ptr;
-	return true;
-}
-
 static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *count)
 {
 	struct codec c = codec_of(bytes);
@@ -324,8 +425,10 @@ static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *co
 
 		if (c.failed)
 			return err_set(r->err, ERR_INVALID, "the lines of a location are damaged");
-		if (!read_function(r, function, line))
-			return false;
+		if (function) /* keep_functions() has seen to it */
+			*line = *(const struct store_line *)idmap_find(&r->snap->functions,
+								       function)
+					 ->ptr;
 		line->line = number;
 		line->column = column;
 		++*count;
@@ -407,46 +510,93 @@ static bool read_overlay(struct location_reader *r, struct store_location *l)
 	return true;
 }
 
-static bool read_location(struct location_reader *r, struct row_walk *w, uint64_t id,
-			  struct store_location *l)
+static void note_functions(struct location_reader *r, struct str lines)
 {
-	uint64_t frame_type;
-	sqlite3_stmt *s;
-	bool ok;
+	struct codec c = codec_of(lines);
 
-	*l = (struct store_location){ 0 };
-	if (!walk_to(w, id, &s, r->err))
-		return false;
-	l->mapping = db_u64(s, 0);
-	l->address = db_u64(s, 1);
-	l->attributes = db_u64(s, 2);
-	frame_type = db_u64(s, 3);
-	ok = read_lines(r, db_bytes(s, 4), &l->line_count);
-	if (!w->rows)
-		sqlite3_reset(s);
-	ok = ok && reader_text(r->snap, frame_type, &l->frame_type, r->err) && read_mapping(r, l) &&
-	     read_overlay(r, l);
-	l->lines = r->lines;
-	return ok;
+	while (codec_more(&c)) {
+		uint64_t function = codec_get(&c);
+
+		codec_get(&c);
+		codec_get(&c);
+		if (function && !idmap_find(&r->snap->functions, function))
+			list_id(&r->functions, function);
+	}
 }
 
+static bool read_rows(struct location_reader *r, const store_id *ids, size_t count)
+{
+	struct row_walk w = { .snap = r->snap, .get = GET_LOCATION, .id_column = 6 };
+	bool ok = walk_begin(&w, EACH_LOCATION, ids, count, r->err);
+
+	r->functions.count = 0;
+	buf_reset(&r->bytes);
+	for (size_t i = 0; ok && i < count; i++) {
+		struct location_row *row = &r->rows[i];
+		sqlite3_stmt *s;
+		struct str lines;
+
+		ok = walk_to(&w, ids[i], &s, r->err);
+		if (!ok)
+			break;
+		lines = db_bytes(s, 4);
+		*row = (struct location_row){ .mapping = db_u64(s, 0),
+					      .address = db_u64(s, 1),
+					      .attributes = db_u64(s, 2),
+					      .frame_type = db_u64(s, 3),
+					      .lines = r->bytes.len,
+					      .lines_len = lines.len };
+		buf_str(&r->bytes, lines);
+		note_functions(r, lines);
+		if (!w.rows)
+			sqlite3_reset(s);
+	}
+	walk_end(&w);
+	return ok && keep_functions(r->snap, &r->functions, r->err);
+}
+
+static bool make_location(struct location_reader *r, const struct location_row *row,
+			  struct store_location *l)
+{
+	*l = (struct store_location){ .mapping = row->mapping,
+				      .address = row->address,
+				      .attributes = row->attributes };
+	if (!read_lines(r, str_from(r->bytes.ptr + row->lines, row->lines_len), &l->line_count) ||
+	    !reader_text(r->snap, row->frame_type, &l->frame_type, r->err) || !read_mapping(r, l) ||
+	    !read_overlay(r, l))
+		return false;
+	l->lines = r->lines;
+	return true;
+}
+
+/* Some at a time: their rows, then the functions' rows, then the texts', each in the order of the
+ * file. */
 bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
 			  bool (*fn)(void *arg, store_id id, const struct store_location *l),
 			  void *arg, struct err *err)
 {
 	struct location_reader r = { .snap = snap, .err = err };
-	struct row_walk w = { .snap = snap, .get = GET_LOCATION, .id_column = 6 };
-	bool ok = walk_begin(&w, EACH_LOCATION, ids, count, err), more = true;
+	size_t room = count < LOCATIONS_AT_ONCE ? count : LOCATIONS_AT_ONCE;
+	bool ok = true, more = true;
 
-	for (size_t i = 0; ok && more && i < count; i++) {
-		struct store_location l;
-
+	r.rows = calloc(room + 1, sizeof(*r.rows));
+	assert(r.rows);
+	buf_init(&r.bytes, 0);
+	for (size_t from = 0, n; ok && more && from < count; from += n) {
+		n = count - from < room ? count - from : room;
 		reader_trim(snap);
-		ok = read_location(&r, &w, ids[i], &l);
-		more = ok && fn(arg, ids[i], &l);
+		ok = read_rows(&r, ids + from, n);
+		for (size_t i = 0; ok && more && i < n; i++) {
+			struct store_location l;
+
+			ok = make_location(&r, &r.rows[i], &l);
+			more = ok && fn(arg, ids[from + i], &l);
+		}
 	}
-	walk_end(&w);
+	free(r.rows);
+	free(r.functions.ids);
 	free(r.lines);
+	buf_release(&r.bytes);
 	return ok;
 }
 
