@@ -5,18 +5,21 @@
 # in a chroot with its own mounts and process ids:
 #   1. ./run --build-only and ./test --quick, which install what is missing
 #   2. both again (of the tests: the unit tests) in a network namespace with nothing but loopback: no download
-#   3. ./run alone for a while: its page answers, a second ./run finds it, and SIGTERM ends it cleanly
-# --as-user does all that as an ordinary user with sudo. --keep leaves the file system for a look.
+#   3. ./run alone for a while: its page answers with a flame graph of this machine, a second ./run finds it, and SIGTERM
+#      ends it cleanly
+# --as-user does all that as an ordinary user with sudo. --run does only ./run, from nothing to the flame graph, some minutes
+# in all. --keep leaves the file system for a look.
 set -eu
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$PWD/build/clean-machine
 root=$work/root
-keep=false as_user=false
+keep=false as_user=false only_run=false
 for word in "$@"; do
 	case $word in
 	--keep) keep=true ;;
 	--as-user) as_user=true ;;
-	*) echo "usage: tests/clean-machine.sh [--as-user] [--keep]" >&2 && exit 2 ;;
+	--run) only_run=true ;;
+	*) echo "usage: tests/clean-machine.sh [--as-user] [--run] [--keep]" >&2 && exit 2 ;;
 	esac
 done
 [ "$(id -u)" = 0 ] || { echo "clean-machine.sh: needs root (chroot and namespaces)" >&2 && exit 3; }
@@ -107,21 +110,42 @@ expect_no_download() {
 	fi
 }
 
-# In a network namespace of its own, so that 4040 is free.
+# ./run, until its page has a flame graph of this machine. Where 4040 is taken it needs a network namespace of its own.
 page() {
-	in_tree timeout -k 10 300 bash -c '
+	in_tree timeout -k 10 900 bash -c '
 		./run & first=$!
 		python3 - << END || { kill $first; exit 1; }
-import time, urllib.request
-for _ in range(1200):
-    try:
-        print("page:", urllib.request.urlopen("http://127.0.0.1:4040/api/v1/status", timeout=5).read().decode())
-        break
-    except OSError:
+import json, time, urllib.request
+
+def ask(path):
+    return urllib.request.urlopen("http://127.0.0.1:4040" + path, timeout=5).read()
+
+def wait_for(what, seconds, answer):
+    for _ in range(10 * seconds):
+        try:
+            got = answer()
+            if got:
+                return got
+        except OSError:
+            pass
         time.sleep(0.1)
-else:
-    raise SystemExit("no page at 127.0.0.1:4040")
-assert b"<html" in urllib.request.urlopen("http://127.0.0.1:4040/", timeout=5).read()
+    raise SystemExit(f"not within {seconds} s: {what}")
+
+print("page:", wait_for("the page", 800, lambda: ask("/api/v1/status")).decode())
+assert b"<html" in ask("/")
+
+def flame_graph(): # docs/api.md: "FTT1", the length of a JSON header, the header, columns
+    body = ask("/api/v1/flamegraph?from=now-5m&to=now")
+    assert body[:4] == b"FTT1", body[:40]
+    header = json.loads(body[8:8 + int.from_bytes(body[4:8], "little")])
+    return header if header["samples"] >= 20 else None
+
+header = wait_for("a flame graph of 20 samples", 60, flame_graph)
+rows = json.loads(ask("/api/v1/top?from=now-5m&to=now&n=0"))["rows"]
+print("flame graph:", header["samples"], "samples of", header["processes"], "processes; top:",
+      ", ".join(f"{row[0]} ({row[3]})" for row in rows[:5]))
+assert any(row[3:5] == ["vmlinux", "kernel"] for row in rows), "no kernel function"
+assert any(row[4] == "native" for row in rows), "no native function"
 END
 		./run 2>&1 | grep "it runs already: http://127.0.0.1:4040/" || { kill $first; exit 1; }
 		kill $first
@@ -136,6 +160,13 @@ git archive HEAD | tar -x -C "$root/src/flametap"
 if $as_user; then
 	user=builder
 	chroot "$root" chown -R builder: /src
+fi
+
+if $only_run; then
+	step "./run, from nothing to a flame graph" page
+	$keep || rm -rf "$root"
+	say "all well"
+	exit
 fi
 
 step "./run --build-only, from nothing" in_tree ./run --build-only
