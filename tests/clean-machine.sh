@@ -114,6 +114,11 @@ expect_no_download() {
 page() {
 	in_tree timeout -k 10 900 bash -c '
 		./run & first=$!
+		for _ in {1..8000}; do # python3 comes with what ./run installs
+			(: < /dev/tcp/127.0.0.1/4040) 2> /dev/null && break
+			kill -0 $first || exit 1
+			sleep 0.1
+		done
 		python3 - << END || { kill $first; exit 1; }
 import json, time, urllib.request
 
@@ -131,7 +136,7 @@ def wait_for(what, seconds, answer):
         time.sleep(0.1)
     raise SystemExit(f"not within {seconds} s: {what}")
 
-print("page:", wait_for("the page", 800, lambda: ask("/api/v1/status")).decode())
+print("page:", wait_for("the page", 30, lambda: ask("/api/v1/status")).decode())
 assert b"<html" in ask("/")
 
 def flame_graph(): # docs/api.md: "FTT1", the length of a JSON header, the header, columns
