@@ -282,7 +282,7 @@ UNWIND_INLINE int unwind_to(struct unwind_walk *w, __u64 pc, __u64 sp, __u64 fp)
 	pc = unwind_code_address(pc);
 	if (!pc)
 		return unwind_stop(w, UNWIND_END_ZERO_PC);
-	if (sp < c->sp || (sp == c->sp && !(UNWIND_ARM64 && c->leaf_known)))
+	if (sp < c->sp || (sp == c->sp && !c->leaf_known))
 		return unwind_stop(w, UNWIND_END_BAD_CFA);
 	c->pc = pc;
 	c->sp = sp;

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -43,7 +44,7 @@ static const struct flag flags[] = {
 	{ "What", "p", FLAG_STRING, &pids, "PID,...", NULL, "these processes and what they start", NULL, false, false },
 	{ "What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine", NULL, false, false },
 	{ "What", "process-filter", FLAG_STRING, &process_filter, "REGEX", NULL, "of these only executables of such a name", NULL, false, false },
-	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; with CMD: until it ends", "how long", NULL, false, false },
+	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; with CMD: until it ends", "how long; -p ends with its processes", NULL, false, false },
 	{ "How", "F", FLAG_UINT, &hertz, "HZ", "97", "samples a second and CPU", NULL, false, false },
 	{ "How", "inlines", FLAG_BOOL, &inlines, NULL, "true", "inlined functions, from debug information", NULL, false, false },
 	{ "Where to", "o", FLAG_STRING, &output, "FILE", NULL,
@@ -121,13 +122,14 @@ static const struct format *format_of(const char *path)
 enum { PARTS_MOST = 65536, CALLS_AT_ONCE_MS = 250 };
 
 struct recording {
-	uint64_t duration_ns; /* 0: until the command ends, or Ctrl-C */
+	uint64_t duration_ns; /* 0: until what ends it has, or Ctrl-C */
 	const char *command;
-	pid_t child;      /* 0 = none */
-	int go_fd;        /* writing to it lets the child go */
-	int child_fd;     /* pidfd; -1 = none */
-	int exec_fd;      /* errno comes here if the child cannot become the command */
-	int child_status; /* as of wait(2); -1 = has not ended */
+	pid_t child; /* 0 = none */
+	int go_fd;   /* writing to it lets the child go */
+	int *ends;   /* pidfds of what ends it: the command, or those of -p, all of them */
+	uint32_t end_count, ended; /* the first `ended` of them have */
+	int exec_fd;               /* errno comes here if the child cannot become the command */
+	int child_status;          /* as of wait(2); -1 = has not ended */
 	int out_fd;
 	bool created; /* the file was not there before */
 
@@ -229,7 +231,6 @@ static bool start(struct recording *r, struct err *err)
 	sigaddset(&set, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-	r->child_fd = r->child ? (int)syscall(SYS_pidfd_open, r->child, 0) : -1;
 	r->metrics = metrics_new();
 	r->host = (struct component_host){
 		.id = "profiling", .next = &r->consumer, .metrics = r->metrics, .fail = on_failure
@@ -259,6 +260,11 @@ static int wait_ms(const struct recording *r)
 	return r->duration_ns && left < CALLS_AT_ONCE_MS ? (int)left : CALLS_AT_ONCE_MS;
 }
 
+static int next_end(const struct recording *r)
+{
+	return r->ended < r->end_count ? r->ends[r->ended] : -1;
+}
+
 static void record(struct recording *r)
 {
 	bool over = false;
@@ -267,11 +273,12 @@ static void record(struct recording *r)
 	if (r->child && write(r->go_fd, "g", 1) != 1)
 		return;
 	while (!over) {
-		struct pollfd fds[] = { { r->signal_fd, POLLIN, 0 }, { r->child_fd, POLLIN, 0 } };
+		struct pollfd fds[] = { { r->signal_fd, POLLIN, 0 }, { next_end(r), POLLIN, 0 } };
 
 		poll(fds, ARRAY_LEN(fds), wait_ms(r));
+		r->ended += fds[1].revents != 0;
 		show_progress(r);
-		over = fds[0].revents || fds[1].revents ||
+		over = fds[0].revents || (r->end_count && r->ended == r->end_count) ||
 		       (r->duration_ns && clock_monotonic_ns() - r->started_ns >= r->duration_ns);
 	}
 	r->ended_ns = clock_monotonic_ns();
@@ -362,7 +369,6 @@ static void release(struct recording *r)
 	arena_release(&r->arena);
 	metrics_free(r->metrics);
 	fd_close(&r->signal_fd);
-	fd_close(&r->child_fd);
 	pthread_mutex_destroy(&r->lock);
 }
 
@@ -430,21 +436,32 @@ static bool start_command(struct recording *r, char **words, struct err *err)
 	return r->child > 0 || err_set_errno(err, "the command cannot be started");
 }
 
+static bool end_with(struct recording *r, uint64_t pid, struct err *err)
+{
+	int fd = pid <= INT_MAX ? (int)syscall(SYS_pidfd_open, (pid_t)pid, 0) : -1;
+	int *grown;
+
+	if (fd < 0)
+		return err_set(err, ERR_INVALID, "-p: there is no process %llu",
+			       (unsigned long long)pid);
+	grown = realloc(r->ends, (r->end_count + (size_t)1) * sizeof(int));
+	if (!grown)
+		abort();
+	r->ends = grown;
+	r->ends[r->end_count++] = fd;
+	return true;
+}
+
 /* Those that -p names must be there: nothing will ever be seen of one that is not. */
-static bool find_pids(struct err *err)
+static bool find_pids(struct recording *r, struct err *err)
 {
 	struct str left = str_cstr(pids ? pids : ""), one;
+	uint64_t pid;
 
 	while (str_split(&left, ',', &one)) {
-		uint64_t pid;
-		char path[32];
-
-		if (!str_to_u64(str_trim(one), &pid)) /* the receiver says more about it */
-			continue;
-		snprintf(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
-		if (access(path, F_OK) != 0)
-			return err_set(err, ERR_INVALID, "-p: there is no process %llu",
-				       (unsigned long long)pid);
+		/* The receiver says more about a word that is no number. */
+		if (str_to_u64(str_trim(one), &pid) && !end_with(r, pid, err))
+			return false;
 	}
 	return true;
 }
@@ -503,8 +520,9 @@ static int run(struct recording *r, struct words *words, struct err *err)
 
 	int status;
 
-	if (!find_pids(err) || !open_output(r, err) ||
-	    (words->count && !start_command(r, words->items, err))) {
+	if (!find_pids(r, err) || !open_output(r, err) ||
+	    (words->count &&
+	     !(start_command(r, words->items, err) && end_with(r, (uint64_t)r->child, err)))) {
 		fprintf(stderr, "flametap record: %s\n", err->msg);
 		status = EXIT_FAILED;
 	} else {
@@ -520,12 +538,9 @@ static int run(struct recording *r, struct words *words, struct err *err)
 
 int record_run(int argc, char **argv)
 {
-	struct recording r = { .go_fd = -1,
-			       .child_fd = -1,
-			       .exec_fd = -1,
-			       .child_status = -1,
-			       .out_fd = -1,
-			       .signal_fd = -1 };
+	struct recording r = {
+		.go_fd = -1, .exec_fd = -1, .child_status = -1, .out_fd = -1, .signal_fd = -1
+	};
 	struct words words;
 	struct err err;
 	int status;
@@ -537,6 +552,9 @@ int record_run(int argc, char **argv)
 	else
 		status = command_usage_error("record", &err);
 	free(words.items);
+	while (r.end_count)
+		fd_close(&r.ends[--r.end_count]);
+	free(r.ends);
 	fd_close(&r.go_fd);
 	fd_close(&r.exec_fd);
 	fd_close(&r.out_fd);

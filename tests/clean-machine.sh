@@ -112,9 +112,9 @@ expect_no_download() {
 
 # ./run, until its page has a flame graph of this machine. Where 4040 is taken it needs a network namespace of its own.
 page() {
-	in_tree timeout -k 10 900 bash -c '
+	in_tree timeout -k 10 2700 bash -c '
 		./run & first=$!
-		for _ in {1..8000}; do # python3 comes with what ./run installs
+		for _ in {1..24000}; do # python3 comes with what ./run installs
 			(: < /dev/tcp/127.0.0.1/4040) 2> /dev/null && break
 			kill -0 $first || exit 1
 			sleep 0.1

@@ -62,9 +62,17 @@ def test_a_known_stack_arrives_named(needs_bpf, spin, peer, tmp_path):
     assert caller.mapping.memory_start <= caller.location.address < caller.mapping.memory_limit
 
 
+def kernel_build_id():
+    note = pathlib.Path("/sys/kernel/notes").read_bytes()
+    at = note.index(b"\x03\0\0\0GNU\0")  # type, name; before them the lengths of name and content
+    return note[at + 8:at + 8 + int.from_bytes(note[at - 4:at], "little")].hex()
+
+
 def test_each_report_is_conformant_and_accounts_for_itself(needs_bpf, spin, peer, tmp_path):
     with agents.Spinning(spin) as p, agents.agent(peer, tmp_path):
         agents.wait_events(peer, p.pid, 15)
+        kernel = program.wait_for(lambda: next((f for e in agents.events(peer) for f in e.frames if f.file == "vmlinux"), None),
+                                  what="a kernel frame")
     reports = agents.reports(peer)
     for n, body in enumerate((peer.bodies[0], peer.bodies[-1])):
         (tmp_path / f"{n}.pb").write_bytes(body)
@@ -84,6 +92,11 @@ def test_each_report_is_conformant_and_accounts_for_itself(needs_bpf, spin, peer
     named = [e for e in found if e.resource.get("process.executable.name")]
     assert len(named) >= 0.9 * len(found), {e.resource["process.pid"] for e in found if e not in named}
     assert len({r.host["begin"] for r in reports}) == len(reports) >= 2
+    hash128 = 0x6c62272e07bb014262b821756295c58d  # FNV-1a of the build id's digits
+    for digit in kernel_build_id().encode():
+        hash128 = (hash128 ^ digit) * 0x1000000000000000000013b % 2**128
+    assert kernel.mapping_attributes == {"process.executable.build_id.gnu": kernel_build_id(),
+                                         "process.executable.build_id.htlhash": f"{hash128:032x}"}
 
 
 def test_without_native_symbols_as_the_reference_sends_them(needs_bpf, spin, peer, tmp_path):
@@ -364,6 +377,19 @@ def test_record_ends_with_its_command(needs_bpf, tmp_path):
     assert out.exists()
     program.run("record", "-o", out, "--", "sh", "-c", "kill -9 $$", check=128 + 9)
     program.run("record", "-d", "1h", "-o", out, "--", "sh", "-c", "exit 3", check=0)
+
+
+def test_record_ends_with_its_processes(needs_bpf, spin, tmp_path):
+    with agents.Spinning(spin) as one, agents.Spinning(spin) as other:
+        words = ("record", "-p", f"{one.pid},{other.pid}", "-d", "1h", "-o", tmp_path / "r.folded")
+        with subprocess.Popen([program.path(), *map(str, words)], stderr=subprocess.PIPE, text=True) as recording:
+            program.wait_for((tmp_path / "r.folded").exists, what="the file")
+            one.process.kill()
+            time.sleep(0.5)
+            assert recording.poll() is None  # the other one runs
+            other.process.kill()
+            _, said = recording.communicate(timeout=program.HANG)
+    assert recording.returncode == 0 and said.startswith("Recorded ") and (tmp_path / "r.folded").exists(), said
 
 
 @pytest.mark.parametrize("file_exists", (False, True))

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define APART __attribute__((noinline, noclone))
 
@@ -119,6 +121,18 @@ APART static uint64_t tail(uint64_t n)
 
 static uint64_t (*volatile indirect)(uint64_t) = tail;
 
+/* vfork() keeps its return address in a register while the child uses its stack. */
+APART static uint64_t forked(void)
+{
+	int status = 0;
+	pid_t child = vfork();
+
+	if (!child)
+		_exit(3);
+	waitpid(child, &status, 0);
+	return leaf((uint64_t)status, 0);
+}
+
 APART static void work(void)
 {
 	sink += deep(4);
@@ -129,6 +143,7 @@ APART static void work(void)
 	sink += sorted();
 	sink += printed();
 	sink += jumped();
+	sink += forked();
 	signalled();
 	sink += indirect(sink & 127);
 	free(malloc(100));

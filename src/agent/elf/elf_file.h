@@ -122,6 +122,10 @@ bool elf_file_text_span(const struct elf_file *f, uint64_t *lowest, uint64_t *en
 
 /* ---- identity and relations ---- */
 
+/* The content of the first note of that name and type; false: there is none. `align` 8 or else 4.
+ */
+bool elf_note_find(struct bytes notes, uint64_t align, struct str name, uint32_t type,
+		   struct bytes *desc);
 /* NT_GNU_BUILD_ID, from the segments or the sections; empty without one. */
 struct bytes elf_file_build_id(const struct elf_file *f);
 /* The Go linker's (note "Go", type 4); text. */

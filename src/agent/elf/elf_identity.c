@@ -27,8 +27,8 @@ static uint64_t padded(uint64_t n, uint64_t align)
 	return (n + align - 1) & ~(align - 1);
 }
 
-static bool note_in(struct bytes notes, uint64_t align, struct str name, uint32_t type,
-		    struct bytes *desc)
+bool elf_note_find(struct bytes notes, uint64_t align, struct str name, uint32_t type,
+		   struct bytes *desc)
 {
 	struct byte_reader r = byte_reader_of(notes);
 
@@ -59,12 +59,12 @@ static bool note_of(const struct elf_file *f, struct str name, uint32_t type, st
 	for (uint32_t i = 0; elf_file_segment(f, i, &p); i++) {
 		if (p.type == PT_NOTE &&
 		    bytes_part(f->image, p.file_offset, p.file_bytes, &notes) &&
-		    note_in(notes, p.align, name, type, desc))
+		    elf_note_find(notes, p.align, name, type, desc))
 			return true;
 	}
 	for (uint32_t i = 1; elf_file_section(f, i, &s); i++) {
 		if (s.type == SHT_NOTE && bytes_part(f->image, s.file_offset, s.size, &notes) &&
-		    note_in(notes, s.align, name, type, desc))
+		    elf_note_find(notes, s.align, name, type, desc))
 			return true;
 	}
 	return false;

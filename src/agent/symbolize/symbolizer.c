@@ -6,6 +6,7 @@
 #include "agent/process/executable.h"
 #include "agent/process/process_info.h"
 #include "agent/symbolize/debuginfod.h"
+#include "agent/symbolize/kernel_notes.h"
 #include "agent/symbolize/kernel_symbols.h"
 #include "agent/symbolize/module_symbols.h"
 #include "agent/symbolize/process_code.h"
@@ -50,6 +51,7 @@ struct symbolizer {
 	struct kernel_symbols *kernel;
 	bool kernel_tried;
 	uint64_t kernel_read_ns;
+	struct kernel_notes kernel_notes;
 	atomic_bool kernel_changed;
 
 	struct module_slot *buckets[BUCKETS];
@@ -81,6 +83,8 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 		abort();
 	s->options = *options;
 	s->access = *access;
+	s->kernel_notes.open_path = access->open_path;
+	s->kernel_notes.ctx = access->ctx;
 	if (!s->options.kernel_read_interval_ns)
 		s->options.kernel_read_interval_ns = KERNEL_READ_INTERVAL_NS;
 	if (!s->options.memory_bytes)
@@ -192,6 +196,7 @@ static void kernel_read(struct symbolizer *s)
 	atomic_store(&s->kernel_changed, false);
 	s->kernel_tried = true;
 	s->kernel_read_ns = now;
+	kernel_notes_forget(&s->kernel_notes);
 	if (!s->access.open_kallsyms || !s->access.open_kallsyms(s->access.ctx, &fd, &err)) {
 		snprintf(s->stats.kernel_problem, sizeof(s->stats.kernel_problem),
 			 "/proc/kallsyms cannot be read: %.120s",
@@ -252,6 +257,7 @@ static bool name_kernel(struct symbolizer *s, const struct trace_frame *frame,
 	s->lines[0] = (struct name_line){ .function = hit.name };
 	out->module = str_is(hit.module, "bpf") ? (struct str){ 0 } : hit.module;
 	out->module_start = out->module.len ? hit.module_start : 0;
+	out->module_build_id_gnu = kernel_notes_build_id(&s->kernel_notes, out->module);
 	/* A module or BPF program may go, and another come to its place. */
 	out->final = str_is(hit.module, "vmlinux");
 	return true;

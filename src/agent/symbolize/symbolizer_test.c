@@ -41,7 +41,7 @@ static bool open_path(void *ctx, uint32_t pid, const char *path, int *fd, struct
 	struct world *w = ctx;
 	char full[700];
 
-	if (!pid)
+	if (!pid && strncmp(path, "/sys/", 5) != 0)
 		return err_set(err, ERR_NOT_FOUND, "nothing outside");
 	snprintf(full, sizeof(full), "%s%s", w->root, path);
 	return open_file(full, fd, err);
@@ -307,6 +307,58 @@ static void test_kernel_changes(void **state)
 	symbolizer_kernel_changed(f->s);
 	assert_true(str_is(ask(f, FRAME_KERNEL, 0xffffffff81000110).lines[0].function, "first"));
 	assert_true(str_is(ask(f, FRAME_KERNEL, 0xffffffffc0000010).module, "other"));
+}
+
+static void put_file(const struct fixture *f, const char *path, const char *data, size_t len)
+{
+	char full[256], command[300];
+	FILE *file;
+
+	snprintf(full, sizeof(full), "%s/%s", f->world.root, path);
+	snprintf(command, sizeof(command), "mkdir -p $(dirname %s)", full);
+	assert_int_equal(system(command), 0);
+	file = fopen(full, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, len, file), len);
+	fclose(file);
+}
+
+static void test_kernel_build_ids(void **state)
+{
+	/* Another's note first, then GNU's: name 4 bytes, content 6 of which 2 are padding. */
+	static const char notes[] = "\4\0\0\0\5\0\0\0\7\0\0\0Xen\0hello\0\0\0"
+				    "\4\0\0\0\6\0\0\0\3\0\0\0GNU\0\xde\xad\xbe\xef\x01\x02\0";
+	static const char cut[] = "\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0\xde";
+	static const char list[] = "ffffffff81000000 T _text\nffffffff81000100 T first\n"
+				   "ffffffffc0000000 t of_one\t[one]\n"
+				   "ffffffffc0001000 t of_cut\t[cut]\n"
+				   "ffffffffc0002000 t of_bare\t[bare]\n"
+				   "ffffffffc0003000 t of_path\t[../module/one]\n";
+	static const struct {
+		uint64_t pc;
+		const char *id;
+	} rows[] = {
+		{ 0xffffffff81000110, "deadbeef0102" },
+		{ 0xffffffffc0000004, "deadbeef0102" },
+		{ 0xffffffffc0001004, "" },
+		{ 0xffffffffc0002004, "" },
+		{ 0xffffffffc0003004, "" },
+		{ 0xffffffff81000110, "deadbeef0102" },
+	};
+	struct fixture *f = *state;
+
+	put_file(f, "sys/kernel/notes", notes, sizeof(notes));
+	put_file(f, "sys/module/one/notes/.note.gnu.build-id", notes, sizeof(notes));
+	put_file(f, "sys/module/cut/notes/.note.gnu.build-id", cut, sizeof(cut) - 1);
+	f->world.kallsyms = list;
+	begin_with(f, &(struct symbolizer_options){ 0 });
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct str id = ask(f, FRAME_KERNEL, rows[i].pc).module_build_id_gnu;
+
+		if (!str_is(id, rows[i].id))
+			fail_msg("%lx: \"%.*s\", not \"%s\"", (unsigned long)rows[i].pc,
+				 STR_ARG(id), rows[i].id);
+	}
 }
 
 static void test_kernel_hides(void **state)
@@ -691,6 +743,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_little_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_rows, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_changes, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_kernel_build_ids, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_hides, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_perf_map, setup, teardown),

@@ -40,6 +40,7 @@ struct file {
 struct shadow {
 	uint64_t slot; /* gone once SP is above it */
 	uint64_t pc;
+	bool held; /* popped into a register, as vfork() does: gone once pc runs */
 };
 
 struct stepper {
@@ -303,7 +304,7 @@ static void check(struct stepper *s)
 static void push(struct stepper *s, uint64_t slot, uint64_t pc)
 {
 	assert_true(s->depth < SHADOW_MOST);
-	s->shadow[s->depth++] = (struct shadow){ slot, pc };
+	s->shadow[s->depth++] = (struct shadow){ slot, pc, false };
 }
 
 /* Goroutines and threads have their stacks terabytes apart. */
@@ -320,6 +321,8 @@ static void forget_returned(struct stepper *s)
 {
 	uint64_t sp = s->regs.rsp;
 
+	if (s->depth && s->shadow[s->depth - 1].held && s->regs.rip != s->shadow[s->depth - 1].pc)
+		return;
 	while (s->own_stack && s->depth && same_stack(sp, s->own_stack) &&
 	       !same_stack(s->shadow[s->depth - 1].slot, sp))
 		s->depth--;
@@ -328,12 +331,24 @@ static void forget_returned(struct stepper *s)
 		s->depth--;
 }
 
+/* A return address popped by an instruction after which the code just goes on. */
+static void note_held(struct stepper *s, const struct user_regs_struct *before)
+{
+	struct shadow *newest = s->depth ? &s->shadow[s->depth - 1] : NULL;
+	uint64_t bytes = s->regs.rip - before->rip;
+
+	if (newest && newest->slot == before->rsp && s->regs.rsp == before->rsp + 8 &&
+	    (bytes == 1 || bytes == 2) && s->regs.rip != newest->pc)
+		newest->held = true;
+}
+
 /* Has this step been a call? Then the address behind it is the newest word of the stack. */
 static void note_calls(struct stepper *s, const struct user_regs_struct *before)
 {
 	const struct user_regs_struct *now = &s->regs;
 	uint64_t top = 0, after;
 
+	note_held(s, before);
 	forget_returned(s);
 	if (now->rsp != before->rsp - 8 || !read_target(s, now->rsp, &top, 8))
 		return;
@@ -388,8 +403,8 @@ static bool step(struct stepper *s, int deliver)
 	if (signal_number != SIGTRAP)
 		return step(s, signal_number);
 	s->steps++;
-	if (deliver)
-		note_signal(s, &before);
+	if (deliver && s->regs.rdi == (uint64_t)deliver && s->regs.rsp != before.rsp)
+		note_signal(s, &before); /* else it was ignored */
 	else
 		note_calls(s, &before);
 	if (system_call || !mapped(s, s->regs.rip))
