@@ -208,11 +208,13 @@ static uint32_t count_processes(const struct query *q)
 struct selecting {
 	struct query *q;
 	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
+	bool by_service;               /* nothing is asked for but one service */
+	bool too_brief;                /* a series did not say enough */
 };
 
 static bool take_series(void *ctx, const struct query_series *s, struct err *err)
 {
-	const struct selecting *x = ctx;
+	struct selecting *x = ctx;
 	struct query *q = x->q;
 	struct engine_series series = {
 		.id = s->id, .owner = s->owner, .period = s->period, .process = s->process
@@ -220,10 +222,16 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 
 	if (!query_alive(q, err) || !type_of(q, s, &series, err))
 		return false;
-	if (!match_series(q, s, &series, err))
-		return false;
-	if (!label_series_matches(&series.bits, x->decided, x->empty_match))
+	if (s->brief && x->by_service && !s->of_service) {
+		x->too_brief = true;
 		return true;
+	}
+	if (!s->brief || !x->by_service) {
+		if (!match_series(q, s, &series, err))
+			return false;
+		if (!label_series_matches(&series.bits, x->decided, x->empty_match))
+			return true;
+	}
 	if (!query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
 			err))
 		return false;
@@ -312,10 +320,18 @@ bool select_series(struct query *q, struct str group_key, struct err *err)
 	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
 		return false;
 	x.decided = (uint32_t)((UINT64_C(1) << q->selector->count) - 1) & ~q->open_matchers;
-	ask.brief = q->selector->count == 0 && !group_key.len;
 	ask.service = one_service(q);
-	return s->ops->series(s, &ask, take_series, &x, err) && choose_type(q, err) &&
-	       keep_chosen(q, err);
+	x.by_service = ask.service.len && q->selector->count == 1 && !group_key.len;
+	ask.brief = !group_key.len && (q->selector->count == 0 || x.by_service);
+	if (!s->ops->series(s, &ask, take_series, &x, err))
+		return false;
+	if (x.too_brief) {
+		q->series_count = q->type_count = 0;
+		ask.brief = false;
+		if (!s->ops->series(s, &ask, take_series, &x, err))
+			return false;
+	}
+	return choose_type(q, err) && keep_chosen(q, err);
 }
 
 /* ---- links ---- */

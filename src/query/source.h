@@ -47,6 +47,8 @@ struct query_series {
 	struct str scope_name, scope_version;
 	uint64_t process; /* equal for series of one process (host, container, pid); 0: not said */
 	struct query_attributes lifted, resource, scope;
+	bool brief;      /* scope_name, scope_version and the attributes are left out */
+	bool of_service; /* its service.name is known to be the one that was asked for */
 };
 
 /* Which series, and how much of them. */
@@ -55,7 +57,7 @@ struct query_series_ask {
 	uint64_t after, asof;     /* as a scan's: those without samples of it may be left out */
 	const uint64_t *ids;      /* ascending: only these; NULL: all */
 	uint32_t id_count;
-	bool brief; /* without scope_name, scope_version and the attributes */
+	bool brief; /* scope_name, scope_version and the attributes are not needed */
 	/* Not empty: those whose service.name is another may be left out. Only where no sample says
 	 * it (sample_keys). */
 	struct str service;

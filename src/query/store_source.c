@@ -88,6 +88,8 @@ static bool give_series(void *arg, const struct store_series *from)
 		.scope_name = from->scope_name,
 		.scope_version = from->scope_version,
 		.process = from->process,
+		.brief = from->brief,
+		.of_service = from->of_service,
 		.lifted = attributes_of(w->source, 0, from->lifted),
 		.resource = attributes_of(w->source, 1, from->resource_attributes),
 		.scope = attributes_of(w->source, 2, from->scope_attributes),

@@ -27,6 +27,10 @@ static const size_t limit_usual = (size_t)8 << 20;
 #define OF_BUCKET       "WHERE bucket=?1"
 #define OF_SERIES       "WHERE bucket=?1 AND series_id=?2 AND dt BETWEEN ?3 AND ?4"
 
+#define OF_WINDOW                                                                       \
+	"(SELECT bucket FROM bucket WHERE bucket<=?2 AND (bucket>=?1 OR "               \
+	"bucket*600000000000+599999999999+longest>=?3 OR longest<0))"
+
 #define CHUNK_WITH_STACK      CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK
 #define CHUNK_WITH_ATTRIBUTES CHUNK_WITH_STACK CHUNK_COLUMNS_ATTRIBUTES
 #define CHUNK_WITH_ALL        CHUNK_WITH_ATTRIBUTES CHUNK_COLUMNS_LINK
@@ -49,9 +53,8 @@ static const char *const sql[QUERY_COUNT] = {
 	[GET_SERIES] = "SELECT " SERIES ", process FROM series WHERE id=?1",
 	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL FROM series WHERE id=?1",
 	[EACH_SERIES] = "SELECT " SERIES ", process FROM series",
-	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN (SELECT bucket "
-			"FROM bucket WHERE bucket<=?2 AND (bucket>=?1 OR "
-			"bucket*600000000000+599999999999+longest>=?3 OR longest<0))",
+	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
+	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
 	[EACH_STACK] = "SELECT " STACK " FROM stack WHERE id>=?1",
 	[EACH_LOCATION] = "SELECT " LOCATION " FROM location WHERE id>=?1",
 	[EACH_FUNCTION] = "SELECT " FUNCTION " FROM function WHERE id>=?1",

@@ -86,13 +86,15 @@ struct store_series {
 	struct str resource_schema_url, scope_name, scope_version, scope_schema_url;
 	struct str service_name; /* service.name, else unknown_service[:process.executable.name] */
 	uint64_t process; /* equal for one process: host, container and pid; 0: none is said */
+	bool brief;       /* only id, types, period and process are filled in */
+	bool of_service;  /* its service_name is the one that was asked for */
 };
 
 struct store_series_ask {
 	uint64_t from, to;   /* with samples in buckets that it touches; UINT64_MAX: no end */
 	const store_id *ids; /* ascending; only these. NULL: all */
 	size_t id_count;
-	bool brief;         /* ids, types, period and process, perhaps more */
+	bool brief;         /* ids, types, period and process do */
 	struct str service; /* not empty: those of other services may be left out */
 };
 

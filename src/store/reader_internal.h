@@ -24,6 +24,7 @@ enum query {
 	GET_SERIES_OF_1, /* of schema version 1 */
 	EACH_SERIES,
 	MARK_SERIES,
+	MARK_CHUNKS,
 	EACH_STACK,
 	EACH_LOCATION,
 	EACH_FUNCTION,

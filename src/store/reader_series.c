@@ -5,6 +5,7 @@
  * map; then one walk over the table reads what rows say by themselves, and only what passes the
  * question is read in full.
  */
+#include "store/chunk.h"
 #include "store/lifted.h"
 #include "store/reader_internal.h"
 
@@ -94,19 +95,13 @@ static bool fill(struct sqlite_snapshot *snap, const struct series_row *r, struc
 struct id_bits {
 	uint8_t *bits;
 	uint64_t cap, last, count;
+	uint64_t most; /* there is no series above */
 };
 
-static void mark(sqlite3_context *context, int count, sqlite3_value **args)
+static bool mark_id(struct id_bits *b, uint64_t id)
 {
-	struct sqlite_snapshot *snap = sqlite3_user_data(context);
-	uint64_t id = (uint64_t)sqlite3_value_int64(args[0]);
-	struct id_bits *b = snap->marking;
-
-	(void)count;
-	if (!b || id > UINT32_MAX) { /* the writer counts in 32 bits */
-		sqlite3_result_error_code(context, SQLITE_CORRUPT);
-		return;
-	}
+	if (id > b->most)
+		return false;
 	if (id / 8 >= b->cap) {
 		uint64_t cap = id / 4 + 1024;
 
@@ -118,6 +113,16 @@ static void mark(sqlite3_context *context, int count, sqlite3_value **args)
 	b->count += !(b->bits[id / 8] >> (id % 8) & 1);
 	b->bits[id / 8] |= (uint8_t)(1u << (id % 8));
 	b->last = id > b->last ? id : b->last;
+	return true;
+}
+
+static void mark(sqlite3_context *context, int count, sqlite3_value **args)
+{
+	struct sqlite_snapshot *snap = sqlite3_user_data(context);
+
+	(void)count;
+	if (!snap->marking || !mark_id(snap->marking, (uint64_t)sqlite3_value_int64(args[0])))
+		sqlite3_result_error_code(context, SQLITE_CORRUPT);
 }
 
 static void marked(sqlite3_context *context)
@@ -133,21 +138,45 @@ bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err)
 	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
 }
 
-/* Samples may end in the window though they began up to `longest` before it. */
+/* The series of a chunk's runs, from the columns of MARK_CHUNKS. */
+static bool mark_chunk(struct id_bits *b, sqlite3_stmt *row)
+{
+	uint64_t runs = db_u64(row, 0);
+	struct str bytes = db_bytes(row, 2);
+	struct cells series = { .bytes = (const uint8_t *)bytes.ptr, .base = db_u64(row, 1) };
+
+	if (!runs || runs > CHUNK_SAMPLES_MOST || bytes.len % runs || bytes.len / runs > 8)
+		return false;
+	series.end = series.bytes ? series.bytes + bytes.len : NULL;
+	series.width = (unsigned)(bytes.len / runs);
+	for (uint32_t i = 0; i < runs; i++)
+		if (!mark_id(b, cells_id(&series, i)))
+			return false;
+	return true;
+}
+
+/* Samples may end in the window though they began up to `longest` before it. What the chunks say is
+ * read sooner than bucket_series, which older samples are only in. */
 static bool mark_window(struct sqlite_snapshot *snap, const struct store_series_ask *ask,
 			struct id_bits *out, struct err *err)
 {
-	sqlite3_stmt *s = reader_query(snap, MARK_SERIES, err);
-	bool row = true, ok = s != NULL;
+	bool chunks = !snap->has_rows && snap->version > 2, row = true, ok;
+	sqlite3_stmt *s = reader_query(snap, chunks ? MARK_CHUNKS : MARK_SERIES, err);
+	int64_t most;
 
+	ok = s && db_number(snap->db, "SELECT max(id) FROM series", 0, &most, err);
 	if (!ok)
 		return false;
+	out->most = most > UINT32_MAX ? UINT32_MAX : (uint64_t)most; /* the writer counts in 32 */
 	db_bind_u64(s, 1, ask->from / STORE_BUCKET_NS);
 	db_bind_u64(s, 2, (ask->to - 1) / STORE_BUCKET_NS);
 	db_bind_u64(s, 3, ask->from > INT64_MAX ? INT64_MAX : ask->from);
 	snap->marking = out;
-	while (ok && row)
+	while (ok && row) {
 		ok = db_step(snap->db, s, &row, err, "listing series");
+		if (ok && row && chunks && !mark_chunk(out, s))
+			ok = err_set(err, ERR_INVALID, "the store is damaged: a chunk's series");
+	}
 	snap->marking = NULL;
 	sqlite3_reset(s);
 	return ok;
@@ -164,6 +193,7 @@ struct series_walk {
 	bool ended;
 };
 
+/* What has no service may be of any. */
 static bool is_asked_for(struct series_walk *w, uint64_t service, bool *yes, struct err *err)
 {
 	struct idmap_slot *slot;
@@ -188,9 +218,10 @@ static bool give_row(struct series_walk *w, sqlite3_stmt *s, bool reset, struct 
 {
 	struct series_row r = { 0 };
 	struct store_series x;
-	bool yes, ok;
+	uint64_t service = db_u64(s, COL_SERVICE);
+	bool yes, full, ok;
 
-	ok = is_asked_for(w, db_u64(s, COL_SERVICE), &yes, err);
+	ok = is_asked_for(w, service, &yes, err);
 	if (ok && yes) {
 		reader_trim(w->snap);
 		ok = read_row(w->snap, s, &r, &x, err);
@@ -199,8 +230,11 @@ static bool give_row(struct series_walk *w, sqlite3_stmt *s, bool reset, struct 
 		sqlite3_reset(s);
 	if (!ok || !yes)
 		return ok;
-	if ((!w->ask->brief || !r.process_known) && !fill(w->snap, &r, &x, err))
+	full = !w->ask->brief || !r.process_known || (w->ask->service.len && !service);
+	if (full && !fill(w->snap, &r, &x, err))
 		return false;
+	x.brief = !full;
+	x.of_service = w->ask->service.len && service;
 	w->ended = !w->fn(w->arg, &x);
 	return true;
 }
