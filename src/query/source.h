@@ -77,6 +77,16 @@ struct query_row {
 	uint32_t timestamp_count, value_count;
 };
 
+/* Events of rows of one series, side by side: each in the scan's range. */
+struct query_events {
+	uint64_t series;
+	uint32_t count;
+	bool timed; /* they have timestamps of their own; else it is the profile's time */
+	const uint64_t *times;
+	const int64_t *values;               /* as they came, or 1 each */
+	const uint64_t *stacks, *attributes; /* as far as scan.parts says */
+};
+
 /* A Profile message: the one that samples [first_sample, first_sample + sample_count) are of. */
 struct query_profile {
 	uint64_t first_sample;
@@ -130,6 +140,7 @@ typedef bool query_coverage_fn(void *ctx, const struct query_coverage *c, struct
 typedef bool query_series_fn(void *ctx, const struct query_series *series, struct err *err);
 typedef bool query_key_fn(void *ctx, struct str key, struct err *err);
 typedef bool query_row_fn(void *ctx, const struct query_row *row, struct err *err);
+typedef bool query_events_fn(void *ctx, const struct query_events *events, struct err *err);
 typedef bool query_profile_fn(void *ctx, const struct query_profile *profile, struct err *err);
 /* Locations are numbers too, leaf first. */
 typedef bool query_stack_fn(void *ctx, uint64_t id, const uint64_t *locations, uint32_t count,
@@ -151,6 +162,9 @@ struct query_source_ops {
 	/* Rows in an order of the source's. */
 	bool (*scan)(struct query_source *s, const struct query_scan *scan, query_row_fn *fn,
 		     void *ctx, struct err *err);
+	/* The same as events, of a scan without links. NULL: the engine takes the rows apart. */
+	bool (*events)(struct query_source *s, const struct query_scan *scan, query_events_fn *fn,
+		       void *ctx, struct err *err);
 	/* Profiles that hold samples of such a scan, and maybe more, by first_sample ascending. */
 	bool (*profiles)(struct query_source *s, const struct query_scan *scan,
 			 query_profile_fn *fn, void *ctx, struct err *err);

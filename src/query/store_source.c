@@ -27,6 +27,7 @@ struct walk {
 		query_series_fn *series;
 		query_key_fn *key;
 		query_row_fn *row;
+		query_events_fn *events;
 		query_profile_fn *profile;
 		query_stack_fn *stack;
 		query_location_fn *location;
@@ -214,6 +215,35 @@ static bool walk_rows(struct query_source *q, const struct query_scan *scan, que
 	else
 		ok = store_scan(w.source->snapshot, &what, give_row, &w, err);
 	return ended(&w, ok);
+}
+
+static bool give_events(void *arg, const struct store_events *from)
+{
+	struct walk *w = arg;
+	struct query_events events = {
+		.series = from->series,
+		.count = from->count,
+		.timed = from->timed,
+		.times = from->times,
+		.values = from->values,
+		.stacks = from->stacks,
+		.attributes = from->attributes,
+	};
+
+	return go_on(w, w->fn.events(w->ctx, &events, w->err));
+}
+
+static bool walk_events(struct query_source *q, const struct query_scan *scan, query_events_fn *fn,
+			void *ctx, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.events = fn, .ctx = ctx, .err = err };
+	struct store_scan what = scan_of(scan);
+
+	if (what.after && !narrow(w.source->snapshot, &what, err))
+		return false;
+	if (what.from >= what.to)
+		return true;
+	return ended(&w, store_scan_events(w.source->snapshot, &what, give_events, &w, err));
 }
 
 static bool give_profile(void *arg, const struct store_profile *from)
@@ -439,21 +469,23 @@ static void free_source(struct query_source *q)
 	free(s);
 }
 
-static const struct query_source_ops ops = {
-	.series = walk_series,
-	.sample_keys = walk_sample_keys,
-	.scan = walk_rows,
-	.profiles = walk_profiles,
-	.stacks = walk_stacks,
-	.locations = walk_locations,
-	.attributes = walk_attributes,
-	.links = walk_links,
-	.find_links = find_links,
-	.coverage = walk_coverage,
-	.asof = tell_asof,
-	.extent = tell_extent,
-	.free = free_source,
-};
+/* clang-format off */
+#define OPS \
+	.series = walk_series, \
+	.sample_keys = walk_sample_keys, \
+	.scan = walk_rows, \
+	.profiles = walk_profiles, \
+	.stacks = walk_stacks, \
+	.locations = walk_locations, \
+	.attributes = walk_attributes, \
+	.links = walk_links, \
+	.find_links = find_links, \
+	.coverage = walk_coverage, \
+	.asof = tell_asof, \
+	.extent = tell_extent, \
+	.free = free_source
+/* clang-format on */
+static const struct query_source_ops rows_only = { OPS }, with_events = { OPS, .events = walk_events };
 
 bool store_source_open(const char *location, struct store **out, struct err *err)
 {
@@ -472,11 +504,11 @@ bool store_source_new(struct store *store, struct query_source **out, struct err
 	struct store_source *s = calloc(1, sizeof(*s));
 
 	assert(s);
-	s->base.ops = &ops;
 	if (!store_begin(store, &s->snapshot, err)) {
 		free(s);
 		return false;
 	}
+	s->base.ops = store_has_events(s->snapshot) ? &with_events : &rows_only;
 	*out = &s->base;
 	return true;
 }

@@ -148,6 +148,22 @@ bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
 		bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 		struct err *err) MUST_CHECK;
 
+/* Events of one series, side by side: of a sample each of its timestamps that is in the window, else
+ * the profile's time. */
+struct store_events {
+	store_id series;
+	uint32_t count;
+	bool timed;            /* these are timestamps */
+	const uint64_t *times; /* in no order */
+	const int64_t *values; /* what each counts: as sample_value_at() */
+	const store_id *stacks, *attributes; /* of scan.parts; else 0 (or not) */
+};
+/* The same samples as events. Not every store can: store_has_events(). */
+bool store_has_events(const struct store_snapshot *snap);
+bool store_scan_events(struct store_snapshot *snap, const struct store_scan *what,
+		       bool (*fn)(void *arg, const struct store_events *e), void *arg,
+		       struct err *err) MUST_CHECK;
+
 /* Links by id: trace_id (16 bytes) or span_id (8 bytes), NULL = any. Gives at most `cap`, and the
  * number there are. */
 bool store_find_links(struct store_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,

@@ -80,6 +80,8 @@ static bool give_chunk(struct sample_scan *x, sqlite3_stmt *row)
 	if ((begin + c.dt.base >= w->to && w->to != UINT64_MAX && c.dt.width < 8) ||
 	    begin + c.last < w->from || last_number(&c) <= w->after)
 		return true;
+	if (x->events)
+		return reader_give_events(x, &c);
 	reader_room(x->snap);
 	for (uint32_t run = 0; run < c.runs && !x->ended; run++)
 		if (!give_run(x, &c, run))

@@ -109,6 +109,20 @@ bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
 	return sqlite_scan(snap->sqlite, what, fn, arg, err);
 }
 
+bool store_has_events(const struct store_snapshot *snap)
+{
+	return !snap->clickhouse && sqlite_has_events(snap->sqlite);
+}
+
+bool store_scan_events(struct store_snapshot *snap, const struct store_scan *what,
+		       bool (*fn)(void *arg, const struct store_events *e), void *arg,
+		       struct err *err)
+{
+	if (snap->clickhouse)
+		return err_set(err, ERR_INTERNAL, "ClickHouse gives no events");
+	return sqlite_scan_events(snap->sqlite, what, fn, arg, err);
+}
+
 bool store_find_links(struct store_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
 		      store_id *out, size_t cap, size_t *count, struct err *err)
 {

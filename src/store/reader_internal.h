@@ -70,6 +70,8 @@ struct sample_scan {
 	struct sqlite_snapshot *snap;
 	const struct store_scan *what;
 	bool (*fn)(void *arg, const struct store_sample *s);
+	bool (*events)(void *arg, const struct store_events *e); /* instead of fn */
+	struct event_room *room;                                  /* for those */
 	void *arg;
 	enum sample_depth depth;
 	size_t at;        /* in what->series: the whole bucket is read */
@@ -139,6 +141,13 @@ bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last) MUST
 /* The first t0 and the last t1 that a bucket's chunks have; unchanged where there are none. */
 bool reader_chunk_ends(struct sqlite_snapshot *snap, uint64_t bucket, uint64_t *first,
 		       uint64_t *last, struct err *err) MUST_CHECK;
+
+/* reader_events.c: room for a scan of events (event_room_free() after a failure, too); what a chunk
+ * has of them. */
+struct chunk;
+bool event_room_make(struct sample_scan *x) MUST_CHECK;
+void event_room_free(struct sample_scan *x);
+bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
 /* Give the connection the functions mark() (reader_series.c) and take() (reader_scan.c). */
 bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

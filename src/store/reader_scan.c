@@ -309,6 +309,28 @@ static enum sample_depth depth_of(unsigned parts)
 	return parts & SAMPLE_STACK ? DEPTH_STACK : DEPTH_TIMES;
 }
 
+static bool scan(struct sample_scan *x)
+{
+	const struct store_scan *what = x->what;
+	store_id *found = NULL;
+	struct bucket_list list;
+	bool ok = list_buckets(x->snap, what->from, what->to, &list, x->err);
+
+	if (what->series) {
+		found = malloc((what->series_count + 1) * sizeof(*found));
+		assert(found);
+	}
+	for (uint32_t i = 0; ok && !x->ended && i < list.count; i++) {
+		if (x->snap->has_rows)
+			ok = scan_rows_of(x, &list.buckets[i], found);
+		if (ok && !x->ended)
+			ok = reader_scan_chunks(x, list.buckets[i].number);
+	}
+	free(found);
+	free(list.buckets);
+	return ok;
+}
+
 bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
 		 bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
 {
@@ -318,22 +340,28 @@ bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
 				 .arg = arg,
 				 .depth = depth_of(what->parts),
 				 .err = err };
-	store_id *found = NULL;
-	struct bucket_list list;
-	bool ok = list_buckets(snap, what->from, what->to, &list, err);
 
-	if (what->series) {
-		found = malloc((what->series_count + 1) * sizeof(*found));
-		assert(found);
-	}
-	for (uint32_t i = 0; ok && !x.ended && i < list.count; i++) {
-		if (snap->has_rows)
-			ok = scan_rows_of(&x, &list.buckets[i], found);
-		if (ok && !x.ended)
-			ok = reader_scan_chunks(&x, list.buckets[i].number);
-	}
-	free(found);
-	free(list.buckets);
+	return scan(&x);
+}
+
+bool sqlite_has_events(const struct sqlite_snapshot *snap)
+{
+	return snap->version > 2 && !snap->has_rows;
+}
+
+bool sqlite_scan_events(struct sqlite_snapshot *snap, const struct store_scan *what,
+			bool (*fn)(void *arg, const struct store_events *e), void *arg,
+			struct err *err)
+{
+	struct sample_scan x = { .snap = snap,
+				 .what = what,
+				 .events = fn,
+				 .arg = arg,
+				 .depth = depth_of(what->parts),
+				 .err = err };
+	bool ok = event_room_make(&x) && scan(&x);
+
+	event_room_free(&x);
 	return ok;
 }
 

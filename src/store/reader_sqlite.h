@@ -24,6 +24,10 @@ bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_
 bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
 		 bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 		 struct err *err) MUST_CHECK;
+bool sqlite_has_events(const struct sqlite_snapshot *snap);
+bool sqlite_scan_events(struct sqlite_snapshot *snap, const struct store_scan *what,
+			bool (*fn)(void *arg, const struct store_events *e), void *arg,
+			struct err *err) MUST_CHECK;
 bool sqlite_find_links(struct sqlite_snapshot *snap, const uint8_t *trace_id,
 		       const uint8_t *span_id, store_id *out, size_t cap, size_t *count,
 		       struct err *err) MUST_CHECK;
