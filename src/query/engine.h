@@ -158,6 +158,19 @@ bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, v
 /* From here on events have their group of this key; what the walks before noted of others is gone.
  */
 bool engine_group(struct query *q, struct str group_key, struct err *err) MUST_CHECK;
+/* Events of one series and group, side by side; stacks and attributes as far as q->parts says. */
+struct engine_batch {
+	const struct engine_series *series;
+	struct str group;
+	uint32_t count;
+	bool timed; /* they have timestamps of their own */
+	const uint64_t *times, *stacks, *attributes;
+	const int64_t *values; /* in the type's unit */
+};
+typedef bool engine_batch_fn(void *ctx, const struct engine_batch *batch, struct err *err);
+/* The same events many at a time, which is several times faster where the source has columns. */
+bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, void *ctx,
+		    struct err *err) MUST_CHECK;
 /* As engine_events(), over another window. */
 bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
 			  engine_event_fn *fn, void *ctx, struct err *err) MUST_CHECK;

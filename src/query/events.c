@@ -1,4 +1,5 @@
 /* events.c - the walk over the events of a selection that lie in its window. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "model/profiles.h"
@@ -190,9 +191,24 @@ struct engine_series *engine_find_series(const struct query *q, uint64_t id)
 
 static struct engine_series *series_of(struct walk *w, uint64_t id)
 {
-	if (!w->series || w->series->id != id)
-		w->series = engine_find_series(w->q, id);
+	const struct query *q = w->q;
+
+	/* Neighbours in time are often neighbours in number. */
+	if (w->series && w->series + 1 < q->series + q->series_count && w->series[1].id == id)
+		w->series++;
+	else if (!w->series || w->series->id != id)
+		w->series = engine_find_series(q, id);
 	return w->series;
+}
+
+/* Where rows have no say. */
+static struct str series_group(const struct query *q, const struct engine_series *series)
+{
+	if (series->has_group)
+		return series->group;
+	if (q->group_key.len && label_key_is(STR("service.name"), q->group_key))
+		return STR("unknown_service"); /* every sample has a service name */
+	return (struct str){ 0 };
 }
 
 /* Whether a row matches, and its group: the sample's own value, else the series', the profile's. */
@@ -218,10 +234,7 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 			return true;
 	}
 	if (!rows_decide(q)) {
-		if (series->has_group)
-			*group = series->group;
-		else if (q->group_key.len && label_key_is(STR("service.name"), q->group_key))
-			*group = STR("unknown_service"); /* every sample has a service name */
+		*group = series_group(q, series);
 		return true;
 	}
 	if (!set_of(q, row->attributes, &set, err))
@@ -356,31 +369,147 @@ bool engine_group(struct query *q, struct str group_key, struct err *err)
 	return select_series(q, group_key, err);
 }
 
+/* Before a walk: false in *any where there can be no event. */
+static bool begin_walk(struct walk *w, struct str group_key, struct query_scan *scan, bool *any,
+		       struct err *err)
+{
+	struct query *q = w->q;
+
+	if (!engine_group(q, group_key, err))
+		return false;
+	*scan = scan_of(q, w->range);
+	for (uint32_t i = 0; i < q->series_count && !q->only; i++)
+		q->series[i].seen = false;
+	q->parts = 0;
+	q->only = NULL;
+	q->events = 0;
+	*any = q->series_count && (!q->by_link || q->link_count) && w->range.from < w->range.to;
+	return label_empty_match(q, &w->empty_match, err);
+}
+
 bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
 			  engine_event_fn *fn, void *ctx, struct err *err)
 {
 	struct query_source *s = q->request.source;
 	struct walk w = { .q = q, .range = range, .fn = fn, .ctx = ctx };
 	struct query_scan scan;
+	bool any;
 
-	if (!engine_group(q, group_key, err))
-		return false;
-	scan = scan_of(q, range);
-	for (uint32_t i = 0; i < q->series_count && !q->only; i++)
-		q->series[i].seen = false;
-	q->parts = 0;
-	q->only = NULL;
-	q->events = 0;
-	if (q->series_count == 0 || (q->by_link && q->link_count == 0) || range.from >= range.to)
-		return true;
-	return label_empty_match(q, &w.empty_match, err) &&
-	       s->ops->scan(s, &scan, walk_row, &w, err);
+	return begin_walk(&w, group_key, &scan, &any, err) &&
+	       (!any || s->ops->scan(s, &scan, walk_row, &w, err));
 }
 
 bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
 		   struct err *err)
 {
 	return engine_events_within(q, q->request.range, group_key, fn, ctx, err);
+}
+
+/* ---- many at a time ---- */
+
+enum { BATCH = 1024 };
+
+struct batching {
+	struct walk walk;
+	engine_batch_fn *fn;
+	void *ctx;
+	struct engine_batch batch;
+	uint64_t times[BATCH], stacks[BATCH], attributes[BATCH];
+	int64_t values[BATCH];
+};
+
+static bool give_batch(struct batching *b, struct err *err)
+{
+	bool ok = !b->batch.count || b->fn(b->ctx, &b->batch, err);
+
+	b->batch.count = 0;
+	return ok;
+}
+
+/* What only rows can say: event by event. */
+static bool gather(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct batching *b = ctx;
+	bool timed = e->row->timestamp_count > 0;
+	uint32_t at;
+
+	if ((b->batch.count == BATCH || b->batch.series != e->series || b->batch.timed != timed ||
+	     b->batch.group.ptr != e->group.ptr || b->batch.group.len != e->group.len) &&
+	    !give_batch(b, err))
+		return false;
+	at = b->batch.count++;
+	b->batch.series = e->series;
+	b->batch.group = e->group;
+	b->batch.timed = timed;
+	b->times[at] = e->time;
+	b->values[at] = e->value;
+	b->stacks[at] = e->row->stack;
+	b->attributes[at] = e->row->attributes;
+	return true;
+}
+
+static bool take_some(struct batching *b, const struct query_events *e, uint32_t from, uint32_t to,
+		      struct err *err)
+{
+	const struct query *q = b->walk.q;
+	int64_t scale = b->batch.series->scale;
+	uint32_t n = 0;
+
+	for (uint32_t i = from; i < to; i++) {
+		if (q->by_site && number_find(&q->site_stacks, e->stacks[i]) == UINT32_MAX)
+			continue;
+		b->times[n] = e->times[i];
+		b->values[n] = engine_scaled(e->values[i], scale);
+		b->stacks[n] = e->stacks[i];
+		b->attributes[n++] = e->attributes[i];
+	}
+	if (n)
+		b->walk.series->seen = true;
+	b->walk.q->events += n;
+	b->batch.count = n;
+	return query_alive(b->walk.q, err) && give_batch(b, err);
+}
+
+static bool take_events(void *ctx, const struct query_events *e, struct err *err)
+{
+	struct batching *b = ctx;
+	struct engine_series *series = series_of(&b->walk, e->series);
+
+	if (!series)
+		return true;
+	b->batch.series = series;
+	b->batch.group = series_group(b->walk.q, series);
+	b->batch.timed = e->timed;
+	for (uint32_t from = 0; from < e->count; from += BATCH)
+		if (!take_some(b, e, from, e->count - from < BATCH ? e->count : from + BATCH, err))
+			return false;
+	return true;
+}
+
+bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, void *ctx,
+		    struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct batching *b = calloc(1, sizeof(*b));
+	struct query_scan scan;
+	bool any = false, ok;
+
+	assert(b);
+	b->walk = (struct walk){ .q = q, .range = q->request.range, .fn = gather, .ctx = b };
+	b->fn = fn;
+	b->ctx = ctx;
+	b->batch.times = b->times;
+	b->batch.values = b->values;
+	b->batch.stacks = b->stacks;
+	b->batch.attributes = b->attributes;
+	ok = begin_walk(&b->walk, group_key, &scan, &any, err);
+	if (ok && any && s->ops->events && !scan.links && !q->request.profile_id_count &&
+	    !rows_decide(q))
+		ok = s->ops->events(s, &scan, take_events, b, err);
+	else if (ok && any)
+		ok = s->ops->scan(s, &scan, walk_row, &b->walk, err) && give_batch(b, err);
+	free(b);
+	return ok;
 }
 
 bool engine_bounds(struct query *q, struct query_range *out, struct err *err)

@@ -167,27 +167,42 @@ static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32
 	return true;
 }
 
-static bool add_event(void *ctx, const struct engine_event *e, struct err *err)
+static bool add_gauge(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct summing *s = ctx;
-	uint32_t divisor = s->weights ? gauge_divisor(s->weights, s->q, e) : 1;
+	uint32_t divisor = gauge_divisor(s->weights, s->q, e);
 	struct err full;
 	uint32_t at;
 
 	(void)err;
 	if (!divisor)
 		return true;
-	if (!place_of(s, e->row->stack, e->group, &at,
-		      &full)) { /* no room: it counts, but has no name */
+	if (!place_of(s, e->row->stack, e->group, &at, &full)) {
 		s->left_out++;
-		s->out->unsummed = engine_add(s->out->unsummed, s->weights ? 0 : e->value);
 		s->unsummed += (double)e->value / divisor;
 		return true;
 	}
-	if (s->weights)
-		s->average[at] += (double)e->value / divisor;
-	else
-		s->out->ptr[at].value = engine_add(s->out->ptr[at].value, e->value);
+	s->average[at] += (double)e->value / divisor;
+	return true;
+}
+
+static bool add_batch(void *ctx, const struct engine_batch *b, struct err *err)
+{
+	struct summing *s = ctx;
+	struct stack_sums *out = s->out;
+
+	(void)err;
+	for (uint32_t i = 0; i < b->count; i++) {
+		uint32_t at = s->grouped ? UINT32_MAX : number_find(&s->stacks, b->stacks[i]);
+		struct err full;
+
+		if (at != UINT32_MAX || place_of(s, b->stacks[i], b->group, &at, &full)) {
+			out->ptr[at].value = engine_add(out->ptr[at].value, b->values[i]);
+		} else { /* no room: it counts, but has no name */
+			s->left_out++;
+			out->unsummed = engine_add(out->unsummed, b->values[i]);
+		}
+	}
 	return true;
 }
 
@@ -198,6 +213,34 @@ static int stack_order(const void *a, const void *b)
 	if (x->stack != y->stack)
 		return x->stack < y->stack ? -1 : 1;
 	return x->group < y->group ? -1 : x->group > y->group;
+}
+
+/* The table's pages have them in order already, unless some are not in pages. */
+static bool order_by_pages(struct summing *s)
+{
+	const struct number_table *t = &s->stacks;
+	struct stack_sum *ordered = NULL;
+	struct stack_sums *out = s->out;
+	uint32_t cap = 0, count = 0;
+	struct err full;
+
+	if (s->grouped || t->used ||
+	    !query_grow(s->q, &ordered, &cap, out->count, sizeof(*ordered), &full))
+		return false;
+	for (uint32_t page = 0; page < t->page_cap; page++)
+		for (uint32_t i = 0; t->pages[page] && i < NUMBER_PAGE; i++)
+			if (t->pages[page][i])
+				ordered[count++] = out->ptr[t->pages[page][i] - 1];
+	query_drop(s->q, &out->ptr, &out->cap, sizeof(*out->ptr));
+	out->ptr = ordered;
+	out->cap = cap;
+	return true;
+}
+
+static void put_in_order(struct summing *s)
+{
+	if (s->out->count && !order_by_pages(s))
+		qsort(s->out->ptr, s->out->count, sizeof(*s->out->ptr), stack_order);
 }
 
 static void round_averages(struct summing *s)
@@ -220,13 +263,16 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 		ok = s.weights != NULL;
 	}
 	q->parts = ROW_STACK;
-	ok = ok && engine_events(q, q->group_key, add_event, &s, err);
+	ok = ok && (gauge ? engine_events(q, q->group_key, add_gauge, &s, err)
+			  : engine_batches(q, q->group_key, add_batch, &s, err));
 	if (ok && gauge)
 		round_averages(&s);
 	if (ok && s.left_out)
 		query_note_partial(q,
 				   "%u stacks fit one query's memory; the events of others: %llu",
 				   out->count, (unsigned long long)s.left_out);
+	if (ok)
+		put_in_order(&s);
 	gauge_weights_free(q, s.weights);
 	query_drop(q, &s.average, &s.average_cap, sizeof(*s.average));
 	number_release(q, &s.stacks);
@@ -235,8 +281,6 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 		stack_sums_release(q, out);
 		return false;
 	}
-	if (out->count)
-		qsort(out->ptr, out->count, sizeof(*out->ptr), stack_order);
 	out->total = out->unsummed;
 	for (uint32_t i = 0; i < out->count; i++)
 		out->total = engine_add(out->total, out->ptr[i].value);

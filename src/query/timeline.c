@@ -252,23 +252,26 @@ struct heat {
 	int64_t *cells;
 };
 
-static bool heat_event(void *ctx, const struct engine_event *e, struct err *err)
+static bool heat_batch(void *ctx, const struct engine_batch *b, struct err *err)
 {
-	struct heat *h = ctx;
-	uint64_t column, within;
-	int64_t *cell;
+	const struct heat h = *(const struct heat *)ctx;
 
 	(void)err;
-	if (e->time < h->from)
-		return true;
-	column = (e->time - h->from) / h->column;
-	if (column >= h->columns)
-		return true;
-	within = (e->time - h->from) % h->column;
-	/* A column may last long: no product of 64 bits by the rows. */
-	cell = &h->cells[column * h->rows +
-			 (uint32_t)((double)within / (double)h->column * h->rows)];
-	*cell = engine_add(*cell, e->value);
+	for (uint32_t i = 0; i < b->count; i++) {
+		uint64_t column, within;
+		int64_t *cell;
+
+		if (b->times[i] < h.from)
+			continue;
+		column = (b->times[i] - h.from) / h.column;
+		if (column >= h.columns)
+			continue;
+		within = b->times[i] - h.from - column * h.column;
+		/* A column may last long: no product of 64 bits by the rows. */
+		cell = &h.cells[column * h.rows +
+				(uint32_t)((double)within / (double)h.column * h.rows)];
+		*cell = engine_add(*cell, b->values[i]);
+	}
 	return true;
 }
 
@@ -296,7 +299,7 @@ bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 	h.columns = (uint32_t)columns;
 	q->parts = ROW_TIMES;
 	h.cells = query_alloc(q, (uint64_t)h.columns * h.rows + 1, sizeof(int64_t), err);
-	if (!h.cells || !engine_events(q, q->group_key, heat_event, &h, err))
+	if (!h.cells || !engine_batches(q, q->group_key, heat_batch, &h, err))
 		return false;
 	for (uint64_t i = 0; i < (uint64_t)h.columns * h.rows; i++)
 		most = h.cells[i] > most ? h.cells[i] : most;

@@ -12,7 +12,7 @@
 #include "query/engine.h"
 #include "query/regex.h"
 
-enum { NODES_DEFAULT = 16384 };
+enum { NODES_DEFAULT = 16384, AHEAD = 8 };
 
 struct raw_node {
 	uint32_t frame, parent, depth;
@@ -215,6 +215,8 @@ static bool split_runs(struct growing *g, struct raw_node *n, struct err *err)
 		struct passing r = runs[i];
 		struct branch *b;
 
+		if (i + AHEAD < n->count) /* frames of runs lie far apart */
+			__builtin_prefetch(&g->pool[runs[i + AHEAD].at]);
 		if (r.at == r.end) {
 			add_values(n->self, r.value);
 			continue;
