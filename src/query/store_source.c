@@ -485,7 +485,8 @@ static void free_source(struct query_source *q)
 	.extent = tell_extent, \
 	.free = free_source
 /* clang-format on */
-static const struct query_source_ops rows_only = { OPS }, with_events = { OPS, .events = walk_events };
+static const struct query_source_ops rows_only = { OPS },
+				     with_events = { OPS, .events = walk_events };
 
 bool store_source_open(const char *location, struct store **out, struct err *err)
 {

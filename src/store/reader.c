@@ -27,8 +27,8 @@ static const size_t limit_usual = (size_t)8 << 20;
 #define OF_BUCKET       "WHERE bucket=?1"
 #define OF_SERIES       "WHERE bucket=?1 AND series_id=?2 AND dt BETWEEN ?3 AND ?4"
 
-#define OF_WINDOW                                                                       \
-	"(SELECT bucket FROM bucket WHERE bucket<=?2 AND (bucket>=?1 OR "               \
+#define OF_WINDOW                                                         \
+	"(SELECT bucket FROM bucket WHERE bucket<=?2 AND (bucket>=?1 OR " \
 	"bucket*600000000000+599999999999+longest>=?3 OR longest<0))"
 
 #define CHUNK_WITH_STACK      CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK
@@ -55,7 +55,9 @@ static const char *const sql[QUERY_COUNT] = {
 	[EACH_SERIES] = "SELECT " SERIES ", process FROM series",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
-	[EACH_STACK] = "SELECT " STACK " FROM stack WHERE id>=?1",
+	[EACH_STACK] = "SELECT stack(id, locations, hash) FROM stack WHERE id BETWEEN ?1 AND ?2",
+	[PICK_STACKS] = "SELECT stack(s.id, s.locations, s.hash) FROM json_each(?1) j CROSS JOIN "
+			"stack s ON s.id=j.value",
 	[EACH_LOCATION] = "SELECT " LOCATION " FROM location WHERE id>=?1",
 	[EACH_FUNCTION] = "SELECT " FUNCTION " FROM function WHERE id>=?1",
 	[EACH_STRING] = "SELECT v, id FROM string WHERE id>=?1",
@@ -204,6 +206,7 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 	sqlite3_extended_result_codes(snap->db, 1);
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
 	return reader_make_take(snap, err) && reader_make_mark(snap, err) &&
+	       reader_make_stack(snap, err) &&
 	       db_exec_f(snap->db, err,
 			 "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
 			 "trusted_schema=0",

@@ -148,14 +148,14 @@ bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
 		bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 		struct err *err) MUST_CHECK;
 
-/* Events of one series, side by side: of a sample each of its timestamps that is in the window, else
- * the profile's time. */
+/* Events of one series, side by side: of a sample each of its timestamps that is in the window,
+ * else the profile's time. */
 struct store_events {
 	store_id series;
 	uint32_t count;
-	bool timed;            /* these are timestamps */
-	const uint64_t *times; /* in no order */
-	const int64_t *values; /* what each counts: as sample_value_at() */
+	bool timed;                          /* these are timestamps */
+	const uint64_t *times;               /* in no order */
+	const int64_t *values;               /* what each counts: as sample_value_at() */
 	const store_id *stacks, *attributes; /* of scan.parts; else 0 (or not) */
 };
 /* The same samples as events. Not every store can: store_has_events(). */

@@ -134,11 +134,10 @@ static void put_list(struct sample_scan *x, uint32_t i, const struct store_sampl
 	if (!s->timestamp_count && in_window(x, s->t0))
 		put(x, i, s->t0, sum, false);
 	for (uint32_t k = 0; k < s->timestamp_count; k++) {
-		int64_t v = ones                                  ? 1
-			    : s->value_count == s->timestamp_count ? s->values[k]
-								   : value_share(sum,
-										 s->timestamp_count,
-										 k);
+		int64_t v = ones ? 1
+			    : s->value_count == s->timestamp_count
+				    ? s->values[k]
+				    : value_share(sum, s->timestamp_count, k);
 
 		if (in_window(x, s->timestamps[k]))
 			put(x, i, s->timestamps[k], v, true);

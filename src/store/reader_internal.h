@@ -26,6 +26,7 @@ enum query {
 	MARK_SERIES,
 	MARK_CHUNKS,
 	EACH_STACK,
+	PICK_STACKS,
 	EACH_LOCATION,
 	EACH_FUNCTION,
 	EACH_STRING,
@@ -71,7 +72,7 @@ struct sample_scan {
 	const struct store_scan *what;
 	bool (*fn)(void *arg, const struct store_sample *s);
 	bool (*events)(void *arg, const struct store_events *e); /* instead of fn */
-	struct event_room *room;                                  /* for those */
+	struct event_room *room;                                 /* for those */
 	void *arg;
 	enum sample_depth depth;
 	size_t at;        /* in what->series: the whole bucket is read */
@@ -102,8 +103,9 @@ struct sqlite_snapshot {
 	struct idmap strings, attrsets, attributes, functions, mappings;
 
 	/* Of the sample that is given. */
-	struct sample_scan *scan; /* that is running */
-	struct id_bits *marking;  /* of the list of series that is made */
+	struct sample_scan *scan;  /* that is running */
+	struct id_bits *marking;   /* of the list of series that is made */
+	struct stack_walk *stacks; /* that is running */
 	int64_t *values;
 	uint64_t *times;
 	uint32_t value_cap, time_cap;
@@ -149,6 +151,8 @@ bool event_room_make(struct sample_scan *x) MUST_CHECK;
 void event_room_free(struct sample_scan *x);
 bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
-/* Give the connection the functions mark() (reader_series.c) and take() (reader_scan.c). */
+/* Give the connection the functions mark() (reader_series.c), take() (reader_scan.c) and stack()
+ * (reader_dict.c). */
 bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
+bool reader_make_stack(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_take(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
