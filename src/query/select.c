@@ -226,7 +226,7 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 		x->too_brief = true;
 		return true;
 	}
-	if (!s->brief || !x->by_service) {
+	if ((!s->brief || !x->by_service) && (q->selector->count || q->group_key.len)) {
 		if (!match_series(q, s, &series, err))
 			return false;
 		if (!label_series_matches(&series.bits, x->decided, x->empty_match))

@@ -53,6 +53,7 @@ static const char *const sql[QUERY_COUNT] = {
 	[GET_SERIES] = "SELECT " SERIES ", process FROM series WHERE id=?1",
 	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL FROM series WHERE id=?1",
 	[EACH_SERIES] = "SELECT " SERIES ", process FROM series",
+	[SERVICES_OF_SERIES] = "SELECT id, service_id FROM series WHERE id<=?1",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
 	[EACH_STACK] = "SELECT stack(id, locations, hash) FROM stack WHERE id BETWEEN ?1 AND ?2",

@@ -58,27 +58,39 @@ static bool is_wanted(const struct event_room *r, uint64_t series)
 
 /* ---- columns ---- */
 
-static void unpack_numbers(const struct cells *c, uint32_t n, uint64_t *out)
+/* The numbers [from, to), each to its place. */
+static void unpack_numbers(const struct cells *c, uint32_t from, uint32_t to, uint64_t *out)
 {
-	unsigned width = c->width;
-	uint32_t i = 0;
+	const uint8_t *p = c->bytes + (size_t)from * c->width;
+	unsigned width = c->width, drop = 64 - 8 * width;
+	uint32_t i = from;
 
 	/* As long as eight bytes can be read at once. */
-	for (const uint8_t *p = c->bytes; width && i < n && c->end - p >= 8; i++, p += width) {
+	for (; width && i < to && c->end - p >= 8; i++, p += width) {
 		uint64_t v;
 
 		memcpy(&v, p, 8);
-		out[i] = c->base + (be64toh(v) >> (64 - 8 * width));
+		out[i] = c->base + (be64toh(v) >> drop);
 	}
-	for (; i < n; i++)
+	for (; width && i < to; i++)
 		out[i] = cells_number(c, i);
+	for (; i < to; i++)
+		out[i] = c->base;
 }
 
-static void unpack_ids(const struct cells *c, uint32_t n, uint64_t *out)
+static void unpack_ids(const struct cells *c, uint32_t from, uint32_t to, uint64_t *out)
 {
-	unpack_numbers(c, n, out);
-	for (uint32_t i = 0; i < n; i++)
+	unpack_numbers(c, from, to, out);
+	for (uint32_t i = from; i < to; i++)
 		out[i] = out[i] == c->base ? 0 : out[i];
+}
+
+static void unpack(struct event_room *r, const struct chunk *c, uint32_t from, uint32_t to)
+{
+	unpack_numbers(&c->dt, from, to, r->dt);
+	unpack_numbers(&c->value, from, to, r->value);
+	unpack_ids(&c->stack, from, to, r->stack);
+	unpack_ids(&c->attrset, from, to, r->attributes);
 }
 
 /* ---- events ---- */
@@ -148,17 +160,29 @@ static bool put_more(struct sample_scan *x, struct chunk *c, uint32_t i, bool wa
 {
 	struct event_room *r = x->room;
 	struct str more = codec_get_str(&c->more);
-	struct store_sample s = { .t0 = c->bucket * STORE_BUCKET_NS + r->dt[i],
-				  .value = (int64_t)r->value[i] };
+	struct store_sample s = { 0 };
 
 	if (!wanted)
 		return !c->more.failed;
+	s.t0 = c->bucket * STORE_BUCKET_NS + r->dt[i];
+	s.value = (int64_t)r->value[i];
 	if (c->more.failed || !reader_more(x->snap, more, &s))
 		return false;
 	s.values = x->snap->values;
 	s.timestamps = x->snap->times;
 	put_list(x, i, &s);
 	return true;
+}
+
+static void put_one(struct sample_scan *x, uint32_t i, uint64_t time, enum chunk_form form)
+{
+	bool timed = form == CHUNK_TIME || form == CHUNK_TIME_VALUE;
+	int64_t value = (int64_t)x->room->value[i];
+
+	/* Without a value a timestamp counts 1, and no timestamp nothing. */
+	if (form == CHUNK_TIME || form == CHUNK_NO_TIME)
+		value = timed;
+	put(x, i, time, value, timed);
 }
 
 static bool put_run(struct sample_scan *x, struct chunk *c, uint32_t run, bool inside)
@@ -173,27 +197,29 @@ static bool put_run(struct sample_scan *x, struct chunk *c, uint32_t run, bool i
 	wanted = is_wanted(r, r->out.series);
 	if (!wanted && c->more.at == c->more.end)
 		return true;
+	unpack_numbers(&c->form, i, end, r->form);
+	if (wanted)
+		unpack(r, c, i, end);
 	for (; i < end && !x->ended; i++, seq++) {
-		uint64_t form = r->form[i], time = begin + r->dt[i];
+		uint64_t form = r->form[i];
 		bool now = wanted && seq > w->after && (!w->asof || seq <= w->asof);
 
-		if (form == CHUNK_MORE) {
-			if (!put_more(x, c, i, now))
-				return false;
-		} else if (form > CHUNK_MORE) {
+		if (form == CHUNK_MORE ? !put_more(x, c, i, now) : form > CHUNK_MORE)
 			return false;
-		} else if (now && (inside || in_window(x, time))) {
-			bool timed = form == CHUNK_TIME || form == CHUNK_TIME_VALUE;
-
-			put(x, i, time,
-			    form == CHUNK_TIME      ? 1
-			    : form == CHUNK_NO_TIME ? 0
-						    : (int64_t)r->value[i],
-			    timed);
-		}
+		if (form != CHUNK_MORE && now && (inside || in_window(x, begin + r->dt[i])))
+			put_one(x, i, begin + r->dt[i], (enum chunk_form)form);
 	}
 	give(x);
 	return true;
+}
+
+static bool has_wanted(const struct event_room *r, const struct chunk *c)
+{
+	uint32_t run = 0;
+
+	while (run < c->runs && !is_wanted(r, cells_id(&c->series, run)))
+		run++;
+	return run < c->runs;
 }
 
 bool reader_give_events(struct sample_scan *x, struct chunk *c)
@@ -204,12 +230,9 @@ bool reader_give_events(struct sample_scan *x, struct chunk *c)
 	bool inside = c->dt.width < 8 && begin + c->dt.base >= x->what->from &&
 		      begin + c->last < x->what->to;
 
+	if (!has_wanted(r, c))
+		return true;
 	reader_room(x->snap);
-	unpack_numbers(&c->form, c->n, r->form);
-	unpack_numbers(&c->dt, c->n, r->dt);
-	unpack_numbers(&c->value, c->n, r->value);
-	unpack_ids(&c->stack, c->n, r->stack);
-	unpack_ids(&c->attrset, c->n, r->attributes);
 	r->out.count = 0;
 	for (uint32_t run = 0; run < c->runs && !x->ended; run++)
 		if (!put_run(x, c, run, inside))

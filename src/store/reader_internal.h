@@ -23,6 +23,7 @@ enum query {
 	GET_SERIES,
 	GET_SERIES_OF_1, /* of schema version 1 */
 	EACH_SERIES,
+	SERVICES_OF_SERIES,
 	MARK_SERIES,
 	MARK_CHUNKS,
 	EACH_STACK,

@@ -268,12 +268,43 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, struct er
 	return ok;
 }
 
+/* Takes the marks away from those of other services. */
+static bool unmark_others(struct series_walk *w, struct id_bits *b, struct err *err)
+{
+	sqlite3_stmt *s = reader_query(w->snap, SERVICES_OF_SERIES, err);
+	bool row = true, ok = s != NULL;
+
+	if (ok)
+		db_bind_u64(s, 1, b->last);
+	while (ok) {
+		uint64_t id;
+		bool yes;
+
+		ok = db_step(w->snap->db, s, &row, err, "listing series");
+		if (!ok || !row)
+			break;
+		id = db_u64(s, 0);
+		if (!is_marked(b, id))
+			continue;
+		ok = is_asked_for(w, db_u64(s, 1), &yes, err);
+		if (ok && !yes) {
+			b->bits[id / 8] &= (uint8_t) ~(1u << id % 8);
+			b->count--;
+		}
+	}
+	if (s)
+		sqlite3_reset(s);
+	return ok;
+}
+
 static bool walk_marked(struct series_walk *w, struct err *err)
 {
-	enum { DENSE = 6 };
+	enum { DENSE = 6, MANY = 256 };
 	struct id_bits b = { 0 };
 	bool ok = mark_window(w->snap, w->ask, &b, err);
 
+	if (ok && w->ask->service.len && b.count > MANY && b.count > b.last / DENSE)
+		ok = unmark_others(w, &b, err);
 	if (ok && w->snap->version > 1 && b.count > b.last / DENSE)
 		ok = walk_table(w, &b, err);
 	else

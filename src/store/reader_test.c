@@ -348,6 +348,106 @@ static void test_extent_is_exact(void **state)
 	test_store_remove(&t);
 }
 
+/* ---- events ---- */
+
+struct event_sums {
+	uint64_t from, to;
+	uint64_t count, mixed; /* mixed: of all that is said of each, in any order */
+};
+
+static void add_one(struct event_sums *x, store_id series, const uint64_t *one)
+{
+	uint64_t parts[] = { series, one[0], one[1], one[2], one[3], one[4] };
+
+	if (one[0] < x->from || one[0] >= x->to)
+		return;
+	x->count++;
+	x->mixed += hash64(str_from(parts, sizeof(parts)));
+}
+
+static bool add_sample_events(void *arg, const struct store_sample *s)
+{
+	uint32_t n = s->timestamp_count;
+	bool ones = !s->value_count ||
+		    (s->value_count == 1 && n > 1 && s->values[0] == 1 && s->value == (int64_t)n);
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->value_count; i++)
+		sum += s->values[i];
+	if (!n)
+		add_one(arg, s->series,
+			(uint64_t[]){ s->t0, (uint64_t)sum, s->stack, s->attributes, 0 });
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t v = ones ? 1 : s->value_count == n ? s->values[i] : value_share(sum, n, i);
+
+		add_one(arg, s->series,
+			(uint64_t[]){ s->timestamps[i], (uint64_t)v, s->stack, s->attributes, 1 });
+	}
+	return true;
+}
+
+static bool add_events(void *arg, const struct store_events *e)
+{
+	for (uint32_t i = 0; i < e->count; i++)
+		add_one(arg, e->series,
+			(uint64_t[]){ e->times[i], (uint64_t)e->values[i], e->stacks[i],
+				      e->attributes[i], e->timed });
+	return true;
+}
+
+static void compare_events(struct store_snapshot *snap, struct store_scan what)
+{
+	struct event_sums samples = { what.from, what.to, 0, 0 }, events = samples;
+	struct err err;
+
+	assert_true(store_scan(snap, &what, add_sample_events, &samples, &err));
+	if (!store_scan_events(snap, &what, add_events, &events, &err))
+		fail_msg("%s", err.msg);
+	assert_int_equal(events.count, samples.count);
+	assert_true(events.mixed == samples.mixed);
+}
+
+static void test_events_are_those_of_the_samples(void **state)
+{
+	static const char *const names[] = {
+		"v1.11.0-oncpu-big",   "v1.11.0-synthetic-offcpu-links",
+		"v1.11.0-oncpu-start", "v1.8.0-oncpu-mixed-a",
+		"v1.7.0-oncpu-mixed",  "v1.4.0-oncpu-mixed"
+	};
+	uint64_t oldest, newest;
+	struct store_snapshot *snap;
+	struct test_store t;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+		struct profiles *p = test_fixture(names[i]);
+
+		assert_true(test_store_put(&t, p, i + 1));
+		profiles_free(p);
+	}
+	snap = test_store_read(&t);
+	assert_true(store_has_events(snap));
+	assert_true(store_extent(snap, &oldest, &newest, &err));
+	compare_events(snap, (struct store_scan){ .to = UINT64_MAX });
+	for (uint64_t i = 0; i < 8; i++) { /* windows that cut chunks and lists */
+		uint64_t step = (newest - oldest) / 8 + 1, from = oldest + i * step;
+		store_id some[] = { 1 + i, 3 + 2 * i, 1000000 };
+
+		compare_events(snap, (struct store_scan){ .from = from, .to = from + step });
+		compare_events(snap, (struct store_scan){ .from = from,
+							  .to = UINT64_MAX,
+							  .series = some,
+							  .series_count = ARRAY_LEN(some) });
+		compare_events(snap, (struct store_scan){ .to = UINT64_MAX,
+							  .asof = 40 + 70 * i,
+							  .after = 30 * i });
+	}
+	test_store_end(&t, snap);
+	test_store_remove(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_extent_is_exact),
 		cmocka_unit_test(test_links_stacks_profiles),
 		cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_events_are_those_of_the_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
