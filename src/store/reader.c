@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "store/chunk.h"
 #include "store/reader_internal.h"
 
@@ -264,28 +265,37 @@ static void forget(struct sqlite_snapshot *snap)
 	idmap_clear(&snap->mappings);
 }
 
+/* The first one stays warm; those that only a crowd needs give their pages back. */
+static void park(struct sqlite_store *s, struct sqlite_snapshot *snap)
+{
+	size_t at = 0;
+
+	pthread_mutex_lock(&s->lock);
+	while (at < ARRAY_LEN(s->idle) && s->idle[at])
+		at++;
+	if (at > 0)
+		sqlite3_db_release_memory(snap->db);
+	if (at < ARRAY_LEN(s->idle)) {
+		s->idle[at] = snap;
+		snap = NULL;
+	}
+	pthread_mutex_unlock(&s->lock);
+	snapshot_free(snap);
+}
+
 void sqlite_end(struct sqlite_snapshot *snap)
 {
-	struct sqlite_store *s;
-
 	if (!snap)
 		return;
-	s = snap->store;
 	for (int i = 0; i < QUERY_COUNT; i++)
 		if (snap->queries[i])
 			sqlite3_reset(snap->queries[i]);
 	forget(snap);
 	snap->lost = NULL;
-	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK) {
-		pthread_mutex_lock(&s->lock);
-		for (size_t i = 0; snap && i < sizeof(s->idle) / sizeof(s->idle[0]); i++)
-			if (!s->idle[i]) {
-				s->idle[i] = snap;
-				snap = NULL;
-			}
-		pthread_mutex_unlock(&s->lock);
-	}
-	snapshot_free(snap);
+	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK)
+		park(snap->store, snap);
+	else
+		snapshot_free(snap);
 }
 
 void sqlite_tolerate(struct sqlite_snapshot *snap, uint64_t *lost)
