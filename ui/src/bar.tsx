@@ -342,7 +342,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 						))}
 					</select>
 				</label>
-				<div class="segments" role="group" aria-label="Layout">
+				<div class="segments" role="group" aria-label="Layout" hidden={["time", "heat", "raw", "source"].includes(state.view)}>
 					{(["table", "both", "graph"] as const).map((layout) => (
 						<button key={layout} type="button" aria-pressed={state.layout === layout} onClick={() => set({ layout }, "replace")}>
 							{layout}

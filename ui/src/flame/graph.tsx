@@ -105,6 +105,20 @@ export function Graph(props: GraphProps) {
 		s.over.context.clearRect(0, 0, s.over.width * s.over.ratio, s.over.height * s.over.ratio);
 		if (selected > 0 && selected < tree.count) outline(s.over, tree, view.current, selected, cssColour("--focus"));
 		if (hovered.current > 0) outline(s.over, tree, view.current, hovered.current, cssColour("--ink"));
+		paintPlace(s.over);
+	};
+	/* There is more than is seen: a thin bar says where this is of it. */
+	const paintPlace = (over: Surface) => {
+		const most = maxScroll();
+		if (most <= 0) return;
+		const { scroll, upwards: up } = view.current;
+		const length = Math.max(24, (over.height * over.height) / (over.height + most));
+		const at = (over.height - length) * (scroll / most);
+		over.context.setTransform(over.ratio, 0, 0, over.ratio, 0, 0);
+		over.context.fillStyle = cssColour("--dim");
+		over.context.globalAlpha = 0.6;
+		over.context.fillRect(over.width - 4, up ? over.height - length - at : at, 3, length);
+		over.context.globalAlpha = 1;
 	};
 
 	useLayoutEffect(() => {

@@ -16,6 +16,13 @@ function colour(t: number, theme: Theme): [number, number, number] {
 	return [0, 1, 2].map((i) => a[i] + (b[i] - a[i]) * u) as [number, number, number];
 }
 
+/** Columns that have their time below them: as many as there is room for, a round number apart. */
+function labelled(columns: number, width: number): number[] {
+	const least = Math.max(1, columns / Math.max(1, Math.floor(width / 90)));
+	const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600].find((n) => n >= least) ?? Math.ceil(least);
+	return Array.from({ length: Math.ceil(columns / step) }, (_, i) => i * step).filter((c) => c === 0 || ((columns - c) / columns) * width > 60);
+}
+
 interface Cell {
 	column: number;
 	row: number;
@@ -100,6 +107,11 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 					</output>
 				)}
 			</p>
+			<div class="heat-rows" aria-hidden="true">
+				{[1, 0.75, 0.5, 0.25, 0].map((part) => (
+					<span key={part}>{part === 0 ? "0" : duration(data.column_ns * part)}</span>
+				))}
+			</div>
 			<div ref={box} class="heat-box" tabIndex={0} role="application" aria-label="Heat map: arrow keys move, Shift extends, Enter selects" onKeyDown={key}>
 				<canvas
 					ref={canvas}
@@ -116,6 +128,13 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 					}}
 					onPointerLeave={() => setHover(null)}
 				/>
+			</div>
+			<div class="heat-columns" aria-hidden="true">
+				{labelled(data.columns, size.width).map((column) => (
+					<span key={column} style={{ left: `${(column / data.columns) * 100}%` }}>
+						{clock(Number(data.start_ns) + column * data.column_ns)}
+					</span>
+				))}
 			</div>
 		</section>
 	);
