@@ -80,6 +80,11 @@ def export(ch, body, version=schemas.NEWEST, compression=None, timeout=60, metad
     return call(body, timeout=timeout, compression=compression, metadata=metadata)
 
 
+def export_later(ch, body, version=schemas.NEWEST, timeout=60):
+    """As export(), but what is returned is a future of it."""
+    return ch.unary_unary(schemas.grpc_path(version), request_serializer=None, response_deserializer=None).future(body, timeout=timeout)
+
+
 def export_status(ch, body, **options):
     """(code number, message) of an Export."""
     try:

@@ -187,9 +187,13 @@ def test_ddl_makes_what_the_exporter_writes(server, database):
 
 class Proxy:
     """TCP to a server. `cut(number)` of a connection that carries an INSERT says whether its answer is cut off: the body has gone
-    to the server, whole, and the sender hears nothing but the end of the connection."""
+    to the server, whole, and the sender hears nothing but the end of the connection. Only inserts of `table` are asked about.
+    While `go` is not set nothing more is passed on."""
 
-    def __init__(self, port, cut, tls=None):
+    def __init__(self, port, cut, tls=None, table=""):
+        self.insert = f"INSERT%20INTO%20flametap_{table}".encode()
+        self.go = threading.Event()
+        self.go.set()
         self.port_to, self.cut, self.cuts, self.number = port, cut, 0, itertools.count()
         self.packed = []  # of each insert: its Content-Encoding
         self.asked = []  # of each call: its first line, and how its body begins
@@ -236,13 +240,14 @@ class Proxy:
                     request = self._request(near)
                     if not request:
                         return
+                    self.go.wait(300)
                     with socket.create_connection(("127.0.0.1", self.port_to)) as far:
                         head, _, body = request.partition(b"\r\n\r\n")
                         self.asked.append((head.split(b"\r\n")[0].decode(), body[:200].decode(errors="replace")))
                         if b"INSERT" in head.split(b"\r\n")[0]:
                             self.packed.append((re.search(rb"(?i)\r\ncontent-encoding: (\w+)", head) or [0, b""])[1].decode())
                         far.sendall(re.sub(rb"(?i)\r\nconnection: [^\r]*", b"", head) + b"\r\nConnection: close\r\n\r\n" + body)
-                        if b"INSERT" in head.split(b"\r\n")[0] and self.cut(next(self.number)):
+                        if self.insert in head.split(b"\r\n")[0] and self.cut(next(self.number)):
                             self.cuts += 1
                             if self.cuts % 2:  # what the server does then it finds out by itself, or it is done by now
                                 far.recv(1)
@@ -284,25 +289,57 @@ def collecting(tmp_path, url, more=""):
     return program.Server("collector", "--config", str(config), own_metrics=True)
 
 
-def test_the_connection_cut_after_the_body(old, database, tmp_path):
-    """A third of all inserts are not answered; what is acknowledged is there, once."""
-    rounds = 1000 if program.LONG else 100
-    rng = random.Random(5)
-    proxy = Proxy(old.port, lambda number: number > 3 and rng.random() < 0.33)
-    marks = [f"mark-cut-{i}" for i in range(rounds)]
-    samples = 0
-    with collecting(tmp_path, f"http://127.0.0.1:{proxy.port}/{database}") as server, clients.channel(server.grpc) as ch:
-        for mark in marks:
-            body = handmade.marked(mark)
-            samples += sum(len(p.samples) for r in NEWEST.Request.FromString(body).resource_profiles for s in r.scope_profiles
-                           for p in s.profiles)
-            clients.export(ch, body, timeout=120)
-    proxy.close()
-    assert proxy.cuts > rounds // 4
-    assert int(old.ask("SELECT count() FROM flametap_samples", database)) == samples
-    assert int(old.ask("SELECT count() FROM flametap_requests", database)) == rounds
-    got = [m for b in export(f"{old.url}/{database}") for m in handmade.marks_in(b.decode(errors="replace"))]
+def samples_of(body):
+    return sum(len(p.samples) for r in NEWEST.Request.FromString(body).resource_profiles for s in r.scope_profiles for p in s.profiles)
+
+
+def send_until(server, proxy, cuts, senders=6, most=20000, hook=lambda cuts: None):
+    """Marked bodies, several at a time, until so many inserts were cut off; the marks of those that were acknowledged: all."""
+    numbers, marks, faults = itertools.count(), [], []
+
+    def send():
+        try:
+            with clients.channel(server.grpc) as ch:
+                while proxy.cuts < cuts and not faults:
+                    number = next(numbers)
+                    assert number < most, "too few inserts are cut"
+                    clients.export(ch, handmade.marked(f"mark-cut-{number}"), timeout=300)
+                    marks.append(f"mark-cut-{number}")
+                    hook(proxy.cuts)
+        except Exception as fault:  # pylint: disable=broad-except
+            faults.append(fault)
+
+    threads = [threading.Thread(target=send) for _ in range(senders)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not faults, faults
+    return marks
+
+
+def cutting(rng):
+    """Half of all inserts are cut off, but those that make the store."""
+    return lambda number: number > 3 and rng.random() < 0.5
+
+
+def all_once(server, url, database, marks):
+    per_body = samples_of(handmade.marked("x"))
+    assert int(server.ask("SELECT count() FROM flametap_samples", database)) == per_body * len(marks)
+    assert int(server.ask("SELECT uniqExact(request, place) FROM flametap_samples", database)) == per_body * len(marks)
+    assert int(server.ask("SELECT count() FROM flametap_requests", database)) == len(marks)
+    got = [m for b in export(url) for m in handmade.marks_in(b.decode(errors="replace"))]
     assert sorted(got) == sorted(marks)
+
+
+def test_the_connection_cut_after_the_body(old, database, tmp_path):
+    """A thousand inserts (FLAMETAP_LONG; else a tenth) are not answered; what is acknowledged is there, once."""
+    cuts = 1000 if program.LONG else 100
+    proxy = Proxy(old.port, cutting(random.Random(5)))
+    with collecting(tmp_path, f"http://127.0.0.1:{proxy.port}/{database}") as server:
+        marks = send_until(server, proxy, cuts)
+    proxy.close()
+    all_once(old, f"{old.url}/{database}", database, marks)
 
 
 @pytest.mark.parametrize("compress, packed", [("", ""), ("compress: auto", ""), ("compress: zstd", "gzip"), ("compress: none", "")])
@@ -474,41 +511,3 @@ def test_a_newer_store_is_refused(old, database):
     assert done.returncode == 1 and b"newer flametap" in done.stderr
     done = program.run("top", "--db", f"{old.url}/nobody_made_it")
     assert done.returncode == 1 and b"nobody_made_it" in done.stderr
-
-
-
-# ---- a cluster ----
-
-@pytest.mark.long
-def test_a_cluster_of_two_shards_with_replicas(tmp_path):
-    """ON CLUSTER, ReplicatedMergeTree, Distributed; connections are cut after the body; one replica goes and comes back."""
-    if not program.LONG:
-        pytest.skip("SKIPPED ALOUD: four servers and a ZooKeeper: FLAMETAP_LONG=1 runs it")
-    folder = clickhouse.Folder()
-    cluster = None
-    try:
-        cluster = clickhouse.Cluster(folder.path)
-        first, rounds, rng = cluster.servers[0], 300, random.Random(6)
-        proxy = Proxy(first.port, lambda number: number > 3 and rng.random() < 0.33)
-        marks = [f"mark-cluster-{i}" for i in range(rounds)]
-        with collecting(tmp_path, f"http://127.0.0.1:{proxy.port}/default", more="cluster_name: flametap") as server, \
-                clients.channel(server.grpc) as ch:
-            for i, mark in enumerate(marks):
-                if i == rounds // 2:
-                    cluster.servers[1].stop()
-                clients.export(ch, handmade.marked(mark), timeout=120)
-        proxy.close()
-        cluster.servers[1].start()
-        assert proxy.cuts > rounds // 4
-        per_body = sum(len(p.samples) for r in NEWEST.Request.FromString(handmade.marked("x")).resource_profiles for s in r.scope_profiles
-                       for p in s.profiles)
-        for server in cluster.servers:  # whoever is asked knows all of it, once, as soon as replicas have caught up
-            program.wait_for(lambda s=server: int(s.ask("SELECT count() FROM flametap_samples")) == rounds * per_body, 60, "all samples")
-            got = [m for b in export(server.url) for m in handmade.marks_in(b.decode(errors="replace"))]
-            assert sorted(got) == sorted(marks)
-        shares = [int(cluster.servers[i].ask("SELECT count() FROM flametap_samples_local")) for i in (0, 2)]
-        assert min(shares) > 0 and sum(shares) == rounds * per_body
-    finally:
-        if cluster:
-            cluster.stop()
-        folder.remove()

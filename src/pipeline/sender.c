@@ -12,7 +12,10 @@
 #include "pipeline/spool.h"
 #include "pipeline/spool_batch.h"
 
-enum { MEMORY_WAIT_MS = 100 };
+enum {
+	MEMORY_WAIT_MS = 100,
+	IN_MEMORY_MOST = 1024, /* requests of the spool that wait in memory */
+};
 
 /* A request on its way: queued, in flight, or waiting for its next attempt. */
 struct item {
@@ -315,6 +318,19 @@ static void attempt(struct sender *s, struct item *i)
 	s->o.ops->consume(s->o.state, batch_ref(i->batch), &i->completion);
 }
 
+/* Does the peer keep up, so that what comes now will be sent out of memory? */
+static bool is_keeping_up(struct sender *s, uint64_t ahead)
+{
+	bool room;
+
+	if (s->backoff.count || s->queue.count + ahead >= IN_MEMORY_MOST)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	room = s->held_bytes <= s->o.sending->queue.max_bytes / 2;
+	pthread_mutex_unlock(&s->lock);
+	return room;
+}
+
 /* New requests: into the spool, all with one commit, or into the queue. */
 static void take_in(struct sender *s, struct list *inbox, bool draining)
 {
@@ -333,6 +349,7 @@ static void take_in(struct sender *s, struct list *inbox, bool draining)
 			continue;
 		}
 		/* A repetition waits for the commit as well: what it repeats may be in it. */
+		spool_set_packing(s->spool, draining || !is_keeping_up(s, staged.count));
 		if (spool_has_taken(s->spool, i->batch) ||
 		    spool_stage(s->spool, i->batch, &i->sequence, &err)) {
 			list_push(&staged, i);
@@ -357,10 +374,10 @@ static void take_in(struct sender *s, struct list *inbox, bool draining)
 			continue;
 		}
 		item_answer(i, &ok);
-		/* Straight from memory while the peer keeps up; else it is read back when its turn
-		 * comes. */
-		if (!draining && s->queue.count < s->o.sending->queue.num_consumers &&
-		    spool_take_if_next(s->spool, i->sequence))
+		/* Straight from memory while the peer keeps up, and nothing before it must be read
+		 * back; else it is read back when its turn comes. */
+		if (!draining && is_keeping_up(s, 0) &&
+		    i->sequence == spool_next_sequence(s->spool) + s->queue.count)
 			list_push(&s->queue, i);
 		else
 			item_end(s, i, &ok);
@@ -425,8 +442,12 @@ static void send_out(struct sender *s, bool draining)
 		else
 			list_push(&s->backoff, i);
 	}
-	while (slots_used(s) < slots && (i = list_pop(&s->queue)))
-		attempt(s, i);
+	while (slots_used(s) < slots && (i = list_pop(&s->queue))) {
+		if (!i->sequence || spool_take_if_next(s->spool, i->sequence))
+			attempt(s, i);
+		else
+			item_end(s, i, &i->outcome); /* to be read back */
+	}
 	while (s->spool && !draining && slots_used(s) < slots && (i = read_back(s)))
 		attempt(s, i);
 }

@@ -194,11 +194,22 @@ bool spool_has_taken(struct spool *s, struct batch *batch)
 	return true;
 }
 
+void spool_set_packing(struct spool *s, bool packing)
+{
+	s->packing = packing;
+}
+
+static bool is_half_full(const struct spool *s)
+{
+	return s->o.budget && budget_used(s->o.budget) > s->o.budget->limit_bytes / 2;
+}
+
 bool spool_stage(struct spool *s, struct batch *batch, uint64_t *sequence, struct err *err)
 {
 	size_t from = s->staged.len, len;
 
-	if (!spool_record_append(&s->staged, batch, s->next_sequence + s->staged_count, err))
+	if (!spool_record_append(&s->staged, batch, s->next_sequence + s->staged_count,
+				 s->packing || is_half_full(s), err))
 		return false;
 	len = s->staged.len - from;
 	if (s->o.budget && !budget_take(s->o.budget, len)) {
@@ -555,6 +566,7 @@ struct spool *spool_open(const struct spool_options *options, struct err *err)
 	assert(s->path);
 	s->dir_fd = s->lock_fd = s->write_fd = s->read_fd = s->cursor_fd = -1;
 	buf_init(&s->staged, 0);
+	s->packing = true;
 	spool_seen_init(&s->seen, s->o.dedup_window_ns);
 	metrics_init(s);
 	if (spool_load(s, err))

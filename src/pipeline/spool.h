@@ -63,6 +63,9 @@ void spool_close(struct spool *s);
 
 /* Is this request in the spool, or was it within the window, or is it staged? Counted. */
 bool spool_has_taken(struct spool *s, struct batch *batch);
+/* Are bodies compressed that are staged from now on? They are, unless this is said, as what will
+ * not be read back has nothing from it; and while the spools are more than half full. */
+void spool_set_packing(struct spool *s, bool packing);
 /* Puts a batch's body (as it came, else encoded newest) into the next commit. ERR_BUSY: the spools
  * are full. */
 bool spool_stage(struct spool *s, struct batch *batch, uint64_t *sequence,
@@ -75,6 +78,8 @@ bool spool_commit(struct spool *s, struct err *err) MUST_CHECK;
 bool spool_next(struct spool *s, struct spool_entry *out) MUST_CHECK;
 /* The record given out last goes back: it is the next again. */
 void spool_put_back(struct spool *s, uint64_t sequence);
+/* Whose turn it is, when that is certain; else 0. */
+uint64_t spool_next_sequence(const struct spool *s);
 /* Takes the record as given out, when it is the very next: its batch is still in memory. */
 bool spool_take_if_next(struct spool *s, uint64_t sequence) MUST_CHECK;
 /* A record that was given out is sent, or will never be. */

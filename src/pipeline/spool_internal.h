@@ -32,6 +32,7 @@ struct spool {
 
 	int write_fd;           /* of the last segment; -1: the next commit begins a new one */
 	uint64_t next_sequence; /* of the next record to be staged, less those staged */
+	bool packing;
 	struct buf staged;
 	uint32_t staged_count, staged_seen;
 	uint64_t staged_charged;

@@ -203,6 +203,11 @@ void spool_put_back(struct spool *s, uint64_t sequence)
 	s->repeat[s->repeat_count++] = sequence;
 }
 
+uint64_t spool_next_sequence(const struct spool *s)
+{
+	return s->repeat_count ? 0 : s->next_given;
+}
+
 bool spool_take_if_next(struct spool *s, uint64_t sequence)
 {
 	uint64_t len;

@@ -40,15 +40,16 @@ bool spool_record_valid(const struct spool_record *r, uint64_t left)
 	       header_hash(r) == r->header_hash;
 }
 
-/* Compressed where that saves something, else as it is. */
-static bool append_stored(struct buf *out, struct str body, uint8_t *compression, struct err *err)
+/* Compressed where that is asked for and saves something, else as it is. */
+static bool append_stored(struct buf *out, struct str body, bool pack, uint8_t *compression,
+			  struct err *err)
 {
-	size_t bound = ZSTD_compressBound(body.len), n;
+	size_t bound = pack ? ZSTD_compressBound(body.len) : body.len, n;
 	char *room = buf_reserve(out, bound > body.len ? bound : body.len);
 
 	if (!room)
 		return err_set(err, ERR_LIMIT, "no room for a body of %zu bytes", body.len);
-	n = body.len < COMPRESS_LEAST
+	n = !pack || body.len < COMPRESS_LEAST
 		    ? body.len
 		    : ZSTD_compress(room, bound, body.ptr, body.len, COMPRESSION_LEVEL);
 	*compression = SPOOL_ZSTD;
@@ -62,7 +63,7 @@ static bool append_stored(struct buf *out, struct str body, uint8_t *compression
 	return true;
 }
 
-static bool append_record(struct buf *out, struct batch *batch, struct str body,
+static bool append_record(struct buf *out, struct batch *batch, struct str body, bool pack,
 			  struct spool_record *r, struct err *err)
 {
 	size_t at = out->len;
@@ -72,7 +73,7 @@ static bool append_record(struct buf *out, struct batch *batch, struct str body,
 		return err_set(err, ERR_LIMIT, "a body of %zu bytes, the spool takes at most %d",
 			       body.len, SPOOL_BODY_BYTES_MOST);
 	buf_append(out, r, sizeof(*r));
-	if (!append_stored(out, body, &r->compression, err)) {
+	if (!append_stored(out, body, pack, &r->compression, err)) {
 		out->len = at;
 		return false;
 	}
@@ -87,7 +88,8 @@ static bool append_record(struct buf *out, struct batch *batch, struct str body,
 	return true;
 }
 
-bool spool_record_append(struct buf *out, struct batch *batch, uint64_t sequence, struct err *err)
+bool spool_record_append(struct buf *out, struct batch *batch, uint64_t sequence, bool pack,
+			 struct err *err)
 {
 	struct spool_record r = {
 		.magic = SPOOL_MAGIC,
@@ -102,7 +104,7 @@ bool spool_record_append(struct buf *out, struct batch *batch, uint64_t sequence
 	bool ok;
 
 	if (batch->body && batch->encoding != BATCH_BODY_NONE)
-		return append_record(out, batch, blob_view(batch->body), &r, err);
+		return append_record(out, batch, blob_view(batch->body), pack, &r, err);
 	buf_init(&encoded, SPOOL_BODY_BYTES_MOST);
 	r.encoding = BATCH_BODY_PROTOBUF;
 	r.wire_version = WIRE_NEWEST;
@@ -111,7 +113,7 @@ bool spool_record_append(struct buf *out, struct batch *batch, uint64_t sequence
 	if (ok && encoded.failed)
 		ok = err_set(err, ERR_LIMIT, "the message is larger than %d bytes",
 			     SPOOL_BODY_BYTES_MOST);
-	ok = ok && append_record(out, batch, buf_view(&encoded), &r, err);
+	ok = ok && append_record(out, batch, buf_view(&encoded), pack, &r, err);
 	buf_release(&encoded);
 	return ok;
 }

@@ -23,8 +23,9 @@ _Static_assert(sizeof(struct spool_record) == SPOOL_RECORD_HEADER_BYTES,
 	       "the format is the struct");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are little-endian");
 
-/* Appends the record of a batch. ERR_LIMIT, or what encoding says; out is then as it was. */
-bool spool_record_append(struct buf *out, struct batch *batch, uint64_t sequence,
+/* Appends the record of a batch, its body compressed when `pack` says so and that saves something.
+ * ERR_LIMIT, or what encoding says; out is then as it was. */
+bool spool_record_append(struct buf *out, struct batch *batch, uint64_t sequence, bool pack,
 			 struct err *err) MUST_CHECK;
 /* Is this a header, and does its record fit into the `left` bytes from its start? */
 bool spool_record_valid(const struct spool_record *r, uint64_t left);

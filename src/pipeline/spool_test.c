@@ -202,6 +202,32 @@ static void test_bytes(void **state)
 	teardown(&f);
 }
 
+/* Packed or not, a body comes back, after a restart too. */
+static void test_packing(void **state)
+{
+	struct fixture f;
+	uint64_t plain, both;
+
+	(void)state;
+	setup(&f);
+	reopen(&f);
+	spool_set_packing(f.spool, false);
+	put(&f, 2000, 1);
+	close(open_first_segment(&f, &plain));
+	spool_set_packing(f.spool, true);
+	put(&f, 2000, 2);
+	close(open_first_segment(&f, &both));
+	assert_true(both - plain < plain / 2);
+	take(&f, 2000, 1, false);
+	reopen(&f);
+	assert_int_equal(spool_next_sequence(f.spool), 1);
+	take(&f, 2000, 1, true);
+	assert_int_equal(spool_next_sequence(f.spool), 2);
+	take(&f, 2000, 2, true);
+	take_none(&f);
+	teardown(&f);
+}
+
 /* Out of order: what is done stays done over a restart, what is not comes again. */
 static void test_restart(void **state)
 {
@@ -681,19 +707,13 @@ static void test_kill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_bytes),
-		cmocka_unit_test(test_restart),
-		cmocka_unit_test(test_from_memory),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_locked),
-		cmocka_unit_test(test_disk_full),
-		cmocka_unit_test(test_torn),
-		cmocka_unit_test(test_flipped),
-		cmocka_unit_test(test_cursor_damaged),
-		cmocka_unit_test(test_unreadable_body),
-		cmocka_unit_test(test_empty_segment),
-		cmocka_unit_test(test_kill),
+		cmocka_unit_test(test_order),          cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_packing),        cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_from_memory),    cmocka_unit_test(test_full),
+		cmocka_unit_test(test_locked),         cmocka_unit_test(test_disk_full),
+		cmocka_unit_test(test_torn),           cmocka_unit_test(test_flipped),
+		cmocka_unit_test(test_cursor_damaged), cmocka_unit_test(test_unreadable_body),
+		cmocka_unit_test(test_empty_segment),  cmocka_unit_test(test_kill),
 	};
 	int null = open("/dev/null", O_WRONLY); /* what is lost here on purpose need not be read */
 

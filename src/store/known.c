@@ -33,7 +33,7 @@ static bool same(const struct known_entry *e, enum store_kind kind, struct hash1
 	return e->hash.lo == hash.lo && e->hash.hi == hash.hi && e->kind == kind && e->id;
 }
 
-static struct known_entry *set_of(struct known *k, enum store_kind kind, struct hash128 hash)
+static struct known_entry *set_of(const struct known *k, enum store_kind kind, struct hash128 hash)
 {
 	return &k->slots[((hash.lo + kind * 0x9e3779b9u) & k->set_mask) * WAYS];
 }
@@ -46,6 +46,14 @@ static uint32_t *pending_slot(struct known *k, enum store_kind kind, struct hash
 	while (k->pending_slots[at] && !same(&k->pending[k->pending_slots[at] - 1], kind, hash))
 		at = (at + 1) & mask;
 	return &k->pending_slots[at];
+}
+
+void known_expect(const struct known *k, enum store_kind kind, struct hash128 hash)
+{
+	const struct known_entry *set = set_of(k, kind, hash);
+
+	__builtin_prefetch(&set[0], 1); /* a set is two cache lines */
+	__builtin_prefetch(&set[2], 1);
 }
 
 uint32_t known_find(struct known *k, enum store_kind kind, struct hash128 hash)

@@ -31,6 +31,8 @@ void known_init(struct known *k, size_t cache_bytes);
 void known_release(struct known *k);
 /* The row, or 0: not known here, `lookup` may still have it. */
 uint32_t known_find(struct known *k, enum store_kind kind, struct hash128 hash);
+/* That hash will be asked for soon. */
+void known_expect(const struct known *k, enum store_kind kind, struct hash128 hash);
 /* Found in `lookup`. */
 void known_cache(struct known *k, enum store_kind kind, struct hash128 hash, uint32_t id);
 /* A new row. The caller folds before there are KNOWN_PENDING_MOST. */

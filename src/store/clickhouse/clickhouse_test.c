@@ -236,6 +236,51 @@ static void test_a_cut_answer(void **state)
 	buf_release(&b);
 }
 
+/* First and last timestamp are not in the list, which may be empty. */
+static void test_many_times(void **state)
+{
+	struct ch_snapshot snap = { 0 };
+
+	(void)state;
+	for (uint32_t inner = 0; inner < 5; inner++) {
+		struct store_sample s;
+		struct codec c;
+		struct buf b;
+
+		buf_init(&b, 0);
+		row_u64(&b, 100);
+		row_u32(&b, 100);
+		for (int i = 0; i < 7; i++)
+			row_u64(&b, 100);
+		row_u8(&b, CH_MANY_TIMES);
+		row_count(&b, 0);
+		row_count(&b, inner);
+		for (uint32_t i = 0; i < inner; i++)
+			row_u64(&b, 101 + i);
+		c = codec_of(buf_view(&b));
+		assert_true(ch_read_sample(&snap, &c, &s) && !codec_more(&c));
+		assert_int_equal(s.value_count, 0);
+		assert_int_equal(s.timestamp_count, inner + 2);
+		assert_int_equal(s.events, inner + 2);
+		for (uint32_t i = 0; i <= inner; i++)
+			assert_int_equal(s.timestamps[i], 100 + i);
+		assert_int_equal(s.timestamps[inner + 1], s.t1);
+		buf_release(&b);
+	}
+	free(snap.values);
+	free(snap.times);
+}
+
+/* An id of a program begins with its bits, and is never none. */
+static void test_ids_beside(void **state)
+{
+	(void)state;
+	assert_int_equal(ch_id_beside(UINT64_MAX, 0) >> 54, 0);
+	assert_int_equal(ch_id_beside(1024, 1025) >> 54, 1);
+	assert_int_equal(ch_id_beside(1024, 1025) & 1, 1);
+	assert_int_equal(ch_id_beside(7, 1024), 7);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +291,8 @@ int main(void)
 		cmocka_unit_test(test_requests_have_numbers_of_their_own),
 		cmocka_unit_test(test_only_missing_samples_are_written),
 		cmocka_unit_test(test_a_cut_answer),
+		cmocka_unit_test(test_many_times),
+		cmocka_unit_test(test_ids_beside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

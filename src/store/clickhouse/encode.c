@@ -8,6 +8,7 @@
 
 enum {
 	KNOWN_BYTES = 8 << 20,
+	EXPECT_AHEAD = 16,
 	/* Bases of several exporters are kept apart: each takes its own out of SLOTS slices of time
 	   in turn. */
 	SLOTS = 256,
@@ -104,6 +105,13 @@ static void put_report(struct put *x, const struct profile *f)
 	}
 }
 
+/* What is known lies far apart in memory: it is fetched for some samples at once. */
+static void expect_stacks(struct put *x, const struct profile *f, uint32_t from)
+{
+	for (uint32_t i = from; i < f->samples.count && i < from + EXPECT_AHEAD; i++)
+		ch_expect_stack(x, x->p->samples[f->samples.first + i].stack.v);
+}
+
 static void put_profile(struct put *x, uint32_t index)
 {
 	const struct profile *f = &x->p->profiles[index];
@@ -118,6 +126,9 @@ static void put_profile(struct put *x, uint32_t index)
 	ch_note_of(x, MESSAGE_PROFILE, index, place);
 	for (uint32_t i = 0; i < f->samples.count; i++) {
 		uint64_t t0;
+
+		if (i % EXPECT_AHEAD == 0)
+			expect_stacks(x, f, i);
 
 		series[i] = ch_put_sample(x, f->samples.first + i, place + 1 + i, &t0);
 		first = t0 < first ? t0 : first;
@@ -257,7 +268,8 @@ void ch_encoder_put(struct ch_encoder *e, const struct ch_request *r, uint64_t n
 	ident_begin(&e->n, p, &e->arena);
 	lifted_begin(&x.lifted, p, &e->arena);
 	x.link_spans = arena_zalloc(&e->arena, (size_t)p->dict.link_count * sizeof(*x.link_spans));
-	assert(x.link_spans);
+	x.lists = arena_zalloc(&e->arena, sizeof(*x.lists) << LIST_MEMO_BITS);
+	assert(x.link_spans && x.lists);
 	x.tenant = ident_text(str_cstr(e->tenant));
 	x.day = ch_day(r->arrived_unix_ns);
 	x.request = ch_request_id(r->hash);

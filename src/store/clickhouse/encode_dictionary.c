@@ -19,6 +19,11 @@ static bool is_known(struct ch_encoder *e, unsigned kind, struct hash128 hash)
 	return false;
 }
 
+static void expect(struct put *x, unsigned kind, struct hash128 hash)
+{
+	known_expect(&x->e->known, (enum store_kind)kind, hash);
+}
+
 static void add_text(struct ch_encoder *e, struct str s)
 {
 	row_str(&e->texts, s);
@@ -34,6 +39,7 @@ static void begin_texts(struct ch_encoder *e)
 struct entry {
 	unsigned kind;
 	struct hash128 hash;
+	uint64_t id; /* 0: that of the hash */
 	const uint64_t *refs;
 	size_t ref_count;
 	const int64_t *numbers;
@@ -46,8 +52,8 @@ static void add_entry(struct ch_encoder *e, const struct entry *x)
 	struct buf *b = &e->dictionary;
 
 	row_u8(b, (uint8_t)x->kind);
-	row_u64(b, ch_id(x->hash));
-	row_u64(b, x->hash.lo ? x->hash.hi : 0);
+	row_u64(b, x->id ? x->id : ch_id(x->hash));
+	row_u64(b, x->kind == KIND_STACK && x->hash.lo ? x->hash.hi : 0);
 	row_u16(b, (uint16_t)e->today);
 	row_count(b, x->ref_count);
 	buf_append(b, x->refs, x->ref_count * sizeof(*x->refs));
@@ -152,13 +158,36 @@ static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32
 		put_attribute_notes(e, &a->value);
 	}
 	buf_reset(&e->notes);
-	add_entry(e, &(struct entry){ KIND_ATTRSET, hash, NULL, 0, kinds, count });
+	add_entry(e, &(struct entry){ KIND_ATTRSET, hash, 0, NULL, 0, kinds, count });
 	return ch_id(hash);
+}
+
+/* Where the list of such indices would be remembered; NULL: it is too long for that. */
+static struct list_memo *list_memo(struct put *x, const struct attribute_index *at, uint32_t count)
+{
+	uint64_t h = count;
+
+	if (count > LIST_MEMO_MOST)
+		return NULL;
+	for (uint32_t i = 0; i < count; i++)
+		h = (h ^ at[i].v) * UINT64_C(0x9e3779b97f4a7c15);
+	return &x->lists[h >> (64 - LIST_MEMO_BITS)];
 }
 
 uint64_t ch_put_list(struct put *x, struct range refs)
 {
-	return put_refs(x, x->p->attribute_refs + refs.first, refs.count);
+	const struct attribute_index *at = x->p->attribute_refs + refs.first;
+	struct list_memo *m = list_memo(x, at, refs.count);
+
+	if (!m)
+		return put_refs(x, at, refs.count);
+	if (m->count != refs.count || memcmp(m->at, at, refs.count * sizeof(*at)) != 0) {
+		m->id = put_refs(x, at, refs.count);
+		m->count = (uint8_t)refs.count;
+		if (refs.count)
+			memcpy(m->at, at, refs.count * sizeof(*at));
+	}
+	return m->id;
 }
 
 /* A resource's or scope's attributes: no units, no notes but the value's. */
@@ -191,7 +220,7 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 	}
 	buf_reset(&e->notes);
 	buf_reset(&e->notes);
-	add_entry(e, &(struct entry){ KIND_ATTRSET, *hash, NULL, 0, kinds, kv.count });
+	add_entry(e, &(struct entry){ KIND_ATTRSET, *hash, 0, NULL, 0, kinds, kv.count });
 	return ch_id(*hash);
 }
 
@@ -215,7 +244,7 @@ static uint64_t put_function(struct put *x, uint32_t index)
 	add_text(x->e, x->p->dict.strings[f->system_name.v]);
 	add_text(x->e, x->p->dict.strings[f->filename.v]);
 	ch_put_notes(x, MESSAGE_FUNCTION, index);
-	add_entry(x->e, &(struct entry){ KIND_FUNCTION, hash, NULL, 0, &f->start_line, 1 });
+	add_entry(x->e, &(struct entry){ KIND_FUNCTION, hash, 0, NULL, 0, &f->start_line, 1 });
 	return ch_id(hash);
 }
 
@@ -238,7 +267,7 @@ static uint64_t put_mapping(struct put *x, uint32_t index)
 	add_text(x->e, x->p->dict.strings[m->filename.v]);
 	add_text(x->e, mapping_build_id(x->p, m));
 	ch_put_notes(x, MESSAGE_MAPPING, index);
-	add_entry(x->e, &(struct entry){ KIND_MAPPING, hash, &list, 1, numbers, 3 });
+	add_entry(x->e, &(struct entry){ KIND_MAPPING, hash, 0, &list, 1, numbers, 3 });
 	return ch_id(hash);
 }
 
@@ -266,7 +295,7 @@ static void add_location(struct put *x, uint32_t index, struct hash128 hash)
 	ch_put_notes(x, MESSAGE_LOCATION, index);
 	for (uint32_t i = 0; x->n->noted[MESSAGE_LINE] && i < l->lines.count; i++)
 		notes_put(&x->e->notes, x->p, MESSAGE_LINE, l->lines.first + i, i);
-	add_entry(x->e, &(struct entry){ KIND_LOCATION, hash, refs, 2 + (size_t)l->lines.count,
+	add_entry(x->e, &(struct entry){ KIND_LOCATION, hash, 0, refs, 2 + (size_t)l->lines.count,
 					 numbers, 1 + (size_t)l->lines.count * 2 });
 }
 
@@ -283,19 +312,40 @@ static uint64_t put_location(struct put *x, uint32_t index)
 	return ch_id(hash);
 }
 
+/* What a stack's program is told by: the mapping of the third frame that the root called, as the
+ * first ones are often libc's, or that frame itself. */
+static uint64_t program_of(struct put *x, uint32_t index)
+{
+	struct range r = x->p->dict.stacks[index].locations;
+	uint32_t from_root = r.count < 4 ? r.count : 4, location;
+	struct hash128 mapping;
+
+	if (!r.count)
+		return 0;
+	location = x->p->dict.stack_locations[r.first + r.count - from_root].v;
+	mapping = ident_mapping(x->n, x->p->dict.locations[location].mapping.v);
+	return ch_id(hash_is_none(mapping) ? ident_location(x->n, location) : mapping);
+}
+
+static uint64_t stack_id(struct put *x, uint32_t index, struct hash128 hash)
+{
+	return ch_id_beside(ch_id(hash), program_of(x, index));
+}
+
 /* Many stacks begin alike: the root's side is put as stems of CH_STEM locations, each of which is
  * an entry. */
-static uint64_t put_stem(struct put *x, const uint64_t *locations)
+static uint64_t put_stem(struct put *x, const uint64_t *locations, uint64_t beside)
 {
 	struct hash128 hash = ident_bytes((enum store_kind)CH_KIND_STEM,
 					  str_from(locations, CH_STEM * sizeof(*locations)));
 
 	if (is_known(x->e, CH_KIND_STEM, hash))
-		return ch_id(hash);
+		return ch_id_beside(ch_id(hash), beside);
 	begin_texts(x->e);
 	buf_reset(&x->e->notes);
-	add_entry(x->e, &(struct entry){ CH_KIND_STEM, hash, locations, CH_STEM, NULL, 0 });
-	return ch_id(hash);
+	add_entry(x->e, &(struct entry){ CH_KIND_STEM, hash, ch_id_beside(ch_id(hash), beside),
+					 locations, CH_STEM, NULL, 0 });
+	return ch_id_beside(ch_id(hash), beside);
 }
 
 /* refs: locations of the leaf's side, leaf first, then stems towards the root; numbers: depth,
@@ -308,15 +358,26 @@ static void add_stack(struct put *x, uint32_t index, struct hash128 hash)
 		 leaf = r.count - stems * CH_STEM;
 	uint64_t *refs = arena_alloc_array(&x->e->arena, r.count + 1, sizeof(*refs));
 	int64_t numbers[2] = { r.count, stems };
+	uint64_t program = program_of(x, index);
 
 	assert(refs);
 	for (uint32_t i = 0; i < r.count; i++)
+		if (!x->n->locations[at[i].v].id)
+			expect(x, KIND_LOCATION, ident_location(x->n, at[i].v));
+	for (uint32_t i = 0; i < r.count; i++)
 		refs[i] = put_location(x, at[i].v);
 	for (uint32_t i = 0; i < stems; i++)
-		refs[leaf + i] = put_stem(x, refs + leaf + (size_t)i * CH_STEM);
+		refs[leaf + i] = put_stem(x, refs + leaf + (size_t)i * CH_STEM, program);
 	begin_texts(x->e);
 	ch_put_notes(x, MESSAGE_STACK, index);
-	add_entry(x->e, &(struct entry){ KIND_STACK, hash, refs, leaf + stems, numbers, 2 });
+	add_entry(x->e, &(struct entry){ KIND_STACK, hash, stack_id(x, index, hash), refs,
+					 leaf + stems, numbers, 2 });
+}
+
+void ch_expect_stack(struct put *x, uint32_t index)
+{
+	if (!x->n->stacks[index].id)
+		expect(x, KIND_STACK, ident_stack(x->n, index));
 }
 
 uint64_t ch_put_stack(struct put *x, uint32_t index)
@@ -324,12 +385,14 @@ uint64_t ch_put_stack(struct put *x, uint32_t index)
 	struct hash128 hash = ident_stack(x->n, index);
 	struct memo *m = &x->n->stacks[index];
 
-	if (m->id || hash_is_none(hash))
-		return ch_id(hash);
+	if (hash_is_none(hash))
+		return 0;
+	if (m->id)
+		return stack_id(x, index, hash);
 	m->id = 1;
 	if (!is_known(x->e, KIND_STACK, hash))
 		add_stack(x, index, hash);
-	return ch_id(hash);
+	return stack_id(x, index, hash);
 }
 
 uint64_t ch_put_link(struct put *x, uint32_t index)
@@ -347,7 +410,7 @@ uint64_t ch_put_link(struct put *x, uint32_t index)
 	add_text(x->e, str_from(l->trace_id, sizeof(l->trace_id)));
 	add_text(x->e, str_from(l->span_id, sizeof(l->span_id)));
 	ch_put_notes(x, MESSAGE_LINK, index);
-	add_entry(x->e, &(struct entry){ KIND_LINK, hash, NULL, 0, NULL, 0 });
+	add_entry(x->e, &(struct entry){ KIND_LINK, hash, 0, NULL, 0, NULL, 0 });
 	return ch_id(hash);
 }
 
@@ -391,7 +454,8 @@ void ch_put_resource_entry(struct put *x, uint32_t index)
 		return;
 	begin_texts(x->e);
 	add_text(x->e, r->schema_url);
-	add_entry(x->e, &(struct entry){ KIND_RESOURCE, x->resource_hash, &list, 1, &dropped, 1 });
+	add_entry(x->e,
+		  &(struct entry){ KIND_RESOURCE, x->resource_hash, 0, &list, 1, &dropped, 1 });
 }
 
 void ch_put_scope_entry(struct put *x, uint32_t index)
@@ -410,7 +474,7 @@ void ch_put_scope_entry(struct put *x, uint32_t index)
 	add_text(x->e, s->name);
 	add_text(x->e, s->version);
 	add_text(x->e, s->schema_url);
-	add_entry(x->e, &(struct entry){ KIND_SCOPE, x->scope_hash, &list, 1, &dropped, 1 });
+	add_entry(x->e, &(struct entry){ KIND_SCOPE, x->scope_hash, 0, &list, 1, &dropped, 1 });
 }
 
 uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint32_t lifted_count)
@@ -435,7 +499,7 @@ uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint
 	add_text(x->e, strings[f->period_type.unit.v]);
 	add_text(x->e, lifted_service(x->p, x->resource, lifted, lifted_count, &x->e->scratch));
 	buf_reset(&x->e->notes);
-	add_entry(x->e, &(struct entry){ KIND_SERIES, hash, refs, 3, &f->period, 1 });
+	add_entry(x->e, &(struct entry){ KIND_SERIES, hash, 0, refs, 3, &f->period, 1 });
 	return ch_id(hash);
 }
 
@@ -463,5 +527,5 @@ void ch_put_reach(struct put *x, uint64_t t0, uint64_t span)
 		return;
 	begin_texts(x->e);
 	buf_reset(&x->e->notes);
-	add_entry(x->e, &(struct entry){ CH_KIND_REACH, hash, NULL, 0, numbers, 2 });
+	add_entry(x->e, &(struct entry){ CH_KIND_REACH, hash, 0, NULL, 0, numbers, 2 });
 }

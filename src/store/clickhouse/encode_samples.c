@@ -3,11 +3,25 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Only timestamps, of which the first and the last are told by t0 and span. */
+static bool has_many_times(const struct put *x, const struct sample *s)
+{
+	const uint64_t *times = x->p->timestamps + s->timestamps.first;
+	uint64_t first, last;
+
+	if (s->values.count || s->timestamps.count < 2)
+		return false;
+	sample_times(x->p, &x->p->profiles[x->profile], s, &first, &last);
+	return times[0] == first && times[s->timestamps.count - 1] == last;
+}
+
 static enum ch_shape shape_of(const struct put *x, const struct sample *s, int64_t total)
 {
 	bool silent = s->values.count == 0 && total == 1;
 	bool valued = s->values.count == 1 && x->p->values[s->values.first] == total;
 
+	if (has_many_times(x, s))
+		return CH_MANY_TIMES;
 	if ((!silent && !valued) || s->timestamps.count > 1)
 		return CH_LISTS;
 	if (s->timestamps.count)
@@ -81,6 +95,11 @@ static void add_sample(struct put *x, const struct sample *s, uint64_t place,
 		row_count(b, s->timestamps.count);
 		buf_append(b, x->p->timestamps + s->timestamps.first,
 			   s->timestamps.count * sizeof(*x->p->timestamps));
+	} else if (shape == CH_MANY_TIMES) {
+		row_count(b, 0);
+		row_count(b, s->timestamps.count - 2);
+		buf_append(b, x->p->timestamps + s->timestamps.first + 1,
+			   (s->timestamps.count - 2) * sizeof(*x->p->timestamps));
 	} else {
 		row_count(b, 0);
 		row_count(b, 0);

@@ -28,6 +28,7 @@
 #include "pipeline/spool_seen.h"
 #include "pipeline/worker.h"
 #include "store/clickhouse/encode.h"
+#include "store/clickhouse/replicas.h"
 #include "store/clickhouse/rowbinary.h"
 #include "store/clickhouse/schema.h"
 #include "store/clickhouse/server.h"
@@ -284,7 +285,8 @@ static bool connect(struct clickhouse *x, struct err *err)
 	x->schema.database = ch_server_database(x->server);
 	if (x->create_schema && !ch_schema_create(&x->schema, x->server, err))
 		return false;
-	if (!ch_schema_test(x->server, err))
+	if (!ch_schema_test(x->server, err) ||
+	    (!x->create_schema && !ch_schema_mark(x->server, err)))
 		return false;
 	x->ready = true;
 	LOG(LOG_INFO, "Keeping profiles in ClickHouse", LOG_S("endpoint", x->at.base),
@@ -551,6 +553,19 @@ static void mark_doubles(struct work *works, uint32_t n)
 					  works[k].request.hash.hi == works[i].request.hash.hi;
 }
 
+/* What of the batch is there: of what is unsure only by replicas that know it. */
+static bool find_there(struct clickhouse *x, struct work *works, uint32_t n, struct err *err)
+{
+	bool unsure = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		unsure |= works[i].unsure;
+	return (!unsure || ch_replicas_have_all(x->server, &x->schema, reading(x), err)) &&
+	       mark_there(x, works, n, err) && count_samples(x, works, n, err) &&
+	       /* Another one may have answered by then. */
+	       (!unsure || ch_replicas_have_all(x->server, &x->schema, reading(x), err));
+}
+
 static bool insert_all(struct clickhouse *x, struct work *works, uint32_t n, struct err *err)
 {
 	uint64_t fresh = 0;
@@ -560,7 +575,7 @@ static bool insert_all(struct clickhouse *x, struct work *works, uint32_t n, str
 		return false;
 	x->last_insert[0] = 0;
 	mark_doubles(works, n);
-	if (!mark_there(x, works, n, err) || !count_samples(x, works, n, err))
+	if (!find_there(x, works, n, err))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (!works[i].there && !works[i].inserted &&

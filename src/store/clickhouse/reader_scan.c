@@ -74,11 +74,11 @@ static void read_lists(struct ch_snapshot *snap, struct codec *c, struct store_s
 		memcpy(snap->values, bytes.ptr, bytes.len);
 	x->timestamp_count = row_get_count(c, 8);
 	bytes = row_get_fixed(c, (size_t)x->timestamp_count * 8);
-	want(snap, 0, x->timestamp_count);
+	want(snap, 0, x->timestamp_count + 2);
 	if (bytes.len)
-		memcpy(snap->times, bytes.ptr, bytes.len);
+		memcpy(snap->times + 1, bytes.ptr, bytes.len);
 	x->values = snap->values;
-	x->timestamps = snap->times;
+	x->timestamps = snap->times + 1;
 }
 
 bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_sample *out)
@@ -97,7 +97,12 @@ bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_samp
 	x.value = (int64_t)row_get(c, 8);
 	shape = (enum ch_shape)row_get(c, 1);
 	read_lists(snap, c, &x);
-	if (shape != CH_LISTS) {
+	if (shape == CH_MANY_TIMES) {
+		snap->times[0] = x.t0;
+		snap->times[++x.timestamp_count] = x.t1;
+		x.timestamps = snap->times;
+		x.timestamp_count++;
+	} else if (shape != CH_LISTS) {
 		snap->time = x.t0;
 		snap->value = x.value;
 		x.timestamps = &snap->time;

@@ -199,7 +199,12 @@ static const char *engine_of(const struct ch_schema *s)
 				   : "MergeTree";
 }
 
-static bool is_replicated(const struct ch_schema *s)
+bool ch_schema_is_cluster(const struct ch_schema *s)
+{
+	return given(s->cluster);
+}
+
+bool ch_schema_is_replicated(const struct ch_schema *s)
 {
 	return str_has_prefix(str_cstr(engine_of(s)), STR("Replicated"));
 }
@@ -231,7 +236,7 @@ static void put_engine(const struct ch_schema *s, const struct table *t, struct 
 	if (given(s->engine_params)) {
 		buf_str(out, str_cstr(s->engine_params));
 		some = true;
-	} else if (is_replicated(s)) {
+	} else if (ch_schema_is_replicated(s)) {
 		buf_printf(out, "'/clickhouse/tables/{shard}/%s/" PREFIX "%s', '{replica}'",
 			   s->database, t->name);
 		some = true;
@@ -259,7 +264,7 @@ static void put_settings(const struct ch_schema *s, struct buf *out)
 	buf_lit(out, "\nSETTINGS index_granularity = 8192");
 	if (s->features & CH_TTL && s->ttl_ns)
 		buf_lit(out, ", ttl_only_drop_parts = 1");
-	if (s->features & CH_DEDUP_WINDOW && !is_replicated(s))
+	if (s->features & CH_DEDUP_WINDOW && !ch_schema_is_replicated(s))
 		buf_lit(out, ", non_replicated_deduplication_window = 1000");
 }
 
@@ -312,7 +317,7 @@ uint32_t ch_schema_days(uint64_t ttl_ns)
 
 bool ch_schema_create(const struct ch_schema *s, struct ch_server *server, struct err *err)
 {
-	struct buf ddl, mark;
+	struct buf ddl;
 	struct str rest, statement;
 	bool ok = true;
 
@@ -327,6 +332,14 @@ bool ch_schema_create(const struct ch_schema *s, struct ch_server *server, struc
 	buf_release(&ddl);
 	if (!ok)
 		return err_prefix(err, "making the tables");
+	return ch_schema_mark(server, err);
+}
+
+bool ch_schema_mark(struct ch_server *server, struct err *err)
+{
+	struct buf mark;
+	bool ok;
+
 	buf_init(&mark, 0);
 	buf_printf(&mark,
 		   "INSERT INTO flametap_dictionary (kind, id, hash_hi, seen, refs, numbers, "

@@ -17,7 +17,9 @@
 #include "store/ident.h"
 
 enum {
-	CH_SCHEMA_VERSION = 1,
+	/* 2: ids of stacks and stems begin with their program's; only stacks have hash_hi;
+	 * CH_MANY_TIMES. Tables are the same: an older store is read and written on. */
+	CH_SCHEMA_VERSION = 2,
 	/* Kinds of dictionary rows beyond enum store_kind; in stores: append, never renumber. */
 	CH_KIND_STEM = 64, /* the root's side of stacks, 16 locations */
 	CH_KIND_REACH =
@@ -34,6 +36,7 @@ enum ch_shape {
 	CH_NO_TIME,        /* no timestamp (t0 is the profile's), no values */
 	CH_NO_TIME_VALUE,  /* one value */
 	CH_LISTS,          /* the columns `values` and `times` */
+	CH_MANY_TIMES,     /* no values; t0, those in `times`, and t0 + span */
 };
 
 struct ch_schema {
@@ -53,9 +56,13 @@ void ch_schema_ddl(const struct ch_schema *s, struct buf *out);
 /* Runs them, one by one, and marks the store with its version. */
 bool ch_schema_create(const struct ch_schema *s, struct ch_server *server,
 		      struct err *err) MUST_CHECK;
+/* Says in the store that this version writes to it: who is older must not read it then. */
+bool ch_schema_mark(struct ch_server *server, struct err *err) MUST_CHECK;
 /* Is it a store that we can read and write? ERR_NOT_FOUND: no tables, ERR_UNSUPPORTED: a newer one.
  */
 bool ch_schema_test(struct ch_server *server, struct err *err) MUST_CHECK;
+bool ch_schema_is_cluster(const struct ch_schema *s);
+bool ch_schema_is_replicated(const struct ch_schema *s);
 /* Whole days after which what arrived goes. */
 uint32_t ch_schema_days(uint64_t ttl_ns);
 /* Drops what is older than the schema's ttl, where the server does not do it by itself (no CH_TTL).
@@ -67,4 +74,14 @@ bool ch_schema_expire(const struct ch_schema *s, struct ch_server *server, uint6
 static inline uint64_t ch_id(struct hash128 h)
 {
 	return h.lo ? h.lo : h.hi;
+}
+
+/* The id of what belongs to a program, which its first bits tell: rows of one program, whose refs
+ * are much alike, lie side by side in the dictionary, and are packed the better. */
+static inline uint64_t ch_id_beside(uint64_t id, uint64_t program)
+{
+	enum { PROGRAM_BITS = 10 };
+	uint64_t beside = program << (64 - PROGRAM_BITS) | id >> PROGRAM_BITS;
+
+	return beside ? beside : id;
 }

@@ -16,6 +16,7 @@ enum {
 	TIMEOUT_S = 30,
 	ANSWER_MOST_MIB = 64,
 	SETTLE_S = 60,
+	SETTLE_LOOKS = 6,    /* one after another that do not see an insert: it is over */
 	WAIT_SLICE_MS = 100, /* how soon a cancel is seen */
 };
 
@@ -529,19 +530,23 @@ bool ch_settled(struct ch_server *s, const char *query_id, struct err *err)
 	uint64_t deadline = clock_monotonic_ns() + SETTLE_S * SECOND_NS;
 	struct timespec pause = { .tv_nsec = 20 * (long)MILLI_NS };
 	struct buf sql, out;
-	bool ok = true, gone = false;
+	unsigned absent = 0;
+	bool ok = true, gone;
 
 	buf_init(&sql, 0);
 	buf_init(&out, 0);
 	buf_lit(&sql, "SELECT count() FROM system.processes WHERE query_id=");
 	ch_quote(&sql, str_cstr(query_id));
-	while (ok && !gone) {
+	/* A server under load may have the insert in a socket that no thread of it has read yet; a
+	 * look takes as long to be begun as the insert does. */
+	while (ok && absent < SETTLE_LOOKS) {
 		ok = ch_query(s, buf_view(&sql), NULL, &out, err);
 		gone = ok && str_is(str_trim(buf_view(&out)), "0");
+		absent = gone ? absent + 1 : 0;
 		if (ok && !gone && clock_monotonic_ns() > deadline)
 			ok = err_set(err, ERR_TIMEOUT,
 				     "ClickHouse still works on an insert after %d s", SETTLE_S);
-		if (ok && !gone)
+		if (ok && absent < SETTLE_LOOKS)
 			nanosleep(&pause, NULL);
 	}
 	buf_release(&sql);
