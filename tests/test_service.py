@@ -147,29 +147,27 @@ def test_references_to_the_environment_are_no_secrets_on_the_command_line():
     assert program.run(*words, "a=${env:TOKEN}", check=0).stderr == b""
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def test_own_metrics_move_on_reload(start, tmp_path):
     file = tmp_path / "c.yaml"
-    ports = free_port(), free_port()
 
-    def configure(port):
-        reader = f"{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {port}}}}}}}}}"
+    def configure(host):
+        reader = f"{{pull: {{exporter: {{prometheus: {{host: {host}, port: 0}}}}}}}}"
         file.write_text(MINIMAL + f"  telemetry: {{metrics: {{readers: [{reader}]}}}}\n")
 
-    configure(ports[0])
+    def endpoint(host):
+        found = re.compile(r"Serving own metrics +endpoint=(" + re.escape(host) + r":\d+)")
+        return program.wait_for(lambda: found.search(server.log), what="the endpoint of own metrics")[1]
+
+    configure("127.0.0.1")
     server = start("collector", "--config", file, own_metrics=True)
-    assert clients.http_request(f"127.0.0.1:{ports[0]}", "GET", "/metrics").status == 200
-    configure(ports[1])
+    first = endpoint("127.0.0.1")
+    assert clients.http_request(first, "GET", "/metrics").status == 200
+    configure("127.0.0.2")
     server.signal(1)
     server.wait_line(re.escape("Configuration and certificates were read again"))
-    assert clients.http_request(f"127.0.0.1:{ports[1]}", "GET", "/metrics").status == 200
+    assert clients.http_request(endpoint("127.0.0.2"), "GET", "/metrics").status == 200
     with pytest.raises(ConnectionError):
-        clients.http_request(f"127.0.0.1:{ports[0]}", "GET", "/metrics")
+        clients.http_request(first, "GET", "/metrics")
 
 
 CLIENT_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(190)

@@ -20,15 +20,8 @@ def page_of(server):
     return server._endpoint("The page is served")
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def test_demo_shows_recorded_profiles(tmp_path):
-    port = free_port()  # its demo is sent to the address it was told
-    with program.Server("up", "--demo", "--listen", f"127.0.0.1:{port}", *QUIET, "--auth", "token",
+    with program.Server("up", "--demo", "--listen", "127.0.0.1:0", *QUIET, "--auth", "token",
                         env=program.environment(XDG_STATE_HOME=str(tmp_path), HOME=str(tmp_path), FLAMETAP_TOKEN="sesame"),
                         wrapper=unprivileged(tmp_path)) as server:
         page, told = page_of(server), {"Authorization": "Bearer sesame"}
