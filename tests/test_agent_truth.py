@@ -194,6 +194,38 @@ def test_an_executable_that_was_replaced(needs_bpf, programs, peer, tmp_path):
     assert any({"known_leaf", "known_outer"} <= set(e.names) for e in found), found[-1].frames
 
 
+SPIN_32 = r"""
+.globl _start
+_start:
+	mov $4, %eax
+	mov $1, %ebx
+	mov $text, %ecx
+	mov $9, %edx
+	int $0x80
+spin:	jmp spin
+.data
+text:	.ascii "spinning\n"
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="SKIPPED ALOUD: 32-bit code of x86 alone")
+def test_a_32_bit_process_is_counted_and_not_walked(needs_bpf, peer, tmp_path):
+    source, path = tmp_path / "spin.s", tmp_path / "spin32"
+    source.write_text(SPIN_32)
+    subprocess.run(["as", "--32", "-o", tmp_path / "spin.o", source], check=True)
+    subprocess.run(["ld", "-m", "elf_i386", "-o", path, tmp_path / "spin.o"], check=True)
+    try:
+        spinning = Spinning(path)
+    except (OSError, AssertionError) as e:  # a kernel without CONFIG_IA32_EMULATION, or not of this machine
+        pytest.skip(f"SKIPPED ALOUD: no 32-bit program runs here: {e}")
+    with spinning as p, agents.agent(peer, tmp_path, "-pid", p.pid, "-send-error-frames"):
+        found = agents.wait_events(peer, p.pid, 10)
+        counted = program.wait_for(lambda: sum(r.host.get("flametap.cut.compat", 0) for r in agents.reports(peer)), what="the reason")
+    assert counted >= 5
+    assert all([f for f in e.frames if f.kind != "kernel"][0].kind == "abort-marker" for e in found), found[0].frames
+    assert all(e.resource["process.executable.name"] == "spin32" for e in found)
+
+
 # ---- little room ----
 
 def v1_group(controller, **settings):

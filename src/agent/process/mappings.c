@@ -122,9 +122,31 @@ static void splice(struct mapping_set *s, uint32_t at, uint32_t old, const struc
 	s->count = s->count - old + count;
 }
 
+enum { LOOK_BACK_MOST = 4096 }; /* for one that gives way */
+
+static bool is_nameless(const struct mapping *m)
+{
+	return !m->module && !m->step;
+}
+
+/* Of a full set, one anonymous mapping goes: a file's code has names, and comes last in /proc. */
+static bool make_room(struct mapping_set *s)
+{
+	uint32_t least = s->count > LOOK_BACK_MOST ? s->count - LOOK_BACK_MOST : 0;
+
+	for (uint32_t i = s->count; i-- > least;) {
+		if (!is_nameless(&s->list[i]))
+			continue;
+		splice(s, i, 1, NULL, 0);
+		return true;
+	}
+	return false;
+}
+
 struct mapping_set *mapping_set_add(struct mapping_sets *all, struct mapping_set *s,
 				    const struct mapping *m)
 {
+	bool full = s->count + 2 > MAPPINGS_MOST;
 	struct mapping items[3];
 	uint32_t at, end, count = 0;
 	const struct mapping *same = mapping_set_find(s, m->start);
@@ -134,11 +156,12 @@ struct mapping_set *mapping_set_add(struct mapping_sets *all, struct mapping_set
 	if (same && same->end >= m->end && same->module == m->module && same->step == m->step &&
 	    (!m->module || same->file_offset + (m->start - same->start) == m->file_offset))
 		return s; /* told twice, or mprotect() of a part */
-	if (s->count + 2 > MAPPINGS_MOST) {
-		all->refused++;
+	all->refused += full;
+	if (full && is_nameless(m))
 		return s;
-	}
 	s = make_own(all, s);
+	if (full && !make_room(s))
+		return s;
 	at = first_above(s, m->start);
 	for (end = at; end < s->count && s->list[end].start < m->end; end++)
 		;

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAPPINGS_MOST = 16384 }; /* of one process; further ones are refused */
+enum { MAPPINGS_MOST = 16384 }; /* of one process; then anonymous ones are refused, or give way */
 
 struct module; /* modules.h */
 
@@ -38,7 +38,7 @@ struct mapping_sets {
 	struct mapping_set *first;
 	void (*run_free)(void *ctx, uint32_t first, uint32_t count);
 	void *ctx;
-	uint64_t refused; /* mappings past MAPPINGS_MOST */
+	uint64_t refused; /* mappings past MAPPINGS_MOST, or what gave way to them */
 };
 
 struct mapping_set *mapping_set_new(struct mapping_sets *all);

@@ -156,6 +156,7 @@ static void test_limit(void **state)
 {
 	struct mapping_sets all = { 0 };
 	struct mapping_set *s = mapping_set_new(&all);
+	const uint64_t far = UINT64_C(1) << 46;
 
 	(void)state;
 	for (uint64_t i = 0; i < MAPPINGS_MOST + 10; i++)
@@ -164,6 +165,14 @@ static void test_limit(void **state)
 			&(struct mapping){ .start = i * 2 * PAGE, .end = (i * 2 + 1) * PAGE });
 	assert_int_equal(s->count, MAPPINGS_MOST - 1);
 	assert_int_equal(all.refused, 11);
+	/* libc and the vDSO come last in /proc/PID/maps, and have names: another one goes. */
+	s = mapping_set_add(&all, s,
+			    &(struct mapping){ .start = far, .end = far + PAGE, .step = 1 });
+	assert_int_equal(s->count, MAPPINGS_MOST - 1);
+	assert_int_equal(all.refused, 12);
+	assert_non_null(mapping_set_find(s, far));
+	assert_non_null(mapping_set_find(s, 0));
+	assert_null(mapping_set_find(s, (MAPPINGS_MOST - 2) * 2 * PAGE));
 	mapping_set_unref(&all, s);
 }
 

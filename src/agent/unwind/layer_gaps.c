@@ -125,6 +125,27 @@ static void put_init(struct unwind_tables *t, struct row_out *o, uint64_t from, 
 	row_out_put(o, from + (uint64_t)(up - code.ptr) + sizeof(add), &rule);
 }
 
+/* Only where both neighbours have CFI: what is cut by the page's edge is not seen whole. */
+static void put_small_frame(struct unwind_tables *t, struct row_out *o, uint64_t from, uint64_t to)
+{
+	struct unwind_rule rule = { .kind = UNWIND_CFA,
+				    .cfa_base = UNWIND_REG_SP,
+				    .cfa_offset = 8,
+				    .ra_from = UNWIND_FROM_CFA,
+				    .ra_offset = -8 };
+	struct small_frame f;
+
+	if (t->machine != EM_X86_64 || from == o->from || to == o->to ||
+	    !patterns_small_frame(code_at(t, from, to), from, &f))
+		return;
+	row_out_put(o, from + f.begin, &rule);
+	rule.cfa_offset = (int32_t)(8 + f.bytes);
+	row_out_put(o, from + f.made, &rule);
+	rule.cfa_offset = 8;
+	row_out_put(o, from + f.undone, &rule);
+	put_kind(o, from + f.undone + 1, UNWIND_NONE);
+}
+
 static void put_special(struct unwind_tables *t, struct row_out *o, const struct special *s,
 			uint64_t from, uint64_t to)
 {
@@ -160,6 +181,9 @@ void layer_fill_gaps(struct unwind_tables *t, struct row_out *o, uint64_t from, 
 		put_special(t, o, s, begin, end);
 		at = end;
 	}
-	if (at < to)
-		put_sigreturns(t, o, at, to);
+	if (at >= to)
+		return;
+	put_sigreturns(t, o, at, to);
+	if (at == from)
+		put_small_frame(t, o, from, to);
 }

@@ -2,6 +2,8 @@
 
 #include <elf.h>
 
+enum { SMALL_FRAME_MOST = 160 }; /* bytes of code */
+
 struct unwind_rule patterns_signal_rule(uint16_t elf_machine)
 {
 	/*
@@ -73,6 +75,61 @@ bool patterns_is_padding(uint16_t elf_machine, struct bytes code)
 		if (!pads_x86_64(code.ptr[i]))
 			return false;
 	return true;
+}
+
+/* How many bytes of code make (or undo) a frame of *bytes; 0: something else. */
+static size_t makes_frame(struct bytes code, uint32_t *bytes)
+{
+	static const uint8_t sub[] = { 0x48, 0x83, 0xec };
+
+	*bytes = 8;
+	if (code.len && code.ptr[0] == 0x50) /* push %rax */
+		return 1;
+	if (code.len < 4 || !begins_with(code, sub, sizeof(sub)))
+		return 0;
+	*bytes = code.ptr[3];
+	return *bytes && *bytes < 0x80 && *bytes % 8 == 0 ? 4 : 0;
+}
+
+static size_t undoes_frame(struct bytes code, uint32_t bytes)
+{
+	static const uint8_t add[] = { 0x48, 0x83, 0xc4 };
+
+	if (bytes == 8 && code.len && (code.ptr[0] == 0x58 || code.ptr[0] == 0x59))
+		return 1; /* pop %rax, %rcx */
+	return code.len >= 4 && begins_with(code, add, sizeof(add)) && code.ptr[3] == bytes ? 4 : 0;
+}
+
+bool patterns_small_frame(struct bytes code, uint64_t phase, struct small_frame *out)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	struct bytes body, end;
+	size_t at = (16 - phase % 16) % 16, len;
+
+	if (code.len > SMALL_FRAME_MOST || at >= code.len ||
+	    !patterns_is_padding(EM_X86_64, (struct bytes){ code.ptr, at }))
+		return false;
+	out->begin = at;
+	if (begins_with((struct bytes){ code.ptr + at, code.len - at }, endbr64, sizeof(endbr64)))
+		at += sizeof(endbr64);
+	body = (struct bytes){ code.ptr + at, code.len - at };
+	len = makes_frame(body, &out->bytes);
+	if (!len)
+		return false;
+	out->made = at + len;
+	/* The last return with nothing but padding behind it. */
+	for (len = code.len; len > out->made + 1 && code.ptr[len - 1] != 0xc3;)
+		len--;
+	end = (struct bytes){ code.ptr + len, code.len - len };
+	if (len <= out->made + 1 || !patterns_is_padding(EM_X86_64, end))
+		return false;
+	out->undone = len - 1;
+	for (size_t back = 1; back <= 4 && out->made + back <= out->undone; back += 3) {
+		end = (struct bytes){ code.ptr + out->undone - back, back };
+		if (undoes_frame(end, out->bytes) == back)
+			return true;
+	}
+	return false;
 }
 
 bool patterns_plt_entry(struct bytes code, uint8_t *threshold)

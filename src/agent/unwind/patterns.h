@@ -17,6 +17,15 @@ struct unwind_rule patterns_signal_rule(uint16_t elf_machine);
 bool patterns_is_sigreturn(uint16_t elf_machine, struct bytes code);
 /* Nothing but the no-ops and traps that fill the space between functions. */
 bool patterns_is_padding(uint16_t elf_machine, struct bytes code);
+/* A small function whose first instruction makes its whole frame and whose last but one undoes it,
+ * as the main() that rustc makes without CFI. */
+struct small_frame {
+	uint64_t begin, made,
+		undone; /* offsets in the code: of the function, behind either instruction */
+	uint32_t bytes; /* of the frame, without the return address */
+};
+/* Code between two functions with CFI, at a multiple of 16 plus `phase`, is one such (x86-64). */
+bool patterns_small_frame(struct bytes code, uint64_t phase, struct small_frame *out);
 /* An entry of an x86-64 linkage table: from which byte of it on is an index on the stack? 16:
  * never, it only jumps. False: no such entry. */
 bool patterns_plt_entry(struct bytes code, uint8_t *threshold);

@@ -6,7 +6,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
+#include "agent/unwind/patterns.h"
 #include "agent/unwind/rows_text_test.h"
+#include "base/cleanup.h"
 
 enum { TEXT = 0x401000, EH_FRAME = 0x300000 };
 
@@ -332,6 +334,50 @@ static void test_patterns(void **state)
 	free(m.bytes);
 }
 
+#define BYTES(text) text, sizeof(text) - 1
+/* begin, made and undone; all zero: no such function. */
+static const struct {
+	const char *code;
+	size_t len;
+	uint64_t phase;
+	struct small_frame frame;
+} small_frames[] = {
+	/* rustc's main(): push %rax .. call; pop %rcx; ret, between padding */
+	{ BYTES("\x50\x48\x89\xf1\xe8\x01\x02\x03\x04\x59\xc3\x0f\x1f\x44\0\0"),
+	  0,
+	  { 0, 1, 10, 8 } },
+	{ BYTES("\x90\x50\xe8\x01\x02\x03\x04\x58\xc3"), 15, { 1, 2, 8, 8 } },
+	{ BYTES("\xf3\x0f\x1e\xfa\x48\x83\xec\x18\xe8\1\2\3\4\x48\x83\xc4\x18\xc3"),
+	  0,
+	  { 0, 8, 17, 24 } },
+	{ BYTES("\x48\x83\xec\x18\xe8\1\2\3\4\x48\x83\xc4\x28\xc3"), 0, { 0 } }, /* another size */
+	{ BYTES("\x50\xe8\1\2\3\4\x59\xc3\x31\xc0"), 0, { 0 } }, /* code behind the return */
+	{ BYTES("\x55\xe8\1\2\3\4\x5d\xc3"), 0, { 0 } },         /* a frame pointer */
+	{ BYTES("\x31\x50\xe8\1\2\3\4\x59\xc3"), 15, { 0 } },    /* code before the begin */
+	{ BYTES("\x50"), 0, { 0 } },
+	{ BYTES("\x50\xc3"), 0, { 0 } },
+	{ BYTES("\x90\x90"), 14, { 0 } },
+	{ BYTES(""), 0, { 0 } },
+};
+
+static void test_small_frames(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(small_frames); i++) {
+		const struct small_frame *want = &small_frames[i].frame;
+		struct bytes code = { (const uint8_t *)small_frames[i].code, small_frames[i].len };
+		struct small_frame got = { 0 };
+		bool found = patterns_small_frame(code, small_frames[i].phase, &got);
+
+		if (found != (want->bytes != 0) ||
+		    (found && (got.begin != want->begin || got.made != want->made ||
+			       got.undone != want->undone || got.bytes != want->bytes)))
+			fail_msg("row %zu: %d, %lu %lu %lu, %u bytes", i, found,
+				 (unsigned long)got.begin, (unsigned long)got.made,
+				 (unsigned long)got.undone, got.bytes);
+	}
+}
+
 /* .debug_frame, DWARF 5's version 4 CIE, in the 32 and the 64 bit format. */
 static void test_debug_frame(void **state)
 {
@@ -450,9 +496,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_programs),    cmocka_unit_test(test_augmentations),
 		cmocka_unit_test(test_damaged),     cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_gaps),        cmocka_unit_test(test_patterns),
-		cmocka_unit_test(test_debug_frame), cmocka_unit_test(test_header_only),
-		cmocka_unit_test(test_refused),     cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_gaps),        cmocka_unit_test(test_small_frames),
+		cmocka_unit_test(test_patterns),    cmocka_unit_test(test_debug_frame),
+		cmocka_unit_test(test_header_only), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_no_room),
 	};
 
 	memset(returns, 0xc3, sizeof(returns)); /* ret: no padding */
