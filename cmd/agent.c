@@ -68,7 +68,7 @@ static const struct flag flags[] = {
 	{ WHAT, "send-idle-frames", FLAG_BOOL, &f.send_idle_frames, NULL, NULL, "idle CPUs too", NULL, true, false },
 	{ WHAT, "env-vars", FLAG_STRING, &f.env_vars, "LIST", NULL, "variables of processes to send", NULL, true, false },
 
-	{ NAMES, "native-symbols", FLAG_BOOL, &f.native_symbols, NULL, "true", "names of native functions; false: as the reference sends them", NULL, false, false },
+	{ NAMES, "native-symbols", FLAG_BOOL, &f.native_symbols, NULL, "true", "names of native functions; false: as the reference does", NULL, false, false },
 	{ NAMES, "inlines", FLAG_BOOL, &f.inlines, NULL, NULL, "inlined functions, from debug information", NULL, false, false },
 	{ NAMES, "symbol-memory", FLAG_SIZE, &f.symbol_memory, "SIZE", "8MiB", "for symbols", NULL, true, false },
 	{ NAMES, "runtime-tables", FLAG_STRING, &f.runtime_tables, "DIR", "built in", "offsets of runtimes: DIR/cpython.table", NULL, true, false },
@@ -129,7 +129,7 @@ static const char *const examples[] = {
 static const struct command command = {
 	.name = "agent",
 	.words = "",
-	.summary = "Profile every process of this machine and send the profiles on, as OTLP. Needs "
+	.summary = "Profile every process of this machine and send it on, as OTLP. Needs "
 		   "privileges: 'flametap doctor'.",
 	.examples = examples,
 	.flags = flags,

@@ -44,11 +44,11 @@ static const struct flag flags[] = {
 	{ "What", "p", FLAG_STRING, &pids, "PID,...", NULL, "these processes and what they start", NULL, false, false },
 	{ "What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine", NULL, false, false },
 	{ "What", "process-filter", FLAG_STRING, &process_filter, "REGEX", NULL, "of these only executables of such a name", NULL, false, false },
-	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; with CMD: until it ends", "how long; -p ends with its processes", NULL, false, false },
+	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last", NULL, false, false },
 	{ "How", "F", FLAG_UINT, &hertz, "HZ", "97", "samples a second and CPU", NULL, false, false },
 	{ "How", "inlines", FLAG_BOOL, &inlines, NULL, "true", "inlined functions, from debug information", NULL, false, false },
 	{ "Where to", "o", FLAG_STRING, &output, "FILE", NULL,
-	  ".otlp .pb .json (OTLP), .folded .txt (flame graph tools), .pb.gz .pprof (pprof)", NULL, false, false },
+	  ".otlp .pb .json (OTLP), .folded .txt (stacks), .pb.gz .pprof (pprof)", NULL, false, false },
 	{ "Where to", "v", FLAG_BOOL, &verbose, NULL, NULL, "say more", NULL, true, false },
 	{ 0 },
 };

@@ -302,7 +302,8 @@ def test_no_success_when_standard_output_takes_nothing(tmp_path):
         assert early.wait(program.HANG) in (0, -13)
 
 
-@pytest.mark.parametrize("words", [[], ["backend"], ["collector"], ["decode"], ["check"], ["top"], ["diff"], ["export"], ["symbolize"]], ids=" ".join)
+@pytest.mark.parametrize("words", [[], *([word] for word in ("agent backend check collector decode diff doctor export record "
+                                                              "store symbolize top up view").split())], ids=" ".join)
 def test_help_fits_a_screen(words):
     for flag in ("--help", "-help", "-h"):
         done = program.run(*words, flag)
