@@ -48,7 +48,7 @@ static const struct flag flags[] = {
 	{ "How", "F", FLAG_UINT, &hertz, "HZ", "97", "samples a second and CPU", NULL, false, false },
 	{ "How", "inlines", FLAG_BOOL, &inlines, NULL, "true", "inlined functions, from debug information", NULL, false, false },
 	{ "Where to", "o", FLAG_STRING, &output, "FILE", NULL,
-	  ".otlp .pb .json (OTLP), .folded .txt (stacks), .pb.gz .pprof (pprof)", NULL, false, false },
+	  ".otlp .pb .json: OTLP; .folded .txt: stacks; .pb.gz .pprof: pprof", NULL, false, false },
 	{ "Where to", "v", FLAG_BOOL, &verbose, NULL, NULL, "say more", NULL, true, false },
 	{ 0 },
 };
