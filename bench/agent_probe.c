@@ -2,7 +2,7 @@
  * agent_probe - samples this machine for some seconds through the agent's core, and prints what was
  * seen and what it cost: the measuring stick of src/agent.
  *
- *   build/release/bench/agent_probe [-F HZ] [-d SECONDS] [-p PID] [-t TOP] [-s]
+ *   build/release/bench/agent_probe [-F HZ] [-d SECONDS] [-p PID]... [-t TOP] [-s]
  *
  * -t prints that many of the most frequent stacks, as executable+address. -s turns the kernel's BPF
  * statistics on, for nanoseconds per sample. Needs the capabilities of the agent.
@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-enum { STACKS_MOST = 65536 };
+enum { STACKS_MOST = 65536, PIDS_MOST = 16 };
 
 struct stack {
 	uint64_t hash, count;
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 	struct agent_stats stats;
 	struct seam *seam = seam_local_new();
 	struct agent *agent;
-	uint32_t pid;
+	uint32_t pids[PIDS_MOST];
 	double start_ms, run_ms;
 	struct err err;
 	int c;
@@ -174,9 +174,10 @@ int main(int argc, char **argv)
 			seconds = (unsigned)atoi(optarg);
 			break;
 		case 'p':
-			pid = (uint32_t)atoi(optarg);
-			options.filter.pids = &pid;
-			options.filter.pid_count = 1;
+			if (options.filter.pid_count == PIDS_MOST)
+				return 2;
+			pids[options.filter.pid_count++] = (uint32_t)atoi(optarg);
+			options.filter.pids = pids;
 			break;
 		case 't':
 			top = (unsigned)atoi(optarg);
