@@ -6,7 +6,7 @@
 #include "query/rows.h"
 
 enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
-enum { SLICES = 1024, STRIDE_MOST = 1 << 16, PAIRS_MOST = 1 << 15 };
+enum { SLICES = 1024, FEW = 24, STRIDE_MOST = 1 << 16, PAIRS_MOST = 1 << 15 };
 
 /* ---- events in ---- */
 
@@ -39,27 +39,27 @@ uint64_t chart_pair_number(uint32_t series, uint64_t set)
 {
 	uint64_t parts[] = { series, set };
 
-	return hash64(str_from(parts, sizeof(parts)));
+	return set >> 32 ? hash64(str_from(parts, sizeof(parts))) : set << 32 | series;
 }
 
-static bool add_pair(struct taking *t, const struct engine_event *e, uint32_t series, uint32_t *out,
-		     struct err *err)
+static bool add_pair(struct taking *t, const struct engine_batch *b, uint64_t set, uint32_t series,
+		     uint32_t *out, struct err *err)
 {
 	struct chart *c = t->c;
 	bool added;
 
-	if (!number_enter(c->q, &c->pair_numbers, chart_pair_number(series, e->row->attributes),
-			  c->pair_count, out, &added, err))
+	if (!number_enter(c->q, &c->pair_numbers, chart_pair_number(series, set), c->pair_count,
+			  out, &added, err))
 		return false;
 	if (!added)
 		return true;
 	if (!query_grow(c->q, &c->pairs, &c->pair_cap, c->pair_count + 1u, sizeof(*c->pairs), err))
 		return false;
 	c->pairs[c->pair_count++] = (struct chart_pair){
-		.set = e->row->attributes,
+		.set = set,
 		.series = series,
-		.counted = e->series->counted,
-		.usual = e->series->counted ? (uint64_t)e->series->scale
+		.counted = b->series->counted,
+		.usual = b->series->counted ? (uint64_t)b->series->scale
 			 : t->timed         ? 0
 					    : 1,
 	};
@@ -97,35 +97,37 @@ static bool forget_light(struct taking *t, struct err *err)
 	return true;
 }
 
-static uint32_t find_pair(struct taking *t, const struct engine_event *e)
+static uint32_t find_pair(struct taking *t, uint32_t series, uint64_t set)
 {
 	const struct chart *c = t->c;
-	uint32_t series = (uint32_t)(e->series - c->q->series);
 
 	if (t->last_pair == UINT32_MAX || c->pairs[t->last_pair].series != series ||
-	    c->pairs[t->last_pair].set != e->row->attributes)
-		t->last_pair = number_find(&c->pair_numbers,
-					   chart_pair_number(series, e->row->attributes));
+	    c->pairs[t->last_pair].set != set)
+		t->last_pair = number_find(&c->pair_numbers, chart_pair_number(series, set));
 	return t->last_pair;
 }
 
-static bool pair_of(struct taking *t, const struct engine_event *e, uint32_t *out, struct err *err)
+static bool pair_of(struct taking *t, const struct engine_batch *b, uint64_t set, uint32_t *out,
+		    struct err *err)
 {
-	*out = find_pair(t, e);
+	uint32_t series = (uint32_t)(b->series - t->c->q->series);
+
+	*out = find_pair(t, series, set);
 	if (*out != UINT32_MAX)
 		return true;
 	return (t->c->pair_count < PAIRS_MOST || forget_light(t, err)) &&
-	       add_pair(t, e, (uint32_t)(e->series - t->c->q->series), out, err);
+	       add_pair(t, b, set, series, out, err);
 }
 
 static bool stack_of(struct chart *c, uint64_t id, uint32_t *out, struct err *err)
 {
 	bool added;
 
+	*out = number_find(&c->stack_numbers, id);
+	if (*out != UINT32_MAX)
+		return true;
 	if (!number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
 		return false;
-	if (!added)
-		return true;
 	if (!query_grow(c->q, &c->stacks, &c->stack_cap, c->stack_count + 1u, sizeof(*c->stacks),
 			err))
 		return false;
@@ -148,22 +150,22 @@ static bool note_duration(struct chart *c, uint64_t lasts, uint64_t usual, struc
 	return true;
 }
 
-static bool keep_event(struct taking *t, const struct engine_event *e, uint32_t pair,
+static bool keep_event(struct taking *t, const struct engine_batch *b, uint32_t i, uint32_t pair,
 		       struct err *err)
 {
 	struct chart *c = t->c;
 	const struct chart_pair *p = &c->pairs[pair];
 	uint64_t lasts = p->usual;
-	struct chart_event out = { .start = e->time, .pair = pair };
+	struct chart_event out = { .start = b->times[i], .pair = pair };
 	size_t each = sizeof(out) + (c->has_durations ? sizeof(uint64_t) : 0);
 
 	if ((c->event_count + 1u) * each > t->bytes_most)
 		return err_set(err, ERR_LIMIT, "more events than one flame chart has room for");
 	if (p->counted || t->timed)
-		lasts = e->value > 0 ? (uint64_t)e->value : 0;
-	if (t->timed && !p->counted && e->row->timestamp_count) /* it ended then */
-		out.start = e->time > lasts ? e->time - lasts : 0;
-	if (!stack_of(c, e->row->stack, &out.stack, err) ||
+		lasts = b->values[i] > 0 ? (uint64_t)b->values[i] : 0;
+	if (t->timed && !p->counted && b->timed) /* it ended then */
+		out.start = out.start > lasts ? out.start - lasts : 0;
+	if (!stack_of(c, b->stacks[i], &out.stack, err) ||
 	    !query_grow(c->q, &c->events, &c->event_cap, c->event_count + 1u, sizeof(out), err) ||
 	    !note_duration(c, lasts, p->usual, err))
 		return false;
@@ -172,33 +174,40 @@ static bool keep_event(struct taking *t, const struct engine_event *e, uint32_t 
 }
 
 /* First walk: counts all; keeps events as long as there is room, which is usually enough. */
-static bool take_event(void *ctx, const struct engine_event *e, struct err *err)
+static bool take_batch(void *ctx, const struct engine_batch *b, struct err *err)
 {
 	struct taking *t = ctx;
 	struct chart_pair *p;
 	struct err full;
 	uint32_t pair;
 
-	if (!pair_of(t, e, &pair, err))
-		return false;
-	p = &t->c->pairs[pair];
-	p->events++;
-	p->value = engine_add(p->value, e->value);
-	p->latest = e->time > p->latest ? e->time : p->latest;
-	if (!t->full)
-		t->full = !keep_event(t, e, pair, &full);
+	for (uint32_t i = 0; i < b->count; i++) {
+		if (!pair_of(t, b, b->attributes[i], &pair, err))
+			return false;
+		p = &t->c->pairs[pair];
+		p->events++;
+		p->value = engine_add(p->value, b->values[i]);
+		p->latest = b->times[i] > p->latest ? b->times[i] : p->latest;
+		if (!t->full)
+			t->full = !keep_event(t, b, i, pair, &full);
+	}
 	return true;
 }
 
 /* Further walks: events of the page alone. */
-static bool take_ranked(void *ctx, const struct engine_event *e, struct err *err)
+static bool take_ranked(void *ctx, const struct engine_batch *b, struct err *err)
 {
 	struct taking *t = ctx;
-	uint32_t pair = find_pair(t, e);
+	uint32_t series = (uint32_t)(b->series - t->c->q->series);
 
-	if (pair == UINT32_MAX)
-		return true;
-	return t->c->pairs[pair].events++ % t->stride != 0 || keep_event(t, e, pair, err);
+	for (uint32_t i = 0; i < b->count; i++) {
+		uint32_t pair = find_pair(t, series, b->attributes[i]);
+
+		if (pair != UINT32_MAX && t->c->pairs[pair].events++ % t->stride == 0 &&
+		    !keep_event(t, b, i, pair, err))
+			return false;
+	}
+	return true;
 }
 
 /* ---- order ---- */
@@ -237,12 +246,30 @@ static int key_order(const void *a, const void *b)
 }
 
 /* A cell is a slice of the window's time in one lane. */
-static uint32_t cell_of(const struct chart *c, const struct chart_event *e)
+static uint32_t cell_of(const struct chart *c, const struct chart_event *e, uint64_t width)
 {
-	uint64_t width = (c->range.to - c->range.from) / SLICES + 1, at;
+	uint64_t at;
 
 	at = e->start > c->range.from ? (e->start - c->range.from) / width : 0;
 	return c->pairs[e->pair].lane * SLICES + (at < SLICES ? (uint32_t)at : SLICES - 1);
+}
+
+/* A few, one by one into those before it. */
+static void sort_few(const struct chart *c, uint32_t *order, uint32_t count)
+{
+	for (uint32_t i = 1; i < count; i++) {
+		uint32_t one = order[i], k = i;
+		struct sort_key key = { c->events[one].start, one };
+
+		for (; k; k--) {
+			struct sort_key before = { c->events[order[k - 1]].start, order[k - 1] };
+
+			if (key_order(&before, &key) <= 0)
+				break;
+			order[k] = order[k - 1];
+		}
+		order[k] = one;
+	}
 }
 
 /* order[from, to), which are of one cell, by start. */
@@ -255,6 +282,10 @@ static bool sort_cell(struct chart *c, struct sort_key **keys, uint32_t *cap, ui
 		i++;
 	if (i >= to)
 		return true;
+	if (to - from <= FEW) {
+		sort_few(c, c->order + from, to - from);
+		return true;
+	}
 	if (!query_grow(c->q, keys, cap, to - from, sizeof(**keys), err))
 		return false;
 	for (i = from; i < to; i++)
@@ -271,11 +302,12 @@ static bool sort_events(struct chart *c, uint32_t *cells, struct err *err)
 {
 	struct sort_key *keys = NULL;
 	uint32_t cap = 0, count = c->lane_count * SLICES, sum = 0;
+	uint64_t width = (c->range.to - c->range.from) / SLICES + 1;
 	bool ok = true;
 
 	memset(cells, 0, (count + 1u) * sizeof(*cells));
 	for (uint32_t i = 0; i < c->event_count; i++)
-		cells[cell_of(c, &c->events[i])]++;
+		cells[cell_of(c, &c->events[i], width)]++;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t n = cells[i];
 
@@ -286,7 +318,7 @@ static bool sort_events(struct chart *c, uint32_t *cells, struct err *err)
 	}
 	c->lane_first[c->lane_count] = sum;
 	for (uint32_t i = 0; i < c->event_count; i++)
-		c->order[cells[cell_of(c, &c->events[i])]++] = i;
+		c->order[cells[cell_of(c, &c->events[i], width)]++] = i;
 	for (uint32_t i = 0; i < count && ok; i++)
 		ok = query_alive(c->q, err) &&
 		     sort_cell(c, &keys, &cap, i ? cells[i - 1] : 0, cells[i], err);
@@ -483,7 +515,7 @@ static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 	q->only = ids;
 	q->only_count = ok ? chart_sort_ids(ids, c->pair_count) : 0;
 	q->parts = ROW_STACK | ROW_ATTRIBUTES;
-	ok = ok && engine_events(q, q->group_key, take_ranked, t, err);
+	ok = ok && engine_batches(q, q->group_key, take_ranked, t, err);
 	q->events = events; /* of the whole selection */
 	q->only = NULL;
 	query_drop(q, &ids, &cap, sizeof(*ids));
@@ -526,7 +558,7 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 
 	set_width(c, o->width);
 	q->parts = ROW_STACK | ROW_ATTRIBUTES;
-	if (!engine_events(q, q->group_key, take_event, &t, err))
+	if (!engine_batches(q, q->group_key, take_batch, &t, err))
 		return false;
 	if (!chart_make_lanes(c, err)) { /* without events there is more room */
 		if (err->kind != ERR_LIMIT || t.full)

@@ -3,9 +3,12 @@
 
 #include "query/chart.h"
 
+#define NO_FRAME UINT32_MAX
+enum { AHEAD = 8 };
+
 struct span {
 	uint64_t from, to;
-	const struct frame_run *run;
+	uint32_t first, depth; /* its frames in the pool, RUN_LEFT_OUT: none; how many */
 };
 
 /* One frame of the path that a pixel shows. */
@@ -20,6 +23,8 @@ struct drawing {
 	uint32_t at, end; /* events of the lane that are not spans yet: c->order[at, end) */
 	struct span *active, *within;
 	uint32_t active_count, active_cap, within_cap;
+	uint32_t *next; /* of each of `within`: its next frame, or NO_FRAME */
+	uint32_t next_cap;
 	uint64_t *weights; /* by frame; all 0 between uses */
 	uint32_t weight_cap;
 	struct step *path;
@@ -41,7 +46,8 @@ static struct span span_of(const struct drawing *d)
 	uint32_t event = c->order[d->at];
 	const struct chart_event *e = &c->events[event], *next;
 	uint64_t lasts = duration_of(c, event);
-	struct span s = { .from = e->start, .run = &c->set.runs[c->runs[e->stack]] };
+	const struct frame_run *run = &c->set.runs[c->runs[e->stack]];
+	struct span s = { .from = e->start, .first = run->first, .depth = run->count };
 
 	s.to = s.from > UINT64_MAX - lasts ? UINT64_MAX : s.from + lasts;
 	if (d->at + 1 < d->end && c->pairs[e->pair].counted) {
@@ -65,10 +71,14 @@ static bool activate(struct drawing *d, uint64_t from, uint64_t to, struct err *
 			d->active[kept++] = d->active[i];
 	d->active_count = kept;
 	for (; d->at < d->end && c->events[c->order[d->at]].start < to; d->at++) {
-		struct span s = span_of(d);
+		struct span s;
 
-		if (s.from >= s.to || s.run->first == RUN_LEFT_OUT)
+		if (d->at + AHEAD < d->end) /* neither events nor stacks lie in this order */
+			__builtin_prefetch(&c->events[c->order[d->at + AHEAD]]);
+		s = span_of(d);
+		if (s.from >= s.to || s.first == RUN_LEFT_OUT)
 			continue;
+		__builtin_prefetch(&c->set.pool[s.first]);
 		if (!query_grow(c->q, &d->active, &d->active_cap, d->active_count + 1u, sizeof(s),
 				err))
 			return false;
@@ -78,7 +88,7 @@ static bool activate(struct drawing *d, uint64_t from, uint64_t to, struct err *
 }
 
 /* The frame at `depth` that spans of `within` were longest in, and of those the one that was there
- * first. False: none, or they stood longer in the frame above. */
+ * first. False: none, or they stood longer in the frame above. d->next: each one's. */
 static bool choose_frame(struct drawing *d, uint32_t count, uint32_t depth, uint32_t *out)
 {
 	const uint32_t *pool = d->c->set.pool;
@@ -87,31 +97,26 @@ static bool choose_frame(struct drawing *d, uint32_t count, uint32_t depth, uint
 	for (uint32_t i = 0; i < count; i++) {
 		const struct span *s = &d->within[i];
 
-		if (s->run->count == depth)
+		d->next[i] = s->depth == depth ? NO_FRAME : pool[s->first + depth];
+		if (d->next[i] == NO_FRAME)
 			ended += s->to - s->from;
 		else
-			d->weights[pool[s->run->first + depth]] += s->to - s->from;
+			d->weights[d->next[i]] += s->to - s->from;
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		const struct span *s = &d->within[i];
-		uint32_t frame;
+		uint64_t *weight = d->next[i] == NO_FRAME ? NULL : &d->weights[d->next[i]];
 
-		if (s->run->count == depth)
-			continue;
-		frame = pool[s->run->first + depth];
-		if (d->weights[frame] > most) {
-			most = d->weights[frame];
-			*out = frame;
+		if (weight && *weight > most) {
+			most = *weight;
+			*out = d->next[i];
 		}
+		if (weight)
+			*weight = 0;
 	}
-	for (uint32_t i = 0; i < count; i++)
-		if (d->within[i].run->count != depth)
-			d->weights[pool[d->within[i].run->first + depth]] = 0;
 	return most > 0 && most >= ended;
 }
 
-static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t depth, uint32_t frame,
-			   struct step *out)
+static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t frame, struct step *out)
 {
 	uint32_t kept = 0;
 
@@ -119,7 +124,7 @@ static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t depth, ui
 	for (uint32_t i = 0; i < count; i++) {
 		struct span s = d->within[i];
 
-		if (s.run->count == depth || d->c->set.pool[s.run->first + depth] != frame)
+		if (d->next[i] != frame)
 			continue;
 		out->busy += s.to - s.from;
 		out->from = s.from < out->from ? s.from : out->from;
@@ -137,7 +142,8 @@ static bool choose_path(struct drawing *d, uint64_t from, uint64_t to, struct er
 
 	d->path_len = 0;
 	if (!query_grow(q, &d->within, &d->within_cap, d->active_count + 1u, sizeof(*d->within),
-			err))
+			err) ||
+	    !query_grow(q, &d->next, &d->next_cap, d->active_count + 1u, sizeof(*d->next), err))
 		return false;
 	for (uint32_t i = 0; i < d->active_count; i++) {
 		struct span s = d->active[i];
@@ -149,7 +155,7 @@ static bool choose_path(struct drawing *d, uint64_t from, uint64_t to, struct er
 	while (choose_frame(d, count, d->path_len, &frame)) {
 		if (!query_grow(q, &d->path, &d->path_cap, d->path_len + 1u, sizeof(*d->path), err))
 			return false;
-		count = keep_frame(d, count, d->path_len, frame, &d->path[d->path_len]);
+		count = keep_frame(d, count, frame, &d->path[d->path_len]);
 		d->path_len++;
 	}
 	return true;
@@ -242,6 +248,7 @@ bool chart_draw_lane(struct chart *c, uint32_t lane, struct err *err)
 	}
 	query_drop(c->q, &d.active, &d.active_cap, sizeof(*d.active));
 	query_drop(c->q, &d.within, &d.within_cap, sizeof(*d.within));
+	query_drop(c->q, &d.next, &d.next_cap, sizeof(*d.next));
 	query_drop(c->q, &d.weights, &d.weight_cap, sizeof(*d.weights));
 	query_drop(c->q, &d.path, &d.path_cap, sizeof(*d.path));
 	query_drop(c->q, &d.open, &d.open_cap, sizeof(*d.open));

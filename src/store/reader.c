@@ -12,9 +12,10 @@
 enum { CACHE_KIB = 4 << 10, BUSY_MS = 5000 };
 static const size_t limit_usual = (size_t)8 << 20;
 
-#define LOCATION "mapping_id, address, attrset_id, frame_type_id, lines, notes, id"
-#define STACK    "locations, notes, hash, id"
-#define FUNCTION "name_id, system_name_id, filename_id, start_line, notes, id"
+#define LOCATION  "mapping_id, address, attrset_id, frame_type_id, lines, notes, id"
+#define STACK     "locations, notes, hash, id"
+#define ATTRIBUTE "key_id, kind, v, unit_id, notes, id"
+#define FUNCTION  "name_id, system_name_id, filename_id, start_line, notes, id"
 #define SERIES                                                               \
 	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, " \
 	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
@@ -39,8 +40,8 @@ static const size_t limit_usual = (size_t)8 << 20;
 
 static const char *const sql[QUERY_COUNT] = {
 	[GET_STRING] = "SELECT v, id FROM string WHERE id=?1",
-	[GET_ATTRIBUTE] = "SELECT key_id, kind, v, unit_id, notes FROM attribute WHERE id=?1",
-	[GET_ATTRSET] = "SELECT attributes FROM attrset WHERE id=?1",
+	[GET_ATTRIBUTE] = "SELECT " ATTRIBUTE " FROM attribute WHERE id=?1",
+	[GET_ATTRSET] = "SELECT attributes, id FROM attrset WHERE id=?1",
 	[GET_FUNCTION] = "SELECT " FUNCTION " FROM function WHERE id=?1",
 	[GET_MAPPING] = "SELECT memory_start, memory_limit, file_offset, filename_id, attrset_id, "
 			"build_id, notes FROM mapping WHERE id=?1",
@@ -61,6 +62,8 @@ static const char *const sql[QUERY_COUNT] = {
 	[PICK_STACKS] = "SELECT stack(s.id, s.locations, s.hash) FROM json_each(?1) j CROSS JOIN "
 			"stack s ON s.id=j.value",
 	[EACH_LOCATION] = "SELECT " LOCATION " FROM location WHERE id>=?1",
+	[EACH_ATTRIBUTE] = "SELECT " ATTRIBUTE " FROM attribute WHERE id>=?1",
+	[EACH_ATTRSET] = "SELECT attributes, id FROM attrset WHERE id>=?1",
 	[EACH_FUNCTION] = "SELECT " FUNCTION " FROM function WHERE id>=?1",
 	[EACH_STRING] = "SELECT v, id FROM string WHERE id>=?1",
 	[GET_REQUEST] = "SELECT seq, arrived, hash, version, unknown_fields, moved, layout "

@@ -1,20 +1,19 @@
-/* reader_dict.c - texts, attribute sets, series, stacks, locations, links: from rows to what they
- * say. */
+/* reader_dict.c - texts, attribute sets, links: from rows to what they say. */
 #include "store/codec.h"
 #include "store/lifted.h"
-#include "store/reader_internal.h"
+#include "store/reader_walk.h"
 
-static struct str keep(struct sqlite_snapshot *snap, struct str s)
+struct str reader_keep(struct sqlite_snapshot *snap, struct str s)
 {
 	return s.len ? str_dup(&snap->kept, s) : (struct str){ 0 };
 }
 
-static struct idmap_slot *keep_text(struct sqlite_snapshot *snap, uint64_t id, struct str bytes)
+struct idmap_slot *reader_keep_text(struct sqlite_snapshot *snap, uint64_t id, struct str bytes)
 {
 	struct str *text = arena_alloc(&snap->kept, sizeof(*text));
 	struct idmap_slot *slot = idmap_add(&snap->strings, id);
 
-	*text = keep(snap, bytes);
+	*text = reader_keep(snap, bytes);
 	slot->ptr = text;
 	return slot;
 }
@@ -31,7 +30,7 @@ bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out, str
 	if (!slot) {
 		if (!reader_row(snap, GET_STRING, id, &s, err))
 			return false;
-		slot = keep_text(snap, id, db_bytes(s, 0));
+		slot = reader_keep_text(snap, id, db_bytes(s, 0));
 		sqlite3_reset(s);
 	}
 	*out = *(const struct str *)slot->ptr;
@@ -87,21 +86,25 @@ bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena
 	return true;
 }
 
+static bool take_attribute(struct sqlite_snapshot *snap, sqlite3_stmt *s, bool reset,
+			   struct store_attribute *out, struct err *err)
+{
+	uint64_t key = db_u64(s, 0), unit = db_u64(s, 3);
+	bool ok = reader_any(s, 1, 2, &snap->kept, &out->value, err);
+
+	if (reset)
+		sqlite3_reset(s);
+	return ok && reader_text(snap, key, &out->key, err) &&
+	       reader_text(snap, unit, &out->unit, err);
+}
+
 static bool fetch_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
 			    struct err *err)
 {
-	uint64_t key, unit;
 	sqlite3_stmt *s;
-	bool ok;
 
-	if (!reader_row(snap, GET_ATTRIBUTE, id, &s, err))
-		return false;
-	key = db_u64(s, 0);
-	unit = db_u64(s, 3);
-	ok = reader_any(s, 1, 2, &snap->kept, &out->value, err);
-	sqlite3_reset(s);
-	return ok && reader_text(snap, key, &out->key, err) &&
-	       reader_text(snap, unit, &out->unit, err);
+	return reader_row(snap, GET_ATTRIBUTE, id, &s, err) &&
+	       take_attribute(snap, s, true, out, err);
 }
 
 static bool read_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
@@ -135,7 +138,7 @@ static bool read_attrset(struct sqlite_snapshot *snap, uint64_t id, struct store
 
 	if (!reader_row(snap, GET_ATTRSET, id, &s, err))
 		return false;
-	c = codec_of(keep(snap, db_bytes(s, 0)));
+	c = codec_of(reader_keep(snap, db_bytes(s, 0)));
 	sqlite3_reset(s);
 	list = arena_alloc_array(&snap->kept, (size_t)(c.end - c.at), sizeof(*list));
 	while (codec_more(&c)) {
@@ -172,563 +175,133 @@ bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_a
 	return true;
 }
 
-/* ---- rows of ascending ids: where they are dense, one walk over the table ---- */
+/* ---- attribute sets and links ---- */
 
-enum { DENSE = 6 /* steps cost less than that many seeks */ };
+struct set_row {
+	size_t at, len; /* its attributes' ids, in set_reader.bytes */
+};
 
-struct row_walk {
+struct set_reader {
 	struct sqlite_snapshot *snap;
-	enum query get;
-	sqlite3_stmt *rows; /* the walk; NULL: each by itself */
-	int id_column;
-};
-
-static bool walk_begin(struct row_walk *w, enum query each, const store_id *ids, size_t count,
-		       struct err *err)
-{
-	if (count < 16 || (ids[count - 1] - ids[0]) / DENSE > count)
-		return true;
-	w->rows = reader_query(w->snap, each, err);
-	if (w->rows)
-		db_bind_u64(w->rows, 1, ids[0]);
-	return w->rows != NULL;
-}
-
-/* The row of the next id, until the next call. */
-static bool walk_to(struct row_walk *w, uint64_t id, sqlite3_stmt **out, struct err *err)
-{
-	bool row = true;
-
-	if (!w->rows)
-		return reader_row(w->snap, w->get, id, out, err);
-	do {
-		if (!db_step(w->snap->db, w->rows, &row, err, "reading the store"))
-			return false;
-	} while (row && db_u64(w->rows, w->id_column) < id);
-	if (!row || db_u64(w->rows, w->id_column) != id)
-		return err_set(err, ERR_NOT_FOUND, "the store has no row %llu for: %s",
-			       (unsigned long long)id, sqlite3_sql(w->rows));
-	*out = w->rows;
-	return true;
-}
-
-static void walk_end(struct row_walk *w)
-{
-	if (w->rows)
-		sqlite3_reset(w->rows);
-}
-
-/* ---- stacks ---- */
-
-/* A walk over stacks: SQLite gives each row to the aggregate stack(), which costs half of what a
- * step for each does. */
-struct stack_walk {
-	const store_id *ids;
-	size_t count, at; /* at: the next one's place */
-	bool (*fn)(void *arg, store_id id, struct hash128 hash, const store_id *locations,
-		   uint32_t location_count);
-	void *arg;
-	store_id *locations;
-	size_t cap;
-	bool ended, failed; /* failed: err tells */
-	struct err *err;
-};
-
-static bool missing_stack(struct stack_walk *w)
-{
-	w->failed = true;
-	return err_set(w->err, ERR_NOT_FOUND, "the store has no stack %llu",
-		       (unsigned long long)w->ids[w->at]);
-}
-
-static struct str value_bytes(sqlite3_value *v)
-{
-	const void *bytes = sqlite3_value_blob(v);
-
-	return str_from(bytes, (size_t)sqlite3_value_bytes(v));
-}
-
-static bool give_stack(struct stack_walk *w, struct str locations, struct str hash_bytes)
-{
-	struct codec c = codec_of(locations);
-	struct hash128 hash = { 0, 0 };
-	uint32_t n = 0;
-
-	if (hash_bytes.len == sizeof(hash))
-		memcpy(&hash, hash_bytes.ptr, sizeof(hash));
-	if (locations.len > w->cap) {
-		w->cap = locations.len * 2;
-		free(w->locations);
-		w->locations = malloc(w->cap * sizeof(*w->locations));
-		assert(w->locations);
-	}
-	while (codec_more(&c))
-		w->locations[n++] = codec_get(&c);
-	if (c.failed) {
-		w->failed = true;
-		return err_set(w->err, ERR_INVALID, "the stack %llu is damaged",
-			       (unsigned long long)w->ids[w->at]);
-	}
-	w->ended = !w->fn(w->arg, w->ids[w->at++], hash, w->locations, n);
-	return !w->ended;
-}
-
-/* stack(id, locations, hash) */
-static void stack_step(sqlite3_context *context, int count, sqlite3_value **args)
-{
-	struct sqlite_snapshot *snap = sqlite3_user_data(context);
-	struct stack_walk *w = snap->stacks;
-	uint64_t id = (uint64_t)sqlite3_value_int64(args[0]);
-	bool ok = w != NULL;
-
-	(void)count;
-	if (ok && (w->at == w->count || id < w->ids[w->at]))
-		return; /* a neighbour of those that are asked for */
-	if (ok && id > w->ids[w->at])
-		ok = missing_stack(w);
-	ok = ok && give_stack(w, value_bytes(args[1]), value_bytes(args[2]));
-	if (!ok)
-		sqlite3_result_error_code(context, SQLITE_ABORT);
-}
-
-static void stack_end(sqlite3_context *context)
-{
-	sqlite3_result_null(context);
-}
-
-bool reader_make_stack(struct sqlite_snapshot *snap, struct err *err)
-{
-	int rc = sqlite3_create_function_v2(snap->db, "stack", 3, SQLITE_UTF8 | SQLITE_DIRECTONLY,
-					    snap, NULL, stack_step, stack_end, NULL);
-
-	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to read stacks");
-}
-
-static bool run_walk(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct stack_walk *w)
-{
-	struct stack_walk *before = snap->stacks;
-	int rc;
-
-	snap->stacks = w;
-	do
-		rc = sqlite3_step(s);
-	while (rc == SQLITE_ROW);
-	snap->stacks = before;
-	if (rc != SQLITE_DONE && !w->ended && !w->failed) {
-		w->failed = true;
-		db_error(snap->db, w->err, "reading stacks");
-	}
-	sqlite3_reset(s);
-	return !w->failed;
-}
-
-/* ids [first, last), one by one. */
-static bool pick_stacks(struct sqlite_snapshot *snap, struct stack_walk *w, size_t first,
-			size_t last, struct buf *list)
-{
-	sqlite3_stmt *s = reader_query(snap, PICK_STACKS, w->err);
-
-	if (!s)
-		return false;
-	buf_reset(list);
-	for (size_t i = first; i < last; i++) {
-		buf_char(list, i == first ? '[' : ',');
-		buf_u64(list, w->ids[i]);
-	}
-	buf_char(list, ']');
-	db_bind_text(s, 1, buf_view(list));
-	return run_walk(snap, s, w) && (w->ended || w->at == last || missing_stack(w));
-}
-
-static bool walk_stacks(struct sqlite_snapshot *snap, struct stack_walk *w)
-{
-	sqlite3_stmt *s = reader_query(snap, EACH_STACK, w->err);
-
-	if (!s)
-		return false;
-	db_bind_u64(s, 1, w->ids[0]);
-	db_bind_u64(s, 2, w->ids[w->count - 1]);
-	return run_walk(snap, s, w) && (w->ended || w->at == w->count || missing_stack(w));
-}
-
-bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-		       bool (*fn)(void *arg, store_id id, struct hash128 hash,
-				  const store_id *locations, uint32_t location_count),
-		       void *arg, struct err *err)
-{
-	enum { DENSE_STACKS = 4, AT_ONCE = 4096 };
-	struct stack_walk w = { .ids = ids, .count = count, .fn = fn, .arg = arg, .err = err };
-	struct buf list;
-	bool ok = true;
-
-	buf_init(&list, 0);
-	if (count && (ids[count - 1] - ids[0]) / DENSE_STACKS < count)
-		ok = walk_stacks(snap, &w);
-	else
-		for (size_t i = 0; ok && !w.ended && i < count; i += AT_ONCE)
-			ok = pick_stacks(snap, &w, i, count - i < AT_ONCE ? count : i + AT_ONCE,
-					 &list);
-	buf_release(&list);
-	free(w.locations);
-	return ok;
-}
-
-/* ---- texts and functions, many at a time ---- */
-
-struct id_list {
-	uint64_t *ids;
-	size_t count, cap;
-};
-
-static void list_id(struct id_list *l, uint64_t id)
-{
-	if (l->count == l->cap) {
-		l->cap = l->cap ? l->cap * 2 : 1024;
-		l->ids = realloc(l->ids, l->cap * sizeof(*l->ids));
-		assert(l->ids);
-	}
-	l->ids[l->count++] = id;
-}
-
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void sort_list(struct id_list *l)
-{
-	size_t kept = 0;
-
-	if (l->count)
-		qsort(l->ids, l->count, sizeof(*l->ids), id_order);
-	for (size_t i = 0; i < l->count; i++)
-		if (!kept || l->ids[kept - 1] != l->ids[i])
-			l->ids[kept++] = l->ids[i];
-	l->count = kept;
-}
-
-static bool keep_texts(struct sqlite_snapshot *snap, struct id_list *texts, struct err *err)
-{
-	struct row_walk w = { .snap = snap, .get = GET_STRING, .id_column = 1 };
-	bool ok;
-
-	sort_list(texts);
-	ok = walk_begin(&w, EACH_STRING, texts->ids, texts->count, err);
-	for (size_t i = 0; ok && i < texts->count; i++) {
-		sqlite3_stmt *s;
-
-		ok = walk_to(&w, texts->ids[i], &s, err);
-		if (ok)
-			keep_text(snap, texts->ids[i], db_bytes(s, 0));
-		if (ok && !w.rows)
-			sqlite3_reset(s);
-	}
-	walk_end(&w);
-	return ok;
-}
-
-struct function_row {
-	uint64_t id, name, system_name, filename;
-	int64_t start_line;
-};
-
-static void want_text(struct sqlite_snapshot *snap, struct id_list *texts, uint64_t id)
-{
-	if (id && !idmap_find(&snap->strings, id))
-		list_id(texts, id);
-}
-
-static bool list_functions(struct sqlite_snapshot *snap, const struct id_list *functions,
-			   struct function_row *out, struct id_list *texts, struct err *err)
-{
-	struct row_walk w = { .snap = snap, .get = GET_FUNCTION, .id_column = 5 };
-	bool ok = walk_begin(&w, EACH_FUNCTION, functions->ids, functions->count, err);
-
-	for (size_t i = 0; ok && i < functions->count; i++) {
-		sqlite3_stmt *s;
-
-		ok = walk_to(&w, functions->ids[i], &s, err);
-		if (!ok)
-			break;
-		out[i] = (struct function_row){ functions->ids[i], db_u64(s, 0), db_u64(s, 1),
-						db_u64(s, 2), sqlite3_column_int64(s, 3) };
-		if (!w.rows)
-			sqlite3_reset(s);
-		want_text(snap, texts, out[i].name);
-		want_text(snap, texts, out[i].system_name);
-		want_text(snap, texts, out[i].filename);
-	}
-	walk_end(&w);
-	return ok;
-}
-
-static bool keep_function(struct sqlite_snapshot *snap, const struct function_row *r,
-			  struct err *err)
-{
-	struct store_line *line = arena_zalloc(&snap->kept, sizeof(*line));
-
-	if (!reader_text(snap, r->name, &line->function, err) ||
-	    !reader_text(snap, r->system_name, &line->system_name, err) ||
-	    !reader_text(snap, r->filename, &line->filename, err))
-		return false;
-	line->start_line = r->start_line;
-	idmap_add(&snap->functions, r->id)->ptr = line;
-	return true;
-}
-
-static bool keep_functions(struct sqlite_snapshot *snap, struct id_list *functions, struct err *err)
-{
-	struct id_list texts = { 0 };
-	struct function_row *rows;
-	bool ok;
-
-	sort_list(functions);
-	rows = calloc(functions->count + 1, sizeof(*rows));
-	assert(rows);
-	ok = list_functions(snap, functions, rows, &texts, err) && keep_texts(snap, &texts, err);
-	for (size_t i = 0; ok && i < functions->count; i++)
-		ok = keep_function(snap, &rows[i], err);
-	free(texts.ids);
-	free(rows);
-	return ok;
-}
-
-/* ---- locations ---- */
-
-struct location_row {
-	uint64_t mapping, address, attributes, frame_type;
-	size_t lines, lines_len; /* of location_reader.bytes */
-};
-
-enum { LOCATIONS_AT_ONCE = 4096 };
-
-struct location_reader {
-	struct sqlite_snapshot *snap;
-	struct location_row *rows; /* of some ids at once */
+	struct set_row *rows; /* of some ids at once */
 	struct buf bytes;
-	struct id_list functions; /* of theirs, those that are not known yet */
-	struct store_line *lines;
-	uint32_t cap;
-	struct err *err;
+	struct wanted_ids attributes; /* of theirs, those that are not known yet */
 };
 
-static struct store_line *line_at(struct location_reader *r, uint32_t index)
+static bool read_sets(struct set_reader *r, const store_id *ids, size_t count, struct err *err)
 {
-	if (index >= r->cap) {
-		r->cap = r->cap ? r->cap * 2 : 16;
-		r->lines = realloc(r->lines, r->cap * sizeof(*r->lines));
-		assert(r->lines);
-	}
-	r->lines[index] = (struct store_line){ 0 };
-	return &r->lines[index];
-}
+	struct row_walk w = { .snap = r->snap, .get = GET_ATTRSET, .id_column = 1 };
+	bool ok = row_walk_begin(&w, EACH_ATTRSET, ids, count, err);
 
-static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *count)
-{
-	struct codec c = codec_of(bytes);
-
-	*count = 0;
-	while (codec_more(&c)) {
-		struct store_line *line = line_at(r, *count);
-		uint64_t function = codec_get(&c);
-		int64_t number = codec_get_signed(&c), column = codec_get_signed(&c);
-
-		if (c.failed)
-			return err_set(r->err, ERR_INVALID, "the lines of a location are damaged");
-		if (function) /* keep_functions() has seen to it */
-			*line = *(const struct store_line *)idmap_find(&r->snap->functions,
-								       function)
-					 ->ptr;
-		line->line = number;
-		line->column = column;
-		++*count;
-	}
-	return true;
-}
-
-/* A mapping's part of a location. */
-static bool fetch_mapping(struct location_reader *r, uint64_t id, struct store_location *l)
-{
-	uint64_t filename;
-	sqlite3_stmt *s;
-
-	if (!reader_row(r->snap, GET_MAPPING, id, &s, r->err))
-		return false;
-	l->memory_start = db_u64(s, 0);
-	l->memory_limit = db_u64(s, 1);
-	l->file_offset = db_u64(s, 2);
-	filename = db_u64(s, 3);
-	l->build_id = keep(r->snap, db_bytes(s, 5));
-	sqlite3_reset(s);
-	return reader_text(r->snap, filename, &l->mapping_filename, r->err);
-}
-
-static bool read_mapping(struct location_reader *r, struct store_location *l)
-{
-	const struct store_location *m;
-	struct store_location *kept;
-	struct idmap_slot *slot;
-
-	if (!l->mapping)
-		return true;
-	slot = idmap_find(&r->snap->mappings, l->mapping);
-	if (!slot) {
-		kept = arena_zalloc(&r->snap->kept, sizeof(*kept));
-		if (!fetch_mapping(r, l->mapping, kept))
-			return false;
-		slot = idmap_add(&r->snap->mappings, l->mapping);
-		slot->ptr = kept;
-	}
-	m = slot->ptr;
-	l->memory_start = m->memory_start;
-	l->memory_limit = m->memory_limit;
-	l->file_offset = m->file_offset;
-	l->build_id = m->build_id;
-	l->mapping_filename = m->mapping_filename;
-	return true;
-}
-
-/* symbol.lines: [[function, system name, file, line, column, start line], ...], innermost first */
-static bool read_overlay(struct location_reader *r, struct store_location *l)
-{
-	sqlite3_stmt *s;
-	bool row = true;
-
-	if (!r->snap->overlay || l->line_count || !l->build_id.len)
-		return true;
-	s = reader_query(r->snap, GET_SYMBOL, r->err);
-	if (!s)
-		return false;
-	db_bind_text(s, 1, l->build_id);
-	db_bind_u64(s, 2, l->address);
-	while (row) {
-		struct store_line *line;
-
-		if (!db_step(r->snap->db, s, &row, r->err, "reading later names"))
-			return false;
-		if (!row)
-			break;
-		line = line_at(r, l->line_count++);
-		line->function = keep(r->snap, db_bytes(s, 0));
-		line->system_name = keep(r->snap, db_bytes(s, 1));
-		line->filename = keep(r->snap, db_bytes(s, 2));
-		line->line = sqlite3_column_int64(s, 3);
-		line->column = sqlite3_column_int64(s, 4);
-		line->start_line = sqlite3_column_int64(s, 5);
-		l->overlay = true;
-	}
-	return true;
-}
-
-static void note_functions(struct location_reader *r, struct str lines)
-{
-	struct codec c = codec_of(lines);
-
-	while (codec_more(&c)) {
-		uint64_t function = codec_get(&c);
-
-		codec_get(&c);
-		codec_get(&c);
-		if (function && !idmap_find(&r->snap->functions, function))
-			list_id(&r->functions, function);
-	}
-}
-
-static bool read_rows(struct location_reader *r, const store_id *ids, size_t count)
-{
-	struct row_walk w = { .snap = r->snap, .get = GET_LOCATION, .id_column = 6 };
-	bool ok = walk_begin(&w, EACH_LOCATION, ids, count, r->err);
-
-	r->functions.count = 0;
+	r->attributes.count = 0;
 	buf_reset(&r->bytes);
 	for (size_t i = 0; ok && i < count; i++) {
-		struct location_row *row = &r->rows[i];
 		sqlite3_stmt *s;
-		struct str lines;
+		struct codec c;
 
-		ok = walk_to(&w, ids[i], &s, r->err);
+		ok = row_walk_to(&w, ids[i], &s, err);
 		if (!ok)
 			break;
-		lines = db_bytes(s, 4);
-		*row = (struct location_row){ .mapping = db_u64(s, 0),
-					      .address = db_u64(s, 1),
-					      .attributes = db_u64(s, 2),
-					      .frame_type = db_u64(s, 3),
-					      .lines = r->bytes.len,
-					      .lines_len = lines.len };
-		buf_str(&r->bytes, lines);
-		note_functions(r, lines);
-		if (!w.rows)
-			sqlite3_reset(s);
+		r->rows[i] = (struct set_row){ r->bytes.len, db_bytes(s, 0).len };
+		buf_str(&r->bytes, db_bytes(s, 0));
+		c = codec_of(db_bytes(s, 0));
+		while (codec_more(&c)) {
+			uint64_t id = codec_get(&c);
+
+			if (id && !idmap_find(&r->snap->attributes, id))
+				wanted_ids_add(&r->attributes, id);
+		}
+		row_walk_done(&w, s);
 	}
-	walk_end(&w);
-	return ok && keep_functions(r->snap, &r->functions, r->err);
+	row_walk_end(&w);
+	return ok;
 }
 
-static bool make_location(struct location_reader *r, const struct location_row *row,
-			  struct store_location *l)
+static bool keep_attributes(struct set_reader *r, struct err *err)
 {
-	*l = (struct store_location){ .mapping = row->mapping,
-				      .address = row->address,
-				      .attributes = row->attributes };
-	if (!read_lines(r, str_from(r->bytes.ptr + row->lines, row->lines_len), &l->line_count) ||
-	    !reader_text(r->snap, row->frame_type, &l->frame_type, r->err) || !read_mapping(r, l) ||
-	    !read_overlay(r, l))
-		return false;
-	l->lines = r->lines;
+	struct row_walk w = { .snap = r->snap, .get = GET_ATTRIBUTE, .id_column = 5 };
+	bool ok;
+
+	wanted_ids_sort(&r->attributes);
+	ok = row_walk_begin(&w, EACH_ATTRIBUTE, r->attributes.ids, r->attributes.count, err);
+	for (size_t i = 0; ok && i < r->attributes.count; i++) {
+		struct store_attribute *a = arena_zalloc(&r->snap->kept, sizeof(*a));
+		sqlite3_stmt *s;
+
+		ok = row_walk_to(&w, r->attributes.ids[i], &s, err) &&
+		     take_attribute(r->snap, s, !w.rows, a, err);
+		if (ok)
+			idmap_add(&r->snap->attributes, r->attributes.ids[i])->ptr = a;
+	}
+	row_walk_end(&w);
+	return ok;
+}
+
+static bool give_set(struct set_reader *r, uint64_t id, const struct set_row *row,
+		     struct store_attribute **list, size_t *cap, struct store_attributes *out,
+		     struct err *err)
+{
+	struct codec c = codec_of(str_from(r->bytes.ptr + row->at, row->len));
+	uint32_t count = 0;
+
+	if (row->len > *cap) {
+		*cap = row->len * 2;
+		free(*list);
+		*list = calloc(*cap, sizeof(**list));
+		assert(*list);
+	}
+	while (codec_more(&c)) {
+		uint64_t attribute = codec_get(&c);
+
+		if (c.failed)
+			return err_set(err, ERR_INVALID, "the attribute set %llu is damaged",
+				       (unsigned long long)id);
+		if (!read_attribute(r->snap, attribute, &(*list)[count++], err))
+			return false;
+	}
+	*out = (struct store_attributes){ *list, count };
 	return true;
 }
 
-/* Some at a time: their rows, then the functions' rows, then the texts', each in the order of the
- * file. */
-bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-			  bool (*fn)(void *arg, store_id id, const struct store_location *l),
-			  void *arg, struct err *err)
+/* Some at a time: their rows, then those of the attributes, each in the order of the file. */
+bool sqlite_each_attributes(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
+			    bool (*fn)(void *arg, store_id id, struct store_attributes a),
+			    void *arg, struct err *err)
 {
-	struct location_reader r = { .snap = snap, .err = err };
-	size_t room = count < LOCATIONS_AT_ONCE ? count : LOCATIONS_AT_ONCE;
-	bool ok = true, more = true;
+	enum { SETS_AT_ONCE = 4096 };
+	struct set_reader r = { .snap = snap };
+	size_t room = count < SETS_AT_ONCE ? count : SETS_AT_ONCE, cap = 0;
+	struct store_attribute *list = NULL;
+	bool more = true, ok = true;
 
+	if (count == 1) { /* whoever asks one by one may ask for it again */
+		struct store_attributes a;
+
+		reader_trim(snap);
+		if (!reader_attributes(snap, ids[0], &a, err))
+			return false;
+		fn(arg, ids[0], a);
+		return true;
+	}
 	r.rows = calloc(room + 1, sizeof(*r.rows));
 	assert(r.rows);
 	buf_init(&r.bytes, 0);
 	for (size_t from = 0, n; ok && more && from < count; from += n) {
 		n = count - from < room ? count - from : room;
 		reader_trim(snap);
-		ok = read_rows(&r, ids + from, n);
+		ok = read_sets(&r, ids + from, n, err) && keep_attributes(&r, err);
 		for (size_t i = 0; ok && more && i < n; i++) {
-			struct store_location l;
+			struct store_attributes a;
 
-			ok = make_location(&r, &r.rows[i], &l);
-			more = ok && fn(arg, ids[from + i], &l);
+			ok = give_set(&r, ids[from + i], &r.rows[i], &list, &cap, &a, err);
+			more = ok && fn(arg, ids[from + i], a);
 		}
 	}
 	free(r.rows);
-	free(r.functions.ids);
-	free(r.lines);
+	free(r.attributes.ids);
+	free(list);
 	buf_release(&r.bytes);
 	return ok;
-}
-
-/* ---- attribute sets and links ---- */
-
-bool sqlite_each_attributes(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-			    bool (*fn)(void *arg, store_id id, struct store_attributes a),
-			    void *arg, struct err *err)
-{
-	bool more = true;
-
-	for (size_t i = 0; more && i < count; i++) {
-		struct store_attributes a;
-
-		reader_trim(snap);
-		if (!reader_attributes(snap, ids[i], &a, err))
-			return false;
-		more = fn(arg, ids[i], a);
-	}
-	return true;
 }
 
 static void copy_id(uint8_t *out, size_t size, struct str bytes)

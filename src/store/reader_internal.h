@@ -30,6 +30,8 @@ enum query {
 	PICK_STACKS,
 	EACH_LOCATION,
 	EACH_FUNCTION,
+	EACH_ATTRSET,
+	EACH_ATTRIBUTE,
 	EACH_STRING,
 	GET_REQUEST,
 	NEXT_REQUEST,
@@ -153,7 +155,7 @@ void event_room_free(struct sample_scan *x);
 bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
 /* Give the connection the functions mark() (reader_series.c), take() (reader_scan.c) and stack()
- * (reader_dict.c). */
+ * (reader_stacks.c). */
 bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_stack(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_take(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

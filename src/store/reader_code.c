@@ -1,0 +1,309 @@
+/* reader_code.c - locations, with what their functions and mappings say, many at a time. */
+#include <stdlib.h>
+
+#include "store/codec.h"
+#include "store/reader_walk.h"
+
+/* ---- texts and functions, many at a time ---- */
+
+static bool keep_texts(struct sqlite_snapshot *snap, struct wanted_ids *texts, struct err *err)
+{
+	struct row_walk w = { .snap = snap, .get = GET_STRING, .id_column = 1 };
+	bool ok;
+
+	wanted_ids_sort(texts);
+	ok = row_walk_begin(&w, EACH_STRING, texts->ids, texts->count, err);
+	for (size_t i = 0; ok && i < texts->count; i++) {
+		sqlite3_stmt *s;
+
+		ok = row_walk_to(&w, texts->ids[i], &s, err);
+		if (ok)
+			reader_keep_text(snap, texts->ids[i], db_bytes(s, 0));
+		if (ok)
+			row_walk_done(&w, s);
+	}
+	row_walk_end(&w);
+	return ok;
+}
+
+struct function_row {
+	uint64_t id, name, system_name, filename;
+	int64_t start_line;
+};
+
+static void want_text(struct sqlite_snapshot *snap, struct wanted_ids *texts, uint64_t id)
+{
+	if (id && !idmap_find(&snap->strings, id))
+		wanted_ids_add(texts, id);
+}
+
+static bool list_functions(struct sqlite_snapshot *snap, const struct wanted_ids *functions,
+			   struct function_row *out, struct wanted_ids *texts, struct err *err)
+{
+	struct row_walk w = { .snap = snap, .get = GET_FUNCTION, .id_column = 5 };
+	bool ok = row_walk_begin(&w, EACH_FUNCTION, functions->ids, functions->count, err);
+
+	for (size_t i = 0; ok && i < functions->count; i++) {
+		sqlite3_stmt *s;
+
+		ok = row_walk_to(&w, functions->ids[i], &s, err);
+		if (!ok)
+			break;
+		out[i] = (struct function_row){ functions->ids[i], db_u64(s, 0), db_u64(s, 1),
+						db_u64(s, 2), sqlite3_column_int64(s, 3) };
+		row_walk_done(&w, s);
+		want_text(snap, texts, out[i].name);
+		want_text(snap, texts, out[i].system_name);
+		want_text(snap, texts, out[i].filename);
+	}
+	row_walk_end(&w);
+	return ok;
+}
+
+static bool keep_function(struct sqlite_snapshot *snap, const struct function_row *r,
+			  struct err *err)
+{
+	struct store_line *line = arena_zalloc(&snap->kept, sizeof(*line));
+
+	if (!reader_text(snap, r->name, &line->function, err) ||
+	    !reader_text(snap, r->system_name, &line->system_name, err) ||
+	    !reader_text(snap, r->filename, &line->filename, err))
+		return false;
+	line->start_line = r->start_line;
+	idmap_add(&snap->functions, r->id)->ptr = line;
+	return true;
+}
+
+static bool keep_functions(struct sqlite_snapshot *snap, struct wanted_ids *functions,
+			   struct err *err)
+{
+	struct wanted_ids texts = { 0 };
+	struct function_row *rows;
+	bool ok;
+
+	wanted_ids_sort(functions);
+	rows = calloc(functions->count + 1, sizeof(*rows));
+	assert(rows);
+	ok = list_functions(snap, functions, rows, &texts, err) && keep_texts(snap, &texts, err);
+	for (size_t i = 0; ok && i < functions->count; i++)
+		ok = keep_function(snap, &rows[i], err);
+	free(texts.ids);
+	free(rows);
+	return ok;
+}
+
+/* ---- locations ---- */
+
+struct location_row {
+	uint64_t mapping, address, attributes, frame_type;
+	size_t lines, lines_len; /* of location_reader.bytes */
+};
+
+enum { LOCATIONS_AT_ONCE = 4096 };
+
+struct location_reader {
+	struct sqlite_snapshot *snap;
+	struct location_row *rows; /* of some ids at once */
+	struct buf bytes;
+	struct wanted_ids functions; /* of theirs, those that are not known yet */
+	struct store_line *lines;
+	uint32_t cap;
+	struct err *err;
+};
+
+static struct store_line *line_at(struct location_reader *r, uint32_t index)
+{
+	if (index >= r->cap) {
+		r->cap = r->cap ? r->cap * 2 : 16;
+		r->lines = realloc(r->lines, r->cap * sizeof(*r->lines));
+		assert(r->lines);
+	}
+	r->lines[index] = (struct store_line){ 0 };
+	return &r->lines[index];
+}
+
+static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *count)
+{
+	struct codec c = codec_of(bytes);
+
+	*count = 0;
+	while (codec_more(&c)) {
+		struct store_line *line = line_at(r, *count);
+		uint64_t function = codec_get(&c);
+		int64_t number = codec_get_signed(&c), column = codec_get_signed(&c);
+
+		if (c.failed)
+			return err_set(r->err, ERR_INVALID, "the lines of a location are damaged");
+		if (function) /* keep_functions() has seen to it */
+			*line = *(const struct store_line *)idmap_find(&r->snap->functions,
+								       function)
+					 ->ptr;
+		line->line = number;
+		line->column = column;
+		++*count;
+	}
+	return true;
+}
+
+/* A mapping's part of a location. */
+static bool fetch_mapping(struct location_reader *r, uint64_t id, struct store_location *l)
+{
+	uint64_t filename;
+	sqlite3_stmt *s;
+
+	if (!reader_row(r->snap, GET_MAPPING, id, &s, r->err))
+		return false;
+	l->memory_start = db_u64(s, 0);
+	l->memory_limit = db_u64(s, 1);
+	l->file_offset = db_u64(s, 2);
+	filename = db_u64(s, 3);
+	l->build_id = reader_keep(r->snap, db_bytes(s, 5));
+	sqlite3_reset(s);
+	return reader_text(r->snap, filename, &l->mapping_filename, r->err);
+}
+
+static bool read_mapping(struct location_reader *r, struct store_location *l)
+{
+	const struct store_location *m;
+	struct store_location *kept;
+	struct idmap_slot *slot;
+
+	if (!l->mapping)
+		return true;
+	slot = idmap_find(&r->snap->mappings, l->mapping);
+	if (!slot) {
+		kept = arena_zalloc(&r->snap->kept, sizeof(*kept));
+		if (!fetch_mapping(r, l->mapping, kept))
+			return false;
+		slot = idmap_add(&r->snap->mappings, l->mapping);
+		slot->ptr = kept;
+	}
+	m = slot->ptr;
+	l->memory_start = m->memory_start;
+	l->memory_limit = m->memory_limit;
+	l->file_offset = m->file_offset;
+	l->build_id = m->build_id;
+	l->mapping_filename = m->mapping_filename;
+	return true;
+}
+
+/* symbol.lines: [[function, system name, file, line, column, start line], ...], innermost first */
+static bool read_overlay(struct location_reader *r, struct store_location *l)
+{
+	sqlite3_stmt *s;
+	bool row = true;
+
+	if (!r->snap->overlay || l->line_count || !l->build_id.len)
+		return true;
+	s = reader_query(r->snap, GET_SYMBOL, r->err);
+	if (!s)
+		return false;
+	db_bind_text(s, 1, l->build_id);
+	db_bind_u64(s, 2, l->address);
+	while (row) {
+		struct store_line *line;
+
+		if (!db_step(r->snap->db, s, &row, r->err, "reading later names"))
+			return false;
+		if (!row)
+			break;
+		line = line_at(r, l->line_count++);
+		line->function = reader_keep(r->snap, db_bytes(s, 0));
+		line->system_name = reader_keep(r->snap, db_bytes(s, 1));
+		line->filename = reader_keep(r->snap, db_bytes(s, 2));
+		line->line = sqlite3_column_int64(s, 3);
+		line->column = sqlite3_column_int64(s, 4);
+		line->start_line = sqlite3_column_int64(s, 5);
+		l->overlay = true;
+	}
+	return true;
+}
+
+static void note_functions(struct location_reader *r, struct str lines)
+{
+	struct codec c = codec_of(lines);
+
+	while (codec_more(&c)) {
+		uint64_t function = codec_get(&c);
+
+		codec_get(&c);
+		codec_get(&c);
+		if (function && !idmap_find(&r->snap->functions, function))
+			wanted_ids_add(&r->functions, function);
+	}
+}
+
+static bool read_rows(struct location_reader *r, const store_id *ids, size_t count)
+{
+	struct row_walk w = { .snap = r->snap, .get = GET_LOCATION, .id_column = 6 };
+	bool ok = row_walk_begin(&w, EACH_LOCATION, ids, count, r->err);
+
+	r->functions.count = 0;
+	buf_reset(&r->bytes);
+	for (size_t i = 0; ok && i < count; i++) {
+		struct location_row *row = &r->rows[i];
+		sqlite3_stmt *s;
+		struct str lines;
+
+		ok = row_walk_to(&w, ids[i], &s, r->err);
+		if (!ok)
+			break;
+		lines = db_bytes(s, 4);
+		*row = (struct location_row){ .mapping = db_u64(s, 0),
+					      .address = db_u64(s, 1),
+					      .attributes = db_u64(s, 2),
+					      .frame_type = db_u64(s, 3),
+					      .lines = r->bytes.len,
+					      .lines_len = lines.len };
+		buf_str(&r->bytes, lines);
+		note_functions(r, lines);
+		row_walk_done(&w, s);
+	}
+	row_walk_end(&w);
+	return ok && keep_functions(r->snap, &r->functions, r->err);
+}
+
+static bool make_location(struct location_reader *r, const struct location_row *row,
+			  struct store_location *l)
+{
+	*l = (struct store_location){ .mapping = row->mapping,
+				      .address = row->address,
+				      .attributes = row->attributes };
+	if (!read_lines(r, str_from(r->bytes.ptr + row->lines, row->lines_len), &l->line_count) ||
+	    !reader_text(r->snap, row->frame_type, &l->frame_type, r->err) || !read_mapping(r, l) ||
+	    !read_overlay(r, l))
+		return false;
+	l->lines = r->lines;
+	return true;
+}
+
+/* Some at a time: their rows, then the functions' rows, then the texts', each in the order of the
+ * file. */
+bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
+			  bool (*fn)(void *arg, store_id id, const struct store_location *l),
+			  void *arg, struct err *err)
+{
+	struct location_reader r = { .snap = snap, .err = err };
+	size_t room = count < LOCATIONS_AT_ONCE ? count : LOCATIONS_AT_ONCE;
+	bool ok = true, more = true;
+
+	r.rows = calloc(room + 1, sizeof(*r.rows));
+	assert(r.rows);
+	buf_init(&r.bytes, 0);
+	for (size_t from = 0, n; ok && more && from < count; from += n) {
+		n = count - from < room ? count - from : room;
+		reader_trim(snap);
+		ok = read_rows(&r, ids + from, n);
+		for (size_t i = 0; ok && more && i < n; i++) {
+			struct store_location l;
+
+			ok = make_location(&r, &r.rows[i], &l);
+			more = ok && fn(arg, ids[from + i], &l);
+		}
+	}
+	free(r.rows);
+	free(r.functions.ids);
+	free(r.lines);
+	buf_release(&r.bytes);
+	return ok;
+}
