@@ -448,26 +448,43 @@ static bool gather(void *ctx, const struct engine_event *e, struct err *err)
 	return true;
 }
 
-static bool take_some(struct batching *b, const struct query_events *e, uint32_t from, uint32_t to,
-		      struct err *err)
+/* Of another call site there is nothing to be seen. */
+static uint32_t keep_site(struct batching *b, const struct query_events *e, uint32_t from,
+			  uint32_t to)
 {
-	const struct query *q = b->walk.q;
-	int64_t scale = b->batch.series->scale;
 	uint32_t n = 0;
 
 	for (uint32_t i = from; i < to; i++) {
-		if (q->by_site && number_find(&q->site_stacks, e->stacks[i]) == UINT32_MAX)
+		if (number_find(&b->walk.q->site_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
 		b->times[n] = e->times[i];
-		b->values[n] = engine_scaled(e->values[i], scale);
 		b->stacks[n] = e->stacks[i];
-		b->attributes[n++] = e->attributes[i];
+		b->attributes[n] = e->attributes[i];
+		b->values[n++] = engine_scaled(e->values[i], b->batch.series->scale);
 	}
-	if (n)
+	return n;
+}
+
+static bool take_some(struct batching *b, const struct query_events *e, uint32_t from, uint32_t to,
+		      struct err *err)
+{
+	struct query *q = b->walk.q;
+	struct engine_batch some = b->batch;
+
+	if (q->by_site) {
+		some.count = keep_site(b, e, from, to);
+	} else {
+		some.count = to - from;
+		some.times = e->times + from;
+		some.stacks = e->stacks + from;
+		some.attributes = e->attributes + from;
+		for (uint32_t i = from; i < to; i++)
+			b->values[i - from] = engine_scaled(e->values[i], some.series->scale);
+	}
+	if (some.count)
 		b->walk.series->seen = true;
-	b->walk.q->events += n;
-	b->batch.count = n;
-	return query_alive(b->walk.q, err) && give_batch(b, err);
+	q->events += some.count;
+	return query_alive(q, err) && (!some.count || b->fn(b->ctx, &some, err));
 }
 
 static bool take_events(void *ctx, const struct query_events *e, struct err *err)

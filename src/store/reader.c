@@ -55,6 +55,9 @@ static const char *const sql[QUERY_COUNT] = {
 	[GET_SERIES] = "SELECT " SERIES ", process FROM series WHERE id=?1",
 	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL FROM series WHERE id=?1",
 	[EACH_SERIES] = "SELECT " SERIES ", process FROM series",
+	[EACH_BRIEF] = "SELECT brief(id, resource_id, scope_id, sample_type_id, sample_unit_id, "
+		       "period_type_id, period_unit_id, period, process, service_id) FROM series "
+		       "WHERE id<=?1",
 	[SERVICES_OF_SERIES] = "SELECT id, service_id FROM series WHERE id<=?1",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
@@ -211,7 +214,7 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 	sqlite3_extended_result_codes(snap->db, 1);
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
 	return reader_make_take(snap, err) && reader_make_mark(snap, err) &&
-	       reader_make_stack(snap, err) &&
+	       reader_make_stack(snap, err) && reader_make_brief(snap, err) &&
 	       db_exec_f(snap->db, err,
 			 "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
 			 "trusted_schema=0",

@@ -23,6 +23,7 @@ enum query {
 	GET_SERIES,
 	GET_SERIES_OF_1, /* of schema version 1 */
 	EACH_SERIES,
+	EACH_BRIEF,
 	SERVICES_OF_SERIES,
 	MARK_SERIES,
 	MARK_CHUNKS,
@@ -109,6 +110,7 @@ struct sqlite_snapshot {
 	struct sample_scan *scan;  /* that is running */
 	struct id_bits *marking;   /* of the list of series that is made */
 	struct stack_walk *stacks; /* that is running */
+	struct series_walk *series_walk;
 	int64_t *values;
 	uint64_t *times;
 	uint32_t value_cap, time_cap;
@@ -154,8 +156,9 @@ bool event_room_make(struct sample_scan *x) MUST_CHECK;
 void event_room_free(struct sample_scan *x);
 bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
-/* Give the connection the functions mark() (reader_series.c), take() (reader_scan.c) and stack()
- * (reader_stacks.c). */
+/* Give the connection the functions mark() and brief() (reader_series.c), take() (reader_scan.c)
+ * and stack() (reader_stacks.c). */
 bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
+bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_stack(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_take(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

@@ -190,7 +190,9 @@ struct series_walk {
 	bool (*fn)(void *arg, const struct store_series *series);
 	void *arg;
 	struct idmap services; /* service_id -> 1: asked for, 2: not */
-	bool ended;
+	const struct id_bits *marked;
+	bool ended, failed; /* failed: err tells */
+	struct err *err;
 };
 
 /* What has no service may be of any. */
@@ -251,6 +253,94 @@ static bool is_marked(const struct id_bits *b, uint64_t id)
 	return id / 8 < b->cap && b->bits[id / 8] >> (id % 8) & 1;
 }
 
+/* What a row says by itself, where that does: brief(), by the order of its arguments. */
+enum brief_argument {
+	BRIEF_ID,
+	BRIEF_RESOURCE,
+	BRIEF_SCOPE,
+	BRIEF_TYPES, /* four texts */
+	BRIEF_PERIOD = BRIEF_TYPES + 4,
+	BRIEF_PROCESS,
+	BRIEF_SERVICE,
+	BRIEF_ARGUMENTS,
+};
+
+static uint64_t u64_of(sqlite3_value **args, int i)
+{
+	return (uint64_t)sqlite3_value_int64(args[i]);
+}
+
+static bool give_brief(struct series_walk *w, sqlite3_value **args)
+{
+	struct store_series x = { .id = u64_of(args, BRIEF_ID),
+				  .resource = u64_of(args, BRIEF_RESOURCE),
+				  .scope = u64_of(args, BRIEF_SCOPE),
+				  .period = sqlite3_value_int64(args[BRIEF_PERIOD]),
+				  .process = u64_of(args, BRIEF_PROCESS),
+				  .brief = true,
+				  .of_service = w->ask->service.len > 0 };
+	struct str *texts[] = { &x.sample_type, &x.sample_unit, &x.period_type, &x.period_unit };
+
+	reader_trim(w->snap);
+	for (int i = 0; i < 4; i++)
+		if (!reader_text(w->snap, u64_of(args, BRIEF_TYPES + i), texts[i], w->err))
+			return false;
+	w->ended = !w->fn(w->arg, &x);
+	return true;
+}
+
+static void brief_step(sqlite3_context *context, int count, sqlite3_value **args)
+{
+	struct sqlite_snapshot *snap = sqlite3_user_data(context);
+	struct series_walk *w = snap->series_walk;
+
+	if (w && count == BRIEF_ARGUMENTS && !w->ended && !w->failed) {
+		uint64_t id = u64_of(args, BRIEF_ID);
+
+		if (!is_marked(w->marked, id))
+			return;
+		if (sqlite3_value_type(args[BRIEF_PROCESS]) == SQLITE_NULL ||
+		    (w->ask->service.len && !u64_of(args, BRIEF_SERVICE)))
+			w->failed = !give_one(w, id, w->err);
+		else
+			w->failed = !give_brief(w, args);
+	}
+	if (!w || w->ended || w->failed)
+		sqlite3_result_error_code(context, SQLITE_ABORT);
+}
+
+bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err)
+{
+	int rc = sqlite3_create_function_v2(snap->db, "brief", BRIEF_ARGUMENTS,
+					    SQLITE_UTF8 | SQLITE_DIRECTONLY, snap, NULL, brief_step,
+					    marked, NULL);
+
+	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
+}
+
+/* All are of the service that is asked for, or of none. */
+static bool walk_brief(struct series_walk *w, const struct id_bits *b, struct err *err)
+{
+	sqlite3_stmt *s = reader_query(w->snap, EACH_BRIEF, err);
+	int rc;
+
+	if (!s)
+		return false;
+	db_bind_u64(s, 1, b->last);
+	w->marked = b;
+	w->snap->series_walk = w;
+	do
+		rc = sqlite3_step(s);
+	while (rc == SQLITE_ROW);
+	w->snap->series_walk = NULL;
+	if (rc != SQLITE_DONE && !w->ended && !w->failed) {
+		w->failed = true;
+		db_error(w->snap->db, err, "listing series");
+	}
+	sqlite3_reset(s);
+	return !w->failed;
+}
+
 static bool walk_table(struct series_walk *w, const struct id_bits *b, struct err *err)
 {
 	sqlite3_stmt *s = reader_query(w->snap, EACH_SERIES, err);
@@ -301,11 +391,16 @@ static bool walk_marked(struct series_walk *w, struct err *err)
 {
 	enum { DENSE = 6, MANY = 256 };
 	struct id_bits b = { 0 };
-	bool ok = mark_window(w->snap, w->ask, &b, err);
+	bool picked = false, ok = mark_window(w->snap, w->ask, &b, err);
 
-	if (ok && w->ask->service.len && b.count > MANY && b.count > b.last / DENSE)
+	if (ok && w->ask->service.len && b.count > MANY && b.count > b.last / DENSE) {
 		ok = unmark_others(w, &b, err);
-	if (ok && w->snap->version > 1 && b.count > b.last / DENSE)
+		picked = true;
+	}
+	if (ok && w->snap->version > 1 && b.count > b.last / DENSE && w->ask->brief &&
+	    (picked || !w->ask->service.len))
+		ok = walk_brief(w, &b, err);
+	else if (ok && w->snap->version > 1 && b.count > b.last / DENSE)
 		ok = walk_table(w, &b, err);
 	else
 		for (uint64_t id = 0; ok && !w->ended && id <= b.last && b.count; id++)
@@ -319,7 +414,7 @@ bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_
 			bool (*fn)(void *arg, const struct store_series *series), void *arg,
 			struct err *err)
 {
-	struct series_walk w = { .snap = snap, .ask = ask, .fn = fn, .arg = arg };
+	struct series_walk w = { .snap = snap, .ask = ask, .fn = fn, .arg = arg, .err = err };
 	bool ok = true;
 
 	if (ask->to <= ask->from)
