@@ -56,6 +56,8 @@ static inline uint32_t number_find(const struct number_table *t, uint64_t number
 /* As number_find(), but enters `value` where there is none; *added tells. */
 bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
 		  uint32_t *out, bool *added, struct err *err) MUST_CHECK;
+/* All numbers in ascending order, where that costs no sorting: they are all small and close. */
+bool number_list(const struct number_table *t, uint64_t *out);
 void number_release(struct query *q, struct number_table *t);
 
 /* ---- the query ---- */

@@ -137,7 +137,7 @@ static bool load_locations(struct loading *l, struct err *err)
 			(uint64_t)l->location_count * 2 + 2, sizeof(uint32_t), err))
 		return false;
 	memset(l->frame_first, 0, l->frame_first_cap * sizeof(uint32_t));
-	if (l->location_count)
+	if (l->location_count && !number_list(&l->locations, l->location_ids))
 		qsort(l->location_ids, l->location_count, sizeof(uint64_t), id_order);
 	return s->ops->locations(s, l->location_ids, l->location_count, take_location, l, err);
 }
