@@ -133,6 +133,10 @@ enum cpython_loop {
 
 /* CPython: where things lie, in bytes (bpf/step_cpython.h). */
 struct cpython_runtime {
+	/* elf_vaddr of words in the file of the evaluation loop; 0: this version has none */
+	__u64 interpreters; /* the newest interpreter, which leads to the older ones; behind it the
+			     * main one */
+	__u64 current;      /* the state of the thread that holds the lock: up to 3.11 */
 	__s32 tls_offset; /* from the thread pointer to the word that holds the thread's state... */
 	__s32 tls_inner;  /* ...or to one that leads to it at this offset; -1: the former */
 	/* in the thread's state */
@@ -151,8 +155,11 @@ struct cpython_runtime {
 	__u16 code_file; /* file name, name, and one more object that only this function has */
 	__u16 code_line; /* first line */
 	__u16 code_instructions;
+	/* in the thread's state and in an interpreter's */
+	__u16 thread_interpreter, thread_next, interpreter_next, interpreter_threads;
+	__u16 padding2[2];
 };
-_Static_assert(sizeof(struct cpython_runtime) == 36, "cpython_runtime is 36 bytes");
+_Static_assert(sizeof(struct cpython_runtime) == 64, "cpython_runtime is 64 bytes");
 
 /*
  * runtimes: what a runtime's step needs to know of a process. User space finds it out
@@ -268,11 +275,13 @@ struct unwind_window {
 };
 
 /* What a walk has found out about CPython: part of struct unwind_walk, zero at its start. */
+enum { CPYTHON_SEEK_MOST = 512 };
 enum cpython_walk_state {
 	CPYTHON_NEW,
 	CPYTHON_WALKING,
-	CPYTHON_DONE, /* no more frames */
-	CPYTHON_LOST, /* there are more, and they cannot be read */
+	CPYTHON_SEEKING, /* for the state that this thread has in an older interpreter */
+	CPYTHON_DONE,    /* no more frames */
+	CPYTHON_LOST,    /* there are more, and they cannot be read */
 };
 struct cpython_walk {
 	__u64 frame;  /* the next one */
@@ -280,6 +289,11 @@ struct cpython_walk {
 	__u32 pushed; /* a frame of the present loop */
 	__u64 code;   /* the last code object, and its cookie */
 	__u64 cookie;
+	__u64 thread;      /* whose frames these are */
+	__u64 interpreter; /* SEEKING: the last one looked at, and the next of its threads */
+	__u64 other;
+	__u32 several;      /* interpreters are in this process */
+	__u32 seek_left;    /* threads that may be looked at */
 	__u64 near;         /* the last frame that was read */
 	__u64 window_start; /* frames lie side by side: [window_start, + window_bytes) */
 	__u64 window_bytes;

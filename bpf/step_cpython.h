@@ -18,6 +18,8 @@
 	(*(const __u32 *)(const void *)((const char *)(w)->cpython_room.block + ((offset)&124)))
 #define CPYTHON_U8(w, offset) (((const __u8 *)(w)->cpython_room.block)[(offset)&127])
 
+enum { CPYTHON_LOOP_WORDS = 96, CPYTHON_LOOP_WORDS_BELOW = 32 };
+
 /* Back to the native walk; the loop's own frame is shown only if it runs no Python frame yet. */
 UNWIND_INLINE int unwind_cpython_leave(struct unwind_walk *w)
 {
@@ -34,29 +36,207 @@ UNWIND_INLINE int unwind_cpython_finish(struct unwind_walk *w, __u32 state)
 	return unwind_cpython_leave(w);
 }
 
-/* The newest frame of this thread. False: there is none to be found. */
+/* The newest frame of a thread's state. False: it cannot be read. */
+UNWIND_INLINE bool unwind_cpython_newest(struct unwind_walk *w, const struct cpython_runtime *r,
+					 __u64 thread)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 frame = 0;
+
+	if (!env_read(c, &frame, 8, thread + r->thread_frame))
+		return false;
+	if (r->cframe >= 0 && !env_read(c, &frame, 8, frame + (__s64)r->cframe))
+		return false;
+	w->cpython.frame = frame;
+	w->cpython.thread = thread;
+	return true;
+}
+
+/* In the threads of `interpreter` from `other` on, then in those of older interpreters. */
+UNWIND_INLINE void unwind_cpython_seek(struct unwind_walk *w, __u64 interpreter, __u64 other)
+{
+	w->cpython.state = CPYTHON_SEEKING;
+	w->cpython.interpreter = interpreter;
+	w->cpython.other = other;
+}
+
+/* A script that another thread than its maker's runs in an interpreter may do so with the maker's
+ * state, the first one there. */
+UNWIND_INLINE bool unwind_cpython_is_first(struct unwind_walk *w, const struct cpython_runtime *r,
+					   __u64 thread)
+{
+	__u64 word = 0;
+
+	return thread && env_read(&w->cursor, &word, 8, thread + r->thread_interpreter) &&
+	       env_read(&w->cursor, &word, 8, word + r->interpreter_threads) && word == thread;
+}
+
+/* The newest frame of a state, 0: none, or it cannot be read. */
+UNWIND_INLINE __u64 unwind_cpython_frame_of(struct unwind_walk *w, const struct cpython_runtime *r,
+					    __u64 thread)
+{
+	__u64 frame = 0;
+
+	if (!thread || !env_read(&w->cursor, &frame, 8, thread + r->thread_frame) ||
+	    (r->cframe >= 0 && !env_read(&w->cursor, &frame, 8, frame + (__s64)r->cframe)))
+		return 0;
+	return frame;
+}
+
+/* Whose newest frame does the innermost loop run, which the cursor is at: that of `one` (bit 0) or
+ * of `other` (bit 1)? It keeps the frame's address in its own frame on the stack, or what it calls
+ * has saved it in its. */
+UNWIND_INLINE __u32 unwind_cpython_who_runs(struct unwind_walk *w, const struct cpython_runtime *r,
+					    __u64 one, __u64 other)
+{
+	struct cpython_room *room = &w->cpython_room;
+	__u64 not_one = ~(__u64)0, not_other = ~(__u64)0, differs;
+
+	one = unwind_cpython_frame_of(w, r, one);
+	other = unwind_cpython_frame_of(w, r, other);
+	w->cpython.window_bytes = 0; /* it is no window of frames now */
+	if (!env_read(&w->cursor, room->window, CPYTHON_LOOP_WORDS * 8,
+		      w->cursor.sp - CPYTHON_LOOP_WORDS_BELOW * 8))
+		return 0;
+	/* Without branches, of which the verifier would follow each: the top bit of n | -n says
+	 * that n is not zero. */
+	for (__u32 i = 0; i < CPYTHON_LOOP_WORDS; i++) {
+		differs = room->window[i] ^ one;
+		UNWIND_OPAQUE(differs);
+		not_one &= differs | -differs;
+		differs = room->window[i] ^ other;
+		UNWIND_OPAQUE(differs);
+		not_other &= differs | -differs;
+	}
+	return (one && !(not_one >> 63) ? 1 : 0) | (other && !(not_other >> 63) ? 2 : 0);
+}
+
+/*
+ * Is it, among several interpreters, the state in thread-specific storage that runs? From 3.12 on
+ * that is the last one that the thread has used, up to 3.11 the first one that it got. Then the
+ * state that holds the lock is known, too, but not which thread runs it: a script that another
+ * thread than its maker's runs in an interpreter may do so with the maker's state. False: to be
+ * sought.
+ */
+UNWIND_INLINE bool unwind_cpython_choose(struct unwind_walk *w, const struct cpython_runtime *r,
+					 __u64 *thread, bool *own)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 current = 0, id = 0, newest = 0;
+	__u32 runs;
+
+	if (!r->current) {
+		if (!*own)
+			*own = unwind_cpython_is_first(w, r, *thread);
+		return true;
+	}
+	if (!env_read(c, &current, 8, w->load_bias + r->current) || current == *thread)
+		return true;
+	if (current && !env_read(c, &id, 8, current + r->thread_id))
+		current = 0;
+	runs = unwind_cpython_who_runs(w, r, current, *own ? *thread : 0);
+	/* Who is in the loop itself has the lock. */
+	if (!c->return_address && current &&
+	    (id == c->tp || unwind_cpython_is_first(w, r, current)))
+		runs = 1;
+	if (!runs && current && id == c->tp)
+		runs = 1;
+	if (runs & 1) {
+		*thread = current;
+		*own = true;
+	}
+	if (runs || !*own || !r->interpreters ||
+	    !env_read(c, &newest, 8, w->load_bias + r->interpreters) ||
+	    !env_read(c, &current, 8, newest + r->interpreter_threads))
+		return true;
+	unwind_cpython_seek(w, newest, current);
+	return false;
+}
+
+/* The newest frame of this thread, or where to seek it. False: there is none to be found. */
 UNWIND_INLINE bool unwind_cpython_start(struct unwind_walk *w, const struct cpython_runtime *r)
 {
 	struct unwind_cursor *c = &w->cursor;
-	__u64 thread = 0, id = 0, frame = 0;
+	__u64 thread = 0, id = 0, list[2] = { 0, 0 };
+	bool own;
 
 	w->cpython.state = CPYTHON_DONE; /* a thread without Python state is nothing amiss */
+	w->cpython.seek_left = CPYTHON_SEEK_MOST;
 	if (!env_read(c, &thread, 8, c->tp + (__s64)r->tls_offset))
 		return false;
 	if (r->tls_inner >= 0 &&
 	    (!thread || !env_read(c, &thread, 8, thread + (__s64)r->tls_inner)))
 		return false;
 	/* What lies there is another key's value before the interpreter has made its own. */
-	if (!thread || !env_read(c, &id, 8, thread + r->thread_id) || id != c->tp)
+	own = thread && env_read(c, &id, 8, thread + r->thread_id) && id == c->tp;
+	w->cpython.several =
+		!r->interpreters ||
+		(env_read(c, list, 16, w->load_bias + r->interpreters) && list[0] != list[1]);
+	if (w->cpython.several && !unwind_cpython_choose(w, r, &thread, &own))
+		return true;
+	if (!own)
 		return false;
 	w->cpython.state = CPYTHON_LOST;
-	if (!env_read(c, &frame, 8, thread + r->thread_frame))
+	if (!unwind_cpython_newest(w, r, thread))
 		return false;
-	if (r->cframe >= 0 && !env_read(c, &frame, 8, frame + (__s64)r->cframe))
-		return false;
-	w->cpython.frame = frame;
 	w->cpython.state = CPYTHON_WALKING;
 	return true;
+}
+
+/* The frames of one interpreter have ended, and there is another loop: a thread that went from one
+ * interpreter into another has a state in each. They are looked through from the newest on. */
+UNWIND_INLINE int unwind_cpython_older(struct unwind_walk *w, const struct cpython_runtime *r)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 thread = 0;
+
+	w->cpython.state = CPYTHON_DONE;
+	if (!w->cpython.several)
+		return unwind_cpython_leave(w);
+	if (r->interpreters) {
+		if (!env_read(c, &thread, 8, w->cpython.thread + r->thread_interpreter))
+			return unwind_cpython_finish(w, CPYTHON_LOST);
+		unwind_cpython_seek(w, thread, 0);
+		return UNWIND_AGAIN;
+	}
+	/* 3.6 does not say where its interpreters are: the thread's first state it is. */
+	if (!env_read(c, &thread, 8, c->tp + (__s64)r->tls_offset) ||
+	    (r->tls_inner >= 0 && !env_read(c, &thread, 8, thread + (__s64)r->tls_inner)) ||
+	    thread == w->cpython.thread || !unwind_cpython_newest(w, r, thread))
+		return unwind_cpython_leave(w);
+	w->cpython.several = 0;
+	w->cpython.state = CPYTHON_WALKING;
+	return UNWIND_AGAIN;
+}
+
+/* One thread, or one interpreter, further. */
+UNWIND_INLINE int unwind_cpython_seek_on(struct unwind_walk *w, const struct cpython_runtime *r)
+{
+	struct unwind_cursor *c = &w->cursor;
+	struct cpython_walk *p = &w->cpython;
+	__u64 thread = p->other, id = 0;
+
+	if (!p->seek_left--)
+		return unwind_cpython_finish(w, CPYTHON_LOST);
+	if (!thread) {
+		if (!env_read(c, &p->interpreter, 8, p->interpreter + r->interpreter_next))
+			return unwind_cpython_finish(w, CPYTHON_LOST);
+		if (!p->interpreter)
+			return unwind_cpython_finish(w, CPYTHON_DONE);
+		if (!env_read(c, &p->other, 8, p->interpreter + r->interpreter_threads))
+			return unwind_cpython_finish(w, CPYTHON_LOST);
+		return UNWIND_AGAIN;
+	}
+	if (!env_read(c, &id, 8, thread + r->thread_id) ||
+	    !env_read(c, &p->other, 8, thread + r->thread_next))
+		return unwind_cpython_finish(w, CPYTHON_LOST);
+	if (id != c->tp)
+		return UNWIND_AGAIN;
+	if (!unwind_cpython_newest(w, r, thread))
+		return unwind_cpython_finish(w, CPYTHON_LOST);
+	if (p->frame)
+		p->state = CPYTHON_WALKING;
+	return UNWIND_AGAIN;
 }
 
 /* What tells this code object from the next one at its address; 0: it could not be read. ~0: not a
@@ -158,8 +338,10 @@ UNWIND_INLINE int unwind_cpython(struct unwind_walk *w)
 	}
 	if (w->cpython.state == CPYTHON_NEW && !unwind_cpython_start(w, &r->cpython))
 		return unwind_cpython_leave(w);
+	if (w->cpython.state == CPYTHON_SEEKING)
+		return unwind_cpython_seek_on(w, &r->cpython);
 	if (w->cpython.state == CPYTHON_WALKING && !w->cpython.frame)
-		w->cpython.state = CPYTHON_DONE;
+		return unwind_cpython_older(w, &r->cpython);
 	if (w->cpython.state != CPYTHON_WALKING)
 		return unwind_cpython_leave(w);
 	return unwind_cpython_frame(w, &r->cpython);

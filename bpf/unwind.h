@@ -701,6 +701,7 @@ UNWIND_INLINE int unwind_native_known(struct unwind_walk *w)
 		return UNWIND_NOT_KNOWN;
 	w->executable = KNOWN_EXECUTABLE(k->what);
 	if (KNOWN_OWNER(k->what) != UNWIND_STEP_NATIVE && c->pushed == UNWIND_FRAME_NEW) {
+		w->load_bias = k->load_bias;
 		c->step = KNOWN_OWNER(k->what);
 		return UNWIND_AGAIN;
 	}

@@ -13,8 +13,8 @@ struct agent_flags {
 		*clock_sync_interval, *tracers, *frame_cache_size, *probabilistic_interval,
 		*probabilistic_threshold, *map_scale_factor, *bpf_log_level, *pin_cpu_ids,
 		*filter_min_process_age, *off_cpu_threshold, *env_vars, *bpffs_root,
-		*process_filter, *pids, *symbol_memory, *unwind_memory, *cache_dir, *runtime_tables;
-	struct flag_list probe_links, cgroups;
+		*process_filter, *symbol_memory, *unwind_memory, *cache_dir, *runtime_tables;
+	struct flag_list probe_links, cgroups, pids;
 	bool send_error_frames, send_idle_frames, no_kernel_version_check, obi_process_ctx,
 		load_probe, native_symbols, inlines;
 	/* who says it */

@@ -175,8 +175,7 @@ bool agent_put_receiver(const struct agent_flags *f, struct yaml_out *y, struct 
 	graph_put_true(y, "load_probe", f->load_probe);
 	graph_put(y, "process_filter", f->process_filter);
 	put_items(y, "cgroups", &f->cgroups);
-	if (f->pids)
-		graph_put_list(y, "pids", f->pids);
+	graph_put_lists(y, "pids", f->pids.items, f->pids.count);
 	if (!f->native_symbols)
 		graph_put_bool(y, "native_symbols", false);
 	graph_put_true(y, "inlines", f->inlines);

@@ -50,18 +50,30 @@ void graph_begin(struct yaml_out *y, const char *key)
 	yaml_map_begin(y);
 }
 
+void graph_put_lists(struct yaml_out *y, const char *key, const char *const *comma_lists,
+		     uint32_t count)
+{
+	bool begun = false;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct str rest = str_cstr(comma_lists[i]), item;
+
+		if (rest.len && !begun) {
+			yaml_key(y, str_cstr(key));
+			yaml_list_begin(y, true);
+			begun = true;
+		}
+		while (str_split(&rest, ',', &item))
+			if (str_trim(item).len)
+				yaml_string(y, str_trim(item));
+	}
+	if (begun)
+		yaml_list_end(y);
+}
+
 void graph_put_list(struct yaml_out *y, const char *key, const char *comma_list)
 {
-	struct str rest = str_cstr(comma_list), item;
-
-	if (rest.len == 0)
-		return;
-	yaml_key(y, str_cstr(key));
-	yaml_list_begin(y, true);
-	while (str_split(&rest, ',', &item))
-		if (str_trim(item).len)
-			yaml_string(y, str_trim(item));
-	yaml_list_end(y);
+	graph_put_lists(y, key, &comma_list, 1);
 }
 
 static bool put_pair(struct yaml_out *y, struct str pair, struct err *err)

@@ -16,6 +16,9 @@ void graph_put_number(struct yaml_out *y, const char *key, const char *digits); 
 void graph_put_bool(struct yaml_out *y, const char *key, bool value);
 void graph_put_true(struct yaml_out *y, const char *key, bool value); /* nothing when false */
 void graph_put_list(struct yaml_out *y, const char *key, const char *comma_list);
+/* One list of what stands in all of them; nothing when that is nothing. */
+void graph_put_lists(struct yaml_out *y, const char *key, const char *const *comma_lists,
+		     uint32_t count);
 /* A map from "k=v,k=v"; nothing when empty. */
 bool graph_put_pairs(struct yaml_out *y, const char *key, const char *pairs,
 		     struct err *err) MUST_CHECK;

@@ -36,12 +36,13 @@
 #include "wire/otlp.h"
 #include "wire/otlp_json.h"
 
-static const char *pids, *duration_text, *hertz = "97", *output, *process_filter;
+static struct flag_list pids;
+static const char *duration_text, *hertz = "97", *output, *process_filter;
 static bool all, inlines = true, verbose;
 
 /* clang-format off */
 static const struct flag flags[] = {
-	{ "What", "p", FLAG_STRING, &pids, "PID,...", NULL, "these processes and what they start", NULL, false, false },
+	{ "What", "p", FLAG_LIST, &pids, "PID,...", NULL, "these processes and what they start; several times", NULL, false, false },
 	{ "What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine", NULL, false, false },
 	{ "What", "process-filter", FLAG_STRING, &process_filter, "REGEX", NULL, "of these only executables of such a name", NULL, false, false },
 	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last", NULL, false, false },
@@ -184,8 +185,10 @@ static void receiver_yaml(struct buf *out, pid_t child)
 	graph_put_bool(y, "send_error_frames", true); /* a cut stack should look like one */
 	graph_put_bool(y, "inlines", inlines);
 	graph_put(y, "process_filter", process_filter);
-	if (child || pids)
-		graph_put_list(y, "pids", child ? pid : pids);
+	if (child)
+		graph_put_list(y, "pids", pid);
+	else
+		graph_put_lists(y, "pids", pids.items, pids.count);
 	yaml_map_end(y);
 	yaml_out_free(y);
 	buf_char(out, '\0');
@@ -453,9 +456,9 @@ static bool end_with(struct recording *r, uint64_t pid, struct err *err)
 }
 
 /* Those that -p names must be there: nothing will ever be seen of one that is not. */
-static bool find_pids(struct recording *r, struct err *err)
+static bool find_pids_in(struct recording *r, const char *list, struct err *err)
 {
-	struct str left = str_cstr(pids ? pids : ""), one;
+	struct str left = str_cstr(list), one;
 	uint64_t pid;
 
 	while (str_split(&left, ',', &one)) {
@@ -463,6 +466,14 @@ static bool find_pids(struct recording *r, struct err *err)
 		if (str_to_u64(str_trim(one), &pid) && !end_with(r, pid, err))
 			return false;
 	}
+	return true;
+}
+
+static bool find_pids(struct recording *r, struct err *err)
+{
+	for (uint32_t i = 0; i < pids.count; i++)
+		if (!find_pids_in(r, pids.items[i], err))
+			return false;
 	return true;
 }
 
@@ -480,7 +491,7 @@ static bool check_flags(const struct words *words, struct recording *r, struct e
 			       "\"%s\" tells no format: it ends in .otlp, .pb, .json, .folded, "
 			       ".txt, .pb.gz or .pprof",
 			       output);
-	if ((pids != NULL) + (words->count > 0) + all > 1)
+	if ((pids.count > 0) + (words->count > 0) + all > 1)
 		return err_set(err, ERR_INVALID, "-p, --all and a command exclude each other");
 	if (duration_text && !duration_parse(str_cstr(duration_text), &r->duration_ns, err))
 		return err_prefix(err, "-d");

@@ -32,6 +32,7 @@ FLAGS = [
     ("-bpf-log-level 2", "bpf_verifier_log_level", 2), ("-filter-min-process-age 3s", "filter_min_process_age", "3s"),
     ("-frame-cache-size 2048", "frame_cache_size", 2048), ("-off-cpu-threshold 0", "off_cpu_threshold", 0),
     ("-process-filter java|python|go", "process_filter", "java|python|go"), ("-pid 1,2", "pids", ["1", "2"]),
+    ("-pid 1 -pid 2,3 -pid=4", "pids", ["1", "2", "3", "4"]),
     ("-cgroup /a -cgroup /b", "cgroups", ["/a", "/b"]), ("-native-symbols=false", "native_symbols", False),
     ("-inlines", "inlines", True), ("-symbol-memory 1MiB", "symbol_memory", "1MiB"), ("-unwind-memory 9MiB", "unwind_memory", "9MiB"),
     ("-cache-dir /c", "cache_dir", "/c"), ("-runtime-tables /t", "runtime_tables", "/t"), ("-service-name my-application", "service_name", "my-application"),

@@ -12,6 +12,7 @@ enum {
 	INNER_BYTES = 1024, /* a second level of keys: glibc 32 of 16 bytes, musl 128 of 8 */
 	INNER_TRIES = 96,
 	THREADS_LOOKED_AT = 16,
+	INTERPRETERS_LOOKED_AT = 64,
 	MINOR_LEAST = 6,
 	TEXT_LOOKED_AT = 64 << 20,
 };
@@ -129,6 +130,19 @@ static bool read_word(const struct search *s, uint64_t address, uint64_t *word)
 				       sizeof(*word));
 }
 
+/* From an interpreter to the main one: each leads to the one that was made before it. */
+static bool oldest(const struct search *s, uint64_t *interpreter)
+{
+	uint64_t next = *interpreter;
+
+	for (int i = 0; next && i < INTERPRETERS_LOOKED_AT; i++) {
+		*interpreter = next;
+		if (!read_word(s, next + (uint64_t)s->o->interpreter_next, &next))
+			return false;
+	}
+	return true;
+}
+
 /* The first thread's state of an interpreter; 0: there is none yet. `main`: of the main
  * interpreter, else of the newest. In _PyRuntime the main one stands behind the head of the list.
  */
@@ -139,7 +153,8 @@ static uint64_t first_thread(const struct search *s, const struct cpython_facts 
 	if (facts->thread_first) {
 		/* Who runs just now has it: not every time there is somebody. */
 		if (!read_word(s, entry, &at) || !at ||
-		    !read_word(s, at + (uint64_t)s->o->thread_interpreter, &at))
+		    !read_word(s, at + (uint64_t)s->o->thread_interpreter, &at) ||
+		    (main && !oldest(s, &at)))
 			return 0;
 	} else if (!read_word(s, entry + (uint64_t)s->o->runtime_interpreters + (main ? 8 : 0),
 			      &at)) {
@@ -185,10 +200,21 @@ static bool find_slot(const struct search *s, uint64_t tp, uint64_t state,
 	return false;
 }
 
-static void set_offsets(const struct cpython_offsets *o, struct cpython_runtime *out)
+static void set_offsets(const struct cpython_facts *facts, struct cpython_runtime *out)
 {
+	const struct cpython_offsets *o = &facts->offsets;
 	int32_t base = (o->code_line < o->code_file ? o->code_line : o->code_file) & ~7;
 
+	if (facts->thread_first)
+		out->current = facts->entry;
+	else
+		out->interpreters = facts->entry + (uint64_t)o->runtime_interpreters;
+	if (!facts->thread_first && o->runtime_current >= 0)
+		out->current = facts->entry + (uint64_t)o->runtime_current;
+	out->thread_interpreter = (uint16_t)o->thread_interpreter;
+	out->thread_next = (uint16_t)o->thread_next;
+	out->interpreter_next = (uint16_t)o->interpreter_next;
+	out->interpreter_threads = (uint16_t)o->interpreter_threads;
 	out->thread_id = (uint16_t)o->thread_id;
 	out->thread_frame = (uint16_t)o->thread_frame;
 	out->cframe = (int16_t)o->cframe_frame;
@@ -232,7 +258,7 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	if (!find_in_threads(&s, first_thread(&s, facts, true), &out->data.cpython) &&
 	    !find_in_threads(&s, first_thread(&s, facts, false), &out->data.cpython))
 		return RUNTIME_LATER;
-	set_offsets(&facts->offsets, &out->data.cpython);
+	set_offsets(facts, &out->data.cpython);
 	return RUNTIME_ATTACHED;
 }
 

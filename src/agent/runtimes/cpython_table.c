@@ -167,17 +167,17 @@ bool cpython_offsets_from_debug(struct cpython_offsets *o, struct bytes debug, u
 		size_t in_debug, in_offsets;
 	} list[] = {
 #define AT(n, name) { n, offsetof(struct cpython_offsets, name) }
-		AT(40, runtime_interpreters), AT(72, interpreter_threads),
-		AT(168, thread_next),         AT(176, thread_interpreter),
-		AT(184, thread_frame),        AT(192, thread_id),
-		AT(232, frame_previous),      AT(240, frame_code),
-		AT(248, frame_instruction),   AT(264, frame_owner),
-		AT(280, code_file),           AT(288, code_name),
-		AT(296, code_qualified_name), AT(304, code_lines),
-		AT(312, code_line),           AT(344, code_instructions),
-		AT(520, bytes_length),        AT(528, bytes_data),
-		AT(544, text_state),          AT(552, text_length),
-		AT(560, text_ascii),
+		AT(40, runtime_interpreters), AT(64, interpreter_next),
+		AT(72, interpreter_threads),  AT(168, thread_next),
+		AT(176, thread_interpreter),  AT(184, thread_frame),
+		AT(192, thread_id),           AT(232, frame_previous),
+		AT(240, frame_code),          AT(248, frame_instruction),
+		AT(264, frame_owner),         AT(280, code_file),
+		AT(288, code_name),           AT(296, code_qualified_name),
+		AT(304, code_lines),          AT(312, code_line),
+		AT(344, code_instructions),   AT(520, bytes_length),
+		AT(528, bytes_data),          AT(544, text_state),
+		AT(552, text_length),         AT(560, text_ascii),
 #undef AT
 	};
 	struct cpython_offsets made = *o;
@@ -221,6 +221,10 @@ bool cpython_offsets_usable(const struct cpython_offsets *o, struct err *err)
 	    !in_range(o->frame_instruction, frame - 8, "frame_instruction", err) ||
 	    !in_range(o->thread_id, UINT16_MAX, "thread_id", err) ||
 	    !in_range(o->thread_frame, UINT16_MAX, "thread_frame", err) ||
+	    !in_range(o->thread_interpreter, UINT16_MAX, "thread_interpreter", err) ||
+	    !in_range(o->thread_next, UINT16_MAX, "thread_next", err) ||
+	    !in_range(o->interpreter_next, UINT16_MAX, "interpreter_next", err) ||
+	    !in_range(o->interpreter_threads, UINT16_MAX, "interpreter_threads", err) ||
 	    !in_range(o->code_line, UINT16_MAX, "code_line", err) ||
 	    !in_range(o->code_file, UINT16_MAX, "code_file", err) ||
 	    !in_range(o->code_line - base, CPYTHON_CODE_BYTES - 4, "code_line", err) ||

@@ -14,6 +14,8 @@
 
 #define CPYTHON_FIELDS(X)       \
 	X(runtime_interpreters) \
+	X(runtime_current)      \
+	X(interpreter_next)     \
 	X(interpreter_threads)  \
 	X(thread_next)          \
 	X(thread_interpreter)   \

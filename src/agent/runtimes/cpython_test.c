@@ -41,7 +41,7 @@ enum {
 	MINOR_FIRST = 6,
 	MINOR_LAST = 13,
 	INTERPRETERS_MOST = 12,
-	RUNS_MOST = 3 * INTERPRETERS_MOST,
+	RUNS_MOST = 5 * INTERPRETERS_MOST,
 	DEPTH_MOST = 1000,
 	STOPS = 25,
 	RATE_HZ = 397,
@@ -57,26 +57,30 @@ static const char script[] = "tests/support/known_stack.py";
 static struct interpreter {
 	char path[PATH_MAX];
 	uint32_t minor;
+	bool has_testcapi; /* which can run an interpreter within this one */
 } interpreters[INTERPRETERS_MOST];
 static uint32_t interpreter_count;
 
 static void add_interpreter(const char *path)
 {
 	char command[PATH_MAX + 100];
-	unsigned minor = 0;
+	unsigned minor = 0, has_testcapi = 0;
 	FILE *f;
 
 	snprintf(command, sizeof(command),
-		 "'%s' -c 'import sys, zlib; print(sys.version_info[1])' 2> /dev/null", path);
+		 "'%s' -c 'import sys, zlib, importlib.util as u; print(sys.version_info[1], "
+		 "int(u.find_spec(\"_testcapi\") is not None))' 2> /dev/null",
+		 path);
 	f = popen(command, "r");
 	if (!f)
 		return;
-	if (fscanf(f, "%u", &minor) != 1)
+	if (fscanf(f, "%u %u", &minor, &has_testcapi) != 2)
 		minor = 0;
 	if (pclose(f) || minor < MINOR_FIRST || minor > MINOR_LAST ||
 	    interpreter_count == INTERPRETERS_MOST)
 		return;
 	snprintf(interpreters[interpreter_count].path, PATH_MAX, "%s", path);
+	interpreters[interpreter_count].has_testcapi = has_testcapi;
 	interpreters[interpreter_count++].minor = minor;
 }
 
@@ -117,33 +121,43 @@ struct level {
 
 struct mode {
 	const char *name;
-	struct level levels[8]; /* leaf first */
+	struct level levels[13]; /* leaf first */
 };
 
-static const struct mode plain = { "plain",
-				   { { "leaf", 15, 16, 1, false },
-				     { "<genexpr>", 29, 29, 1, true },
-				     { "key", 29, 29, 1, true },
-				     { "run", 26, 26, 1, false },
-				     { "__init__", 23, 23, 1, false },
-				     { "plain", 34, 34, 1, false },
-				     { "<module>", 60, 60, 1, true } } };
-static const struct mode in_thread = { "thread",
-				       { { "crunch", 48, 48, 1, false },
-					 { "run", 0, 0, 1, false },
-					 { "_bootstrap_inner", 0, 0, 1, false },
-					 { "_bootstrap", 0, 0, 1, true } } };
+/* clang-format off */
+#define PLAIN                                                                                 \
+	{ "leaf", 18, 19, 1, false }, { "<genexpr>", 32, 32, 1, true },                       \
+	{ "key", 32, 32, 1, true }, { "run", 29, 29, 1, false },                              \
+	{ "__init__", 26, 26, 1, false }, { "plain", 37, 37, 1, false },                      \
+	{ "<module>", 92, 92, 1, true }
+#define IN_THREAD                                                                             \
+	{ "run", 0, 0, 1, false }, { "_bootstrap_inner", 0, 0, 1, false },                    \
+	{ "_bootstrap", 0, 0, 1, true }
+/* The script that an inner interpreter got, and who gave it. */
+#define INNER     { "<module>", 0, 0, 1, true }
+#define IN_SUB    INNER, { "sub", 70, 70, 1, false }, { "<module>", 92, 92, 1, true }
+/* clang-format on */
+
+static const struct mode plain = { "plain", { PLAIN } };
+static const struct mode in_thread = { "thread", { { "crunch", 51, 51, 1, false }, IN_THREAD } };
+static const struct mode in_sub = { "sub", { PLAIN, IN_SUB } };
+static const struct mode zip_in_sub = { "subzip",
+					{ { "crunch", 51, 51, 1, false },
+					  { "zipped", 61, 61, 1, false },
+					  { "<module>", 92, 92, 1, true },
+					  IN_SUB } };
+static const struct mode thread_in_sub = { "subthread", { PLAIN, INNER, IN_THREAD } };
 /* Up to 3.10 each Python call is some native frames, too: 1,024 in all. */
 static const struct mode deep = { "deep",
-				  { { "leaf", 15, 16, 1, false },
-				    { "dive", 38, 38, 151, false },
-				    { "deep", 43, 43, 1, false },
-				    { "<module>", 60, 60, 1, true } } };
+				  { { "leaf", 18, 19, 1, false },
+				    { "dive", 41, 41, 151, false },
+				    { "deep", 46, 46, 1, false },
+				    { "<module>", 92, 92, 1, true } } };
 static const struct mode deeper = { "deep",
-				    { { "leaf", 15, 16, 1, false },
-				      { "dive", 38, 38, 901, false },
-				      { "deep", 43, 43, 1, false },
-				      { "<module>", 60, 60, 1, true } } };
+				    { { "leaf", 18, 19, 1, false },
+				      { "dive", 41, 41, 901, false },
+				      { "deep", 46, 46, 1, false },
+				      { "<module>", 92, 92, 1, true } } };
 
 struct run {
 	const struct interpreter *interpreter;
@@ -455,18 +469,28 @@ static void stop_and_walk(struct bench *b, struct run *r)
 	close(b->mem);
 }
 
-static void test_stopped(void **state)
+static bool has_mode(const struct interpreter *p, const struct mode *m)
+{
+	if (m == &thread_in_sub)
+		return p->minor >= 8;
+	if (m == &in_sub)
+		return p->has_testcapi;
+	/* 3.6 does not say which interpreters it has. */
+	return m != &zip_in_sub || (p->has_testcapi && p->minor >= 7);
+}
+
+/* Modes in which the first thread is the one that runs. */
+static void check_stopped(const struct mode *mode)
 {
 	struct bench b;
 	uint32_t bad = 0;
 
-	(void)state;
-	if (!interpreter_count)
-		skip();
 	set_up_bench(&b);
 	for (uint32_t i = 0; i < interpreter_count; i++) {
-		struct run r = { .interpreter = &interpreters[i], .mode = &plain };
+		struct run r = { .interpreter = &interpreters[i], .mode = mode };
 
+		if (!has_mode(r.interpreter, mode))
+			continue;
 		start_program(&r);
 		wait_ready(&r);
 		stop_and_walk(&b, &r);
@@ -474,12 +498,22 @@ static void test_stopped(void **state)
 		/* A stop while a frame is being made or unmade sees one more or one less. */
 		if (r.right + 2 < r.samples) {
 			bad++;
-			print_error("%s: %u of %u stacks are right; %s\n", r.interpreter->path,
-				    r.right, r.samples, r.example);
+			print_error("%s, %s: %u of %u stacks are right; %s\n", r.interpreter->path,
+				    mode->name, r.right, r.samples, r.example);
 		}
 	}
 	tear_down_bench(&b);
 	assert_int_equal(bad, 0);
+}
+
+static void test_stopped(void **state)
+{
+	(void)state;
+	if (!interpreter_count)
+		skip();
+	check_stopped(&plain);
+	check_stopped(&in_sub);
+	check_stopped(&zip_in_sub);
 }
 
 /* ---- the agent ---- */
@@ -520,7 +554,8 @@ static void take_trace(void *ctx, const struct trace *t)
 	for (uint32_t i = 0; i < w->run_count; i++)
 		if ((uint32_t)w->runs[i].pid == t->pid)
 			r = &w->runs[i];
-	if (!r)
+	/* The maker of an inner interpreter runs for a moment after "ready", and waits. */
+	if (!r || (r->mode == &thread_in_sub && t->tid == t->pid))
 		return;
 	w->stack.count = 0;
 	w->stack.unnamed = false;
@@ -548,6 +583,11 @@ static void add_runs(struct watcher *w)
 
 		w->runs[w->run_count++] = (struct run){ .interpreter = p, .mode = &plain };
 		w->runs[w->run_count++] = (struct run){ .interpreter = p, .mode = &in_thread };
+		if (has_mode(p, &in_sub))
+			w->runs[w->run_count++] = (struct run){ .interpreter = p, .mode = &in_sub };
+		if (has_mode(p, &thread_in_sub))
+			w->runs[w->run_count++] =
+				(struct run){ .interpreter = p, .mode = &thread_in_sub };
 		if (ends || p->minor == 10 || p->minor == 12)
 			w->runs[w->run_count++] =
 				(struct run){ .interpreter = p,
