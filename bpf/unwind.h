@@ -353,20 +353,27 @@ UNWIND_INLINE int unwind_signal(struct unwind_walk *w, __u64 at)
 	return UNWIND_AGAIN;
 }
 
-/* Go: from g0's stack to the goroutine that needed more stack (UNWIND_GO_MORESTACK). */
-UNWIND_INLINE int unwind_go_morestack(struct unwind_walk *w, const struct unwind_rule *rule)
+/* Go: from g0's stack to the goroutine that needed more stack (UNWIND_GO_MORESTACK), or has called
+ * systemstack (UNWIND_GO_SYSTEMSTACK). */
+UNWIND_INLINE int unwind_go_goroutine(struct unwind_walk *w, const struct unwind_rule *rule)
 {
 	struct unwind_cursor *c = &w->cursor;
-	__u64 g = 0, m = 0, saved[2], fp = 0;
+	__u64 g = 0, m = 0, saved[2], fp = c->fp;
 
 	if (!env_read(c, &g, 8, c->tp + (__s64)rule->cfa_offset) || !env_read(c, &m, 8, g + 48) ||
 	    !env_read(c, &g, 8, m + (__s64)rule->fp_offset))
 		return unwind_stop(w, UNWIND_END_UNREADABLE);
 	if (!g) /* the thread has let go of the goroutine and looks for another one */
 		return unwind_stop(w, UNWIND_END_BOTTOM);
-	if (!env_read(c, saved, sizeof(saved), g + 56) ||
-	    !env_read(c, &fp, 8, g + (__s64)rule->go_bp))
+	if (!env_read(c, saved, sizeof(saved), g + 56))
 		return unwind_stop(w, UNWIND_END_UNREADABLE);
+	if (rule->kind == UNWIND_GO_SYSTEMSTACK) {
+		if (!env_read(c, &saved[1], 8, saved[0]))
+			return unwind_stop(w, UNWIND_END_UNREADABLE);
+		saved[0] += 8;
+	} else if (!env_read(c, &fp, 8, g + (__s64)rule->go_bp)) {
+		return unwind_stop(w, UNWIND_END_UNREADABLE);
+	}
 	c->sp = 0;
 	return unwind_to(w, saved[1], saved[0], fp);
 }
@@ -567,7 +574,8 @@ UNWIND_INLINE int unwind_by_rows(struct unwind_walk *w, __u64 at)
 	case UNWIND_SIGNAL:
 		return unwind_signal(w, c->sp + (__s64)rule->cfa_offset);
 	case UNWIND_GO_MORESTACK:
-		return unwind_go_morestack(w, rule);
+	case UNWIND_GO_SYSTEMSTACK:
+		return unwind_go_goroutine(w, rule);
 	case UNWIND_STOP:
 		unwind_remember(w, KNOWN_STOP, 0, 0);
 		return unwind_stop(w, UNWIND_END_BOTTOM);

@@ -93,6 +93,10 @@ enum unwind_kind {
 	 * that track rbx (EXECUTABLE_TRACKS_RBX: the dynamic linker, where _dl_runtime_resolve
 	 * keeps its frame in rbx): rules of other kinds leave rbx there as it is. */
 	UNWIND_CFA_RBX,
+	/* Go before 1.21, x86-64: systemstack has switched to g0's stack and has no frame of its
+	 * own: its return address is where the goroutine's stack ends: curg as above, CFA =
+	 * *(curg + 56) + 8, RA = *(CFA - 8), FP unchanged. */
+	UNWIND_GO_SYSTEMSTACK,
 	UNWIND_KIND_COUNT,
 };
 

@@ -8,8 +8,9 @@
  * frame: RA in LR
  *
  * Functions that leave their stack need more: systemstack and asmcgocall run what they call on the
- * thread's stack with FP still at the goroutine's frame; mcall never returns; morestack clears FP.
- * Source: src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s of Go 1.13 to 1.26.
+ * thread's stack with FP still at the goroutine's frame, or their caller's before Go 1.21; mcall
+ * never returns; morestack clears FP. Source: src/runtime/asm_amd64.s, asm_arm64.s,
+ * sys_linux_amd64.s of Go 1.13 to 1.26.
  */
 #include "agent/unwind/layers.h"
 
@@ -22,6 +23,7 @@ enum go_special {
 	GO_STOP, /* nobody called it, or it has left its caller for good */
 	GO_SIGRETURN,
 	GO_OTHER_STACK, /* calls on another stack; FP leads back */
+	GO_SYSTEMSTACK, /* as well; without a frame of its own the goroutine leads back */
 	GO_MORESTACK,
 };
 
@@ -38,7 +40,7 @@ static enum go_special special_of(struct str name)
 		{ "mcall", GO_STOP },
 		{ "sigreturn", GO_SIGRETURN },
 		{ "sigreturn__sigaction", GO_SIGRETURN },
-		{ "systemstack", GO_OTHER_STACK },
+		{ "systemstack", GO_SYSTEMSTACK },
 		{ "asmcgocall", GO_OTHER_STACK },
 		{ "asmcgocall_landingpad", GO_OTHER_STACK },
 		{ "nanotime1", GO_OTHER_STACK },
@@ -264,8 +266,8 @@ static bool moves_to_sp(struct bytes code, size_t at, uint32_t reg, size_t *behi
 }
 
 /*
- * systemstack and its like without a frame of their own (before Go 1.21): FP is their caller's, so
- * what follows is right but for the caller itself. With the switch in the middle, it holds from the
+ * systemstack's like without a frame of their own (before Go 1.21): FP is their caller's, so what
+ * follows is right but for the caller itself. With the switch in the middle, it holds from the
  * load of g0's stack pointer on: MOVQ 56(reg), SP, or by way of another register. `back` is where
  * SP is the goroutine's again, the function's end if that is not found.
  */
@@ -302,9 +304,34 @@ static bool has_frame(const struct go_fill *g)
 	return false;
 }
 
-static void fill_other_stack(struct go_fill *g)
+/* Offset of curg in Go's m, out of systemstack: CMPQ AX, m_curg(BX). */
+static bool curg_in(struct bytes code, int32_t *offset)
+{
+	static const uint8_t compare[] = { 0x48, 0x3b, 0x83 };
+	const uint8_t *hit = code_find(code, compare, sizeof(compare), sizeof(*offset));
+
+	if (!hit)
+		return false;
+	memcpy(offset, hit + sizeof(compare), sizeof(*offset));
+	return *offset > 0 && *offset < 4096;
+}
+
+/* Where the thread has its g: 64 48 8b 04 25 <i32>   MOVQ (TLS), AX, or into other registers. */
+static bool tls_in(struct bytes code, int32_t *offset)
+{
+	static const uint8_t load_g[] = { 0x64, 0x48, 0x8b };
+	const uint8_t *tls = code_find(code, load_g, sizeof(load_g), 6);
+
+	if (!tls || (tls[3] & 0xc7) != 0x04 || tls[4] != 0x25)
+		return false;
+	memcpy(offset, tls + 5, sizeof(*offset));
+	return true;
+}
+
+static void fill_other_stack(struct go_fill *g, enum go_special special)
 {
 	const struct unwind_rule frameless = depth_rule(g->t->machine, 0, false);
+	struct unwind_rule away = { .kind = UNWIND_GO_SYSTEMSTACK };
 	uint64_t behind, back;
 
 	if (g->t->machine != EM_X86_64 || has_frame(g)) {
@@ -314,55 +341,43 @@ static void fill_other_stack(struct go_fill *g)
 	fill_by_depth(g, false);
 	if (!find_switch(g, &behind, &back))
 		return;
-	put_kind(g, behind, UNWIND_FP_OTHER_STACK);
+	if (special != GO_SYSTEMSTACK || !curg_in(g->code, &away.fp_offset) ||
+	    !tls_in(g->code, &away.cfa_offset))
+		away = (struct unwind_rule){ .kind = UNWIND_FP_OTHER_STACK };
+	put(g, behind, &away);
 	put(g, back, &frameless);
 }
 
-/* Offset of curg in Go's m, out of systemstack, which stands near: CMPQ AX, m_curg(BX). */
+/* The same out of systemstack, which stands near. */
 static bool find_curg(const struct go_fill *g, int32_t *offset)
 {
 	enum { NEAR = 32 };
-	static const uint8_t compare[] = { 0x48, 0x3b, 0x83 };
 	uint32_t first = g->i > NEAR ? g->i - NEAR : 0;
 
 	for (uint32_t i = first; i < g->i; i++) {
 		struct pclntab_function f;
-		struct bytes code;
-		const uint8_t *hit;
 
-		if (!pclntab_function(&g->t->go, i, &f) ||
-		    special_of(pclntab_name(&g->t->go, &f)) != GO_OTHER_STACK)
-			continue;
-		code = code_of(g->t, &f);
-		hit = code_find(code, compare, sizeof(compare), sizeof(*offset));
-		if (!hit)
-			continue;
-		memcpy(offset, hit + sizeof(compare), sizeof(*offset));
-		return *offset > 0 && *offset < 4096;
+		if (pclntab_function(&g->t->go, i, &f) &&
+		    special_of(pclntab_name(&g->t->go, &f)) == GO_SYSTEMSTACK)
+			return curg_in(code_of(g->t, &f), offset);
 	}
 	return false;
 }
 
 /*
  * Behind the switch morestack runs newstack with FP 0, and all that is known of the goroutine lies
- * in its g. The offsets that differ between versions are taken out of the instructions: 64 48 8b 3c
- * 25 <i32>   MOVQ (TLS), DI; from Go 1.17 on also into other registers 48 89 6f <i8>          MOVQ
- * BP, (g_sched+gobuf_bp)(DI)
+ * in its g. The offsets that differ between versions are taken out of the instructions, the one of
+ * BP in it from 48 89 6f <i8>: MOVQ BP, (g_sched+gobuf_bp)(DI).
  */
 static bool morestack_rule(const struct go_fill *g, struct unwind_rule *rule)
 {
-	static const uint8_t load_g[] = { 0x64, 0x48, 0x8b };
 	static const uint8_t store_bp[] = { 0x48, 0x89, 0x6f };
-	const uint8_t *tls = code_find(g->code, load_g, sizeof(load_g), 6);
 	const uint8_t *bp = code_find(g->code, store_bp, sizeof(store_bp), 1);
 
 	*rule = (struct unwind_rule){ .kind = UNWIND_GO_MORESTACK };
-	if (!tls || !bp)
-		return false;
-	if ((tls[3] & 0xc7) != 0x04 || tls[4] != 0x25 || !find_curg(g, &rule->fp_offset))
+	if (!bp || !tls_in(g->code, &rule->cfa_offset) || !find_curg(g, &rule->fp_offset))
 		return false;
 	rule->go_bp = bp[3]; /* below 128, or it were no 8 bit offset */
-	memcpy(&rule->cfa_offset, tls + 5, sizeof(rule->cfa_offset));
 	return true;
 }
 
@@ -392,7 +407,8 @@ static void fill_function(struct go_fill *g, enum go_special special)
 		put(g, g->f.begin - 1, &rule);
 		break;
 	case GO_OTHER_STACK:
-		fill_other_stack(g);
+	case GO_SYSTEMSTACK:
+		fill_other_stack(g, special);
 		break;
 	case GO_MORESTACK:
 		fill_morestack(g);

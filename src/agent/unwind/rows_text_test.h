@@ -34,8 +34,8 @@ static inline void say_from(struct buf *b, const char *what, uint8_t from, int32
 static inline void say_rule(struct buf *b, const struct unwind_rule *r)
 {
 	static const char *const kinds[UNWIND_KIND_COUNT] = {
-		"none",        "",     "run",       "deref", "plt", "signal", "by_fp",
-		"other_stack", "stop", "morestack", "rbx"
+		"none",        "",     "run",       "deref", "plt",        "signal", "by_fp",
+		"other_stack", "stop", "morestack", "rbx",   "systemstack"
 	};
 
 	buf_printf(b, "%s", kinds[r->kind]);
@@ -62,6 +62,9 @@ static inline void say_rule(struct buf *b, const struct unwind_rule *r)
 		break;
 	case UNWIND_GO_MORESTACK:
 		buf_printf(b, "(%d,%d,%d)", r->cfa_offset, r->fp_offset, r->go_bp);
+		break;
+	case UNWIND_GO_SYSTEMSTACK:
+		buf_printf(b, "(%d,%d)", r->cfa_offset, r->fp_offset);
 		break;
 	default:
 		break;
