@@ -9,7 +9,9 @@ import urllib.parse
 import grpc
 import pytest
 
+import clients
 import fixtures
+import program
 import pyroscope
 import query_bodies
 import query_oracle
@@ -216,6 +218,26 @@ def test_stacks_below_a_call_site(big, oracle, cpu, window):
     graph = call(big, "SelectMergeStacktraces", profile_typeID=cpu, label_selector="{thread_name=" + json.dumps(thread) + "}", max_nodes=1 << 20,
                  stack_trace_selector=site(first), **window).flamegraph
     assert stacks(graph) == {s: v for s, v in want.items() if s[:1] == first}
+
+
+def test_a_store_knows_call_sites_and_labels_as_memory_does(big, cpu, window, tmp_path):
+    whole = stacks(call(big, "SelectMergeStacktraces", profile_typeID=cpu, max_nodes=1 << 20, **window).flamegraph)
+    path = max(whole, key=len)[:2]
+    want = sum(v for s, v in whole.items() if s[:2] == path)
+
+    def said(address):
+        asked = dict(profile_typeID=cpu, label_selector="{}", stack_trace_selector=site(path), **window)
+        sets = call(address, "Series", label_names=["thread_name", "service_name"], **window).labels_set
+        lines = call(address, "SelectSeries", step=1, group_by=["thread_name"], **asked).series
+        return (call(address, "SelectMergeStacktraces", **asked).flamegraph.total, sum(p.value for s in lines for p in s.points),
+                sorted(tuple((p.name, p.value) for p in s.labels) for s in sets))
+
+    with program.Server("up", "--grpc-address", "", "--http-address", "", "--log-level", "info", "--no-agent", "--listen", "127.0.0.1:0",
+                        "--db", tmp_path / "x.db") as server:
+        page = web_pages.page_of(server)
+        assert clients.post(page, BIG.read_bytes()).status == 200
+        assert said(page) == said(big)
+        assert said(page)[:2] == (want, want)
 
 
 def test_diff(big, oracle, cpu, window):
