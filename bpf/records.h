@@ -66,6 +66,7 @@ enum unwind_step_kind {
 	UNWIND_STEP_CPYTHON,
 	UNWIND_STEP_HOTSPOT,
 	UNWIND_STEP_V8,
+	UNWIND_STEP_GO, /* no frames of its own: labels (go_labels.h) */
 	UNWIND_STEP_COUNT,
 };
 
@@ -81,12 +82,14 @@ enum process_verdict {
 struct unwind_process {
 	__u32 first_mapping, mapping_count; /* in mappings, sorted by start */
 	__u32 image;   /* which image of which process: unique for an hour or more */
-	__u32 exec_id; /* low half of task_struct.self_exec_id; valid if exec_id_known */
+	__u32 exec_id; /* low half of task_struct.self_exec_id; valid with PROCESS_EXEC_ID */
 	__u8 verdict;  /* enum process_verdict */
-	__u8 exec_id_known;
+	__u8 flags;    /* PROCESS_* */
 	__u16 runtimes[UNWIND_PROCESS_RUNTIMES]; /* in runtimes; 0: none */
 };
 _Static_assert(sizeof(struct unwind_process) == 24, "unwind_process is 24 bytes");
+#define PROCESS_EXEC_ID 1u
+#define PROCESS_LABELS  2u /* one of its runtimes keeps labels of threads or goroutines */
 
 /* cgroups: a control group whose tasks are sampled, with those of the groups below it -> 1. */
 struct unwind_cgroup {
@@ -161,6 +164,23 @@ struct cpython_runtime {
 };
 _Static_assert(sizeof(struct cpython_runtime) == 64, "cpython_runtime is 64 bytes");
 
+/* How a goroutine keeps its labels (Go's src/runtime/pprof/label.go). */
+enum go_labels_form {
+	GO_LABELS_MAP,  /* up to 1.23: a map[string]string, of the kind with buckets */
+	GO_LABELS_LIST, /* from 1.24 on: a slice of {key, value} */
+};
+
+/* Go: where a goroutine's labels are, in bytes (bpf/go_labels.h). */
+struct go_runtime {
+	__s32 tls_offset; /* from the thread pointer to the word that holds the thread's g */
+	__u16 g_m;        /* in a g: its thread */
+	__u16 g_labels;
+	__u16 m_curg; /* in a thread's m: the goroutine that it runs, also on a stack of its own */
+	__u8 form;    /* enum go_labels_form */
+	__u8 padding;
+};
+_Static_assert(sizeof(struct go_runtime) == 12, "go_runtime is 12 bytes");
+
 /*
  * runtimes: what a runtime's step needs to know of a process. User space finds it out
  * (src/agent/runtimes/); processes that need the same share one. Slot 0 is never used.
@@ -171,6 +191,7 @@ struct unwind_runtime {
 	union {
 		struct cpython_runtime cpython;
 		struct unwind_hotspot hotspot;
+		struct go_runtime go;
 		__u64 words[31];
 	};
 };
@@ -362,13 +383,16 @@ enum frame_tag {
 
 /* ---- records in the ring -------------------------------------------------------------------- */
 
-enum record_kind { RECORD_SAMPLE = 1, RECORD_STACK };
+enum record_kind { RECORD_SAMPLE = 1, RECORD_STACK, RECORD_LABELS };
 
-#define SAMPLE_USER_MODE (1u << 0) /* interrupted in user mode */
-#define SAMPLE_UNKNOWN   (1u << 1) /* the process was not in the map */
-#define SAMPLE_STACK     (1u << 2) /* the RECORD_STACK before it on this CPU belongs to it */
-#define SAMPLE_KTHREAD   (1u << 3)
-#define SAMPLE_IDLE      (1u << 4)
+#define SAMPLE_USER_MODE         (1u << 0) /* interrupted in user mode */
+#define SAMPLE_UNKNOWN           (1u << 1) /* the process was not in the map */
+#define SAMPLE_STACK             (1u << 2) /* the RECORD_STACK before it on this CPU belongs to it */
+#define SAMPLE_KTHREAD           (1u << 3)
+#define SAMPLE_IDLE              (1u << 4)
+#define SAMPLE_LABELS            (1u << 5) /* the RECORD_LABELS before it on this CPU belongs to it */
+#define SAMPLE_LABELS_UNREADABLE (1u << 6) /* there may be labels: memory was not present */
+#define SAMPLE_LABELS_RING       (1u << 7) /* there were labels, and the ring was full */
 
 #define SAMPLE_TOOK_NS 16
 
@@ -402,3 +426,28 @@ struct stack_record {
 	struct unwind_cursor cursor;
 };
 _Static_assert(sizeof(struct stack_record) == 168, "stack_record is 168 bytes");
+
+/* Labels of the sample that follows: `bytes` of {struct label_head, key, value}, each begun at a
+ * multiple of 8. */
+enum {
+	LABELS_MOST = 32,
+	LABEL_KEY_MOST = 64,    /* bytes: more is cut off */
+	LABEL_VALUE_MOST = 256, /* as well */
+	LABELS_BYTES_MOST = 4096,
+	LABELS_ROOM = LABELS_BYTES_MOST + 1024, /* the last one may begin below that */
+};
+struct labels_record {
+	__u16 kind; /* RECORD_LABELS */
+	__u16 cpu;
+	__u32 bytes;
+	__u32 there;      /* labels that there were; more than `taken`: too many, or as below */
+	__u16 taken;      /* that are here */
+	__u16 unreadable; /* that could not be read */
+};
+_Static_assert(sizeof(struct labels_record) == 16, "labels_record is 16 bytes");
+struct label_head {
+	__u16 key_bytes, value_bytes; /* as they stand here */
+	__u16 cut;                    /* one of them was longer */
+	__u16 padding;
+};
+_Static_assert(sizeof(struct label_head) == 8, "label_head is 8 bytes");

@@ -210,6 +210,7 @@ static __always_inline u32 env_steps(struct unwind_cursor *c)
 
 #define UNWIND_INLINE static __always_inline
 #include "unwind.h"
+#include "go_labels.h"
 
 /* What the last processes were, by pid: a look-up in `processes` touches five cold cache lines. */
 enum { RECENT_PROCESSES = PROCESSES_VERSIONS };
@@ -421,6 +422,57 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 	return true;
 }
 
+/* Labels on their way into the ring: their number is known when they are copied. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, u32);
+	__type(value, struct go_labels);
+	__uint(max_entries, 1);
+} labels SEC(".maps");
+
+static int labels_step(u32 index, void *none)
+{
+	struct scratch *s = scratch_get();
+	u32 zero = 0;
+	struct go_labels *l = bpf_map_lookup_elem(&labels, &zero);
+
+	(void)index;
+	(void)none;
+	return s && l && go_labels_step(l, &s->walk.cursor) ? 0 : 1;
+}
+
+/* Sends the labels of the goroutine that the current thread runs, before its sample. */
+static __noinline int send_labels(void)
+{
+	struct scratch *s = scratch_get();
+	u32 zero = 0, bytes;
+	struct go_labels *l = bpf_map_lookup_elem(&labels, &zero);
+	const struct unwind_runtime *r;
+	enum go_labels_found found;
+
+	if (!s || !l)
+		return 0;
+	r = unwind_runtime_of(&s->walk, UNWIND_STEP_GO);
+	if (!r)
+		return 0;
+	found = go_labels_begin(l, &s->walk.cursor, &r->go);
+	if (found == GO_LABELS_UNREADABLE)
+		s->walk.record.flags |= SAMPLE_LABELS_UNREADABLE;
+	if (found != GO_LABELS_SOME)
+		return 0;
+	bpf_loop(GO_LABELS_STEPS_MOST, labels_step, NULL, 0);
+	l->record.kind = RECORD_LABELS;
+	l->record.cpu = s->walk.record.cpu;
+	bytes = l->record.bytes;
+	if (bytes > LABELS_ROOM)
+		bytes = LABELS_ROOM;
+	if (bpf_ringbuf_output(&ring, &l->record, sizeof(l->record) + bytes, BPF_RB_NO_WAKEUP))
+		s->walk.record.flags |= SAMPLE_LABELS_RING;
+	else
+		s->walk.record.flags |= SAMPLE_LABELS;
+	return 0;
+}
+
 static __always_inline void send(struct scratch *s, struct sample_counters *count)
 {
 	struct sample_record *r = &s->walk.record;
@@ -461,7 +513,7 @@ static __always_inline void walk_user(struct unwind_walk *w, const struct unwind
 		return;
 	}
 	w->record.image = p->image;
-	if (p->exec_id_known && p->exec_id != w->record.exec_id) {
+	if (p->flags & PROCESS_EXEC_ID && p->exec_id != w->record.exec_id) {
 		w->end = UNWIND_END_STALE;
 		return;
 	}
@@ -470,6 +522,8 @@ static __always_inline void walk_user(struct unwind_walk *w, const struct unwind
 #pragma unroll
 	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
 		w->runtimes[i] = p->runtimes[i];
+	if (steps_enabled & 1u << UNWIND_STEP_GO && p->flags & PROCESS_LABELS)
+		send_labels(); /* before the walk moves the cursor */
 	unwind_begin(w);
 	bpf_loop(UNWIND_STEPS_MAX, walk_step, NULL, 0);
 	unwind_finish(w);

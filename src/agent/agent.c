@@ -38,7 +38,7 @@ enum {
 
 struct sample_item {
 	uint64_t time_ns;
-	struct str record, stack;
+	struct str record, stack, labels;
 };
 
 struct side_item {
@@ -79,7 +79,8 @@ struct agent {
 	uint32_t sample_count;
 	struct side_item *records;
 	uint32_t record_count, record_cap;
-	struct str stack_of[SEAM_CPUS_MAX]; /* by CPU: the stack record that waits for its sample */
+	/* By CPU: what waits for its sample. */
+	struct str stack_of[SEAM_CPUS_MAX], labels_of[SEAM_CPUS_MAX];
 	struct arena wrapped;
 
 	uint64_t started_ns, synced_ns, realtime_offset_ns;
@@ -107,6 +108,7 @@ static void take_samples(struct agent *a)
 {
 	struct sample_record s;
 	struct stack_record stack;
+	struct labels_record labels;
 	struct str record;
 
 	a->sample_count = 0;
@@ -119,6 +121,10 @@ static void take_samples(struct agent *a)
 			memcpy(&stack, record.ptr, sizeof(stack));
 			if (stack.cpu < SEAM_CPUS_MAX)
 				a->stack_of[stack.cpu] = record;
+		} else if (kind == RECORD_LABELS && record.len >= sizeof(labels)) {
+			memcpy(&labels, record.ptr, sizeof(labels));
+			if (labels.cpu < SEAM_CPUS_MAX)
+				a->labels_of[labels.cpu] = record;
 		} else if (kind == RECORD_SAMPLE && record.len >= sizeof(s)) {
 			struct sample_item *item = &a->samples[a->sample_count++];
 
@@ -127,6 +133,10 @@ static void take_samples(struct agent *a)
 			if (s.flags & SAMPLE_STACK && s.cpu < SEAM_CPUS_MAX) {
 				item->stack = a->stack_of[s.cpu];
 				a->stack_of[s.cpu] = STR("");
+			}
+			if (s.flags & SAMPLE_LABELS && s.cpu < SEAM_CPUS_MAX) {
+				item->labels = a->labels_of[s.cpu];
+				a->labels_of[s.cpu] = STR("");
 			}
 		} else {
 			a->bad_records++;
@@ -194,7 +204,7 @@ static void hand_on(struct agent *a, const struct sample_item *item)
 {
 	struct trace trace;
 
-	if (!resolve_sample(&a->resolver, item->record, item->stack, &trace))
+	if (!resolve_sample(&a->resolver, item->record, item->stack, item->labels, &trace))
 		return;
 	trace.time_unix_nano = item->time_ns + a->realtime_offset_ns;
 	a->traces++;
@@ -237,9 +247,9 @@ static bool run_round(struct agent *a)
 	while (next < a->record_count)
 		apply(a, &a->records[next++].record);
 	process_table_publish(&a->table);
-	/* A stack whose sample has not come yet would be lost with its room. */
+	/* What its sample has not come for yet would be lost with its room. */
 	for (uint32_t i = 0; i < SEAM_CPUS_MAX; i++)
-		a->stack_of[i] = STR("");
+		a->stack_of[i] = a->labels_of[i] = STR("");
 	sample_ring_consume(&a->ring);
 	for (uint32_t i = 0; i < a->side_count; i++)
 		side_ring_consume(&a->sides[i]);
@@ -604,6 +614,7 @@ void agent_stats(struct agent *a, struct agent_stats *out)
 	out->mappings = a->store.mapping_runs.used;
 	out->runtimes_attached = a->table.attach.attached;
 	out->runtimes_refused = a->table.attach.refused;
+	memcpy(out->labels_lost, a->resolver.labels.lost, sizeof(out->labels_lost));
 	out->native_ns = sample_costs_quantile(&a->resolver.costs, COST_NATIVE, 0.5);
 	out->runtime_ns = sample_costs_quantile(&a->resolver.costs, COST_RUNTIME, 0.5);
 	out->row_blocks = a->store.block_count;

@@ -12,6 +12,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include "agent/labels.h"
 #include "agent/seam.h"
 #include "agent/trace.h"
 #include "bpf/records.h"
@@ -60,6 +61,7 @@ struct agent_stats {
 	uint64_t build_ns;                            /* CPU time of building rows */
 	uint64_t files_opened, files_refused;         /* executables */
 	uint64_t runtimes_attached, runtimes_refused; /* language runtimes of processes */
+	uint64_t labels_lost[LABEL_LOSSES];
 	uint32_t processes, mappings, executables, row_blocks, rules; /* now */
 	bool cgroups_in_kernel; /* the filter's are, and this many were found */
 	uint32_t cgroups;

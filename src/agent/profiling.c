@@ -200,6 +200,10 @@ static void set_metrics(struct profiling *r)
 	set_events(r, "samples_filtered", s.held_dropped);
 	set_events(r, "runtimes_attached", s.runtimes_attached);
 	set_events(r, "runtimes_refused", s.runtimes_refused);
+	set_events(r, "labels_too_many", s.labels_lost[LABEL_LOST_MANY]);
+	set_events(r, "labels_cut", s.labels_lost[LABEL_LOST_CUT]);
+	set_events(r, "labels_unreadable", s.labels_lost[LABEL_LOST_UNREADABLE]);
+	set_events(r, "labels_without_room", s.labels_lost[LABEL_LOST_RING]);
 }
 
 static void log_report(void *ctx, const struct report_totals *t)

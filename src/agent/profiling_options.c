@@ -113,7 +113,7 @@ static const struct tracer_row {
 	[TRACER_V8] = { "v8", false },
 	[TRACER_DOTNET] = { "dotnet", false },
 	[TRACER_GO] = { "go", true },
-	[TRACER_LABELS] = { "labels", false },
+	[TRACER_LABELS] = { "labels", HAS_RUNTIMES },
 	[TRACER_BEAM] = { "beam", false },
 	[TRACER_LUAJIT] = { "luajit", false },
 };
@@ -354,6 +354,8 @@ static uint32_t steps_of(const struct profiling_options *o)
 		steps |= 1u << UNWIND_STEP_CPYTHON;
 	if (set & 1u << TRACER_HOTSPOT)
 		steps |= 1u << UNWIND_STEP_HOTSPOT;
+	if (set & 1u << TRACER_LABELS)
+		steps |= 1u << UNWIND_STEP_GO;
 	return steps;
 }
 

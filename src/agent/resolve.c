@@ -294,7 +294,22 @@ static bool leave_out_old_image(struct resolver *r, struct process *p,
 	return true;
 }
 
-bool resolve_sample(struct resolver *r, struct str record, struct str stack, struct trace *trace)
+/* A sample of which labels were lost is shown without them. */
+static struct str take_labels(struct resolver *r, const struct sample_record *s, struct str record)
+{
+	struct str text = STR("");
+
+	if (s->flags & SAMPLE_LABELS_UNREADABLE)
+		r->labels.lost[LABEL_LOST_UNREADABLE]++;
+	if (s->flags & SAMPLE_LABELS_RING || (s->flags & SAMPLE_LABELS && !record.len))
+		r->labels.lost[LABEL_LOST_RING]++;
+	else if (s->flags & SAMPLE_LABELS && !labels_take(&r->labels, record, &text))
+		r->bad_records++;
+	return text;
+}
+
+bool resolve_sample(struct resolver *r, struct str record, struct str stack, struct str labels,
+		    struct trace *trace)
 {
 	struct sample_record s;
 	struct unwind_cursor cursor;
@@ -352,6 +367,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		.cpu = s.cpu,
 		.value = 1,
 		.process = process_facts(r->table, p),
+		.labels = take_labels(r, &s, labels),
 		.frames = r->frames,
 		.frame_count = r->frame_count,
 	};

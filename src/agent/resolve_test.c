@@ -177,7 +177,8 @@ static bool resolve(struct rig *r, const struct sent *s, struct trace *trace)
 		record.head.flags |= SAMPLE_STACK;
 	return resolve_sample(
 		&r->resolver, str_from((const char *)&record, sizeof(record.head) + n * 8),
-		s->capture_pc ? str_from((const char *)&stack, sizeof(stack)) : STR(""), trace);
+		s->capture_pc ? str_from((const char *)&stack, sizeof(stack)) : STR(""), STR(""),
+		trace);
 }
 
 static void test_new_processes(void **state)
@@ -296,7 +297,7 @@ static void test_senseless_records(void **state)
 		head.end = cases[i].end;
 		assert_false(resolve_sample(&r.resolver,
 					    str_from((const char *)&head, cases[i].bytes), STR(""),
-					    &trace));
+					    STR(""), &trace));
 		assert_int_equal(r.resolver.bad_records, i + 1);
 	}
 	tear_down(&r);

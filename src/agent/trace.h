@@ -52,6 +52,7 @@ struct trace {
 	char comm[16];
 	int64_t value; /* of the origin's unit; on-CPU: 1 sample */
 	struct process_info *process;
+	struct str labels;                /* labels.h's text; "" = none */
 	const struct trace_frame *frames; /* leaf first, kernel frames before user frames */
 	uint32_t frame_count;
 };

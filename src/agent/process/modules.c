@@ -264,7 +264,9 @@ static bool recognise(const struct module *m, const struct elf_file *f, struct r
 		*out = (struct runtime_binary){ .ops = ops };
 		if (!ops->recognise(f, str_cstr(m->path), all->tables, out))
 			continue;
-		unwind_store_set_interpreter(all->store, m->id, ops->step, out->loop, out->cold);
+		if (!ops->no_loop)
+			unwind_store_set_interpreter(all->store, m->id, ops->step, out->loop,
+						     out->cold);
 		return true;
 	}
 	return false;

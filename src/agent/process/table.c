@@ -577,7 +577,7 @@ static void publish(struct process_table *t, struct process *p)
 	struct unwind_process value = {
 		.image = p->image,
 		.exec_id = p->exec_id,
-		.exec_id_known = p->exec_id_known,
+		.flags = p->exec_id_known ? PROCESS_EXEC_ID : 0,
 		.verdict = (uint8_t)(p->verdict == PROCESS_DROP ? PROCESS_DROP : PROCESS_SAMPLE),
 	};
 	struct err err;
@@ -589,6 +589,9 @@ static void publish(struct process_table *t, struct process *p)
 	runtimes_attach(t, p, clock_monotonic_ns());
 	p->dirty = false;
 	memcpy(value.runtimes, p->runtimes, sizeof(value.runtimes));
+	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
+		if (p->runtimes[i] && t->store->runtimes[p->runtimes[i]].step == UNWIND_STEP_GO)
+			value.flags |= PROCESS_LABELS;
 	if (value.verdict == PROCESS_SAMPLE) {
 		if (!unwind_store_put_mappings(t->store, p->set))
 			return;

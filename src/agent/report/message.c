@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/labels.h"
 #include "base/cleanup.h"
 #include "model/builder.h"
 
@@ -302,20 +303,42 @@ static void put_samples_in_order(struct message *m)
 		m->time_first[i] -= w->samples[i].event_count;
 }
 
+enum { SAMPLE_ATTRIBUTES = 3 };
+
+/* The reference's key, as semantic conventions name what a process says of its own context. */
+static struct attribute_index add_label(struct message *m, struct str key, struct str value)
+{
+	static const char prefix[] = "process.context.label.";
+	char name[sizeof(prefix) + LABEL_KEY_MOST];
+	size_t bytes = sizeof(prefix) - 1;
+
+	memcpy(name, prefix, bytes);
+	if (key.len > LABEL_KEY_MOST)
+		key.len = LABEL_KEY_MOST;
+	if (key.len)
+		memcpy(name + bytes, key.ptr, key.len);
+	return add_attribute(m, builder_string(m->b, str_from(name, bytes + key.len)),
+			     text_value(value));
+}
+
 static void add_sample(struct message *m, uint32_t at)
 {
 	const struct window_sample *s = &m->w->samples[at];
 	struct str comm = str_from(s->comm, strnlen(s->comm, sizeof(s->comm)));
-	const struct attribute_index attributes[] = {
+	struct str labels = window_labels(m->w, s->labels), key, value;
+	struct attribute_index attributes[SAMPLE_ATTRIBUTES + LABELS_MOST] = {
 		add_attribute(m, m->thread_name, text_value(comm)),
 		add_attribute(m, m->thread_id, int_value(s->tid)),
 		add_attribute(m, m->cpu, int_value(s->cpu)),
 	};
 	bool values = origins[s->origin].values;
+	uint32_t count = SAMPLE_ATTRIBUTES;
 
-	builder_sample(m->b, m->stacks[s->stack], (struct link_index){ 0 }, attributes,
-		       ARRAY_LEN(attributes), values ? m->values + m->time_first[at] : NULL,
-		       values ? s->event_count : 0, m->times + m->time_first[at], s->event_count);
+	while (count < ARRAY_LEN(attributes) && labels_next(&labels, &key, &value))
+		attributes[count++] = add_label(m, key, value);
+	builder_sample(m->b, m->stacks[s->stack], (struct link_index){ 0 }, attributes, count,
+		       values ? m->values + m->time_first[at] : NULL, values ? s->event_count : 0,
+		       m->times + m->time_first[at], s->event_count);
 }
 
 static struct value_type value_type(struct message *m, const char *type, const char *unit)

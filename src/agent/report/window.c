@@ -49,6 +49,7 @@ void window_init(struct window *w, size_t limit_bytes, bool keep_end_markers)
 	intern_init(&w->frame_ids);
 	intern_init(&w->stack_ids);
 	intern_init(&w->sample_ids);
+	intern_init(&w->label_ids);
 }
 
 static void drop_references(struct window *w)
@@ -68,11 +69,14 @@ void window_release(struct window *w)
 	free(w->stacks);
 	free(w->samples);
 	free(w->events);
+	free(w->label_sets);
+	free(w->label_text);
 	free(w->scratch);
 	intern_release(&w->process_ids);
 	intern_release(&w->frame_ids);
 	intern_release(&w->stack_ids);
 	intern_release(&w->sample_ids);
+	intern_release(&w->label_ids);
 }
 
 static void forget_ids(struct intern_table *t)
@@ -95,12 +99,14 @@ void window_reset(struct window *w)
 	drop_references(w);
 	w->process_count = w->frame_count = w->stack_frame_count = w->stack_count = 0;
 	w->sample_count = w->event_count = 0;
+	w->label_set_count = w->label_text_count = 0;
 	w->oldest_ns = w->newest_ns = 0;
 	memset(w->cut, 0, sizeof(w->cut));
 	forget_ids(&w->process_ids);
 	forget_ids(&w->frame_ids);
 	forget_ids(&w->stack_ids);
 	forget_ids(&w->sample_ids);
+	forget_ids(&w->label_ids);
 }
 
 /* ---- processes ---- */
@@ -209,19 +215,52 @@ static uint32_t add_stack(struct window *w, const uint32_t *frames, uint32_t cou
 	return w->stack_count++;
 }
 
+static bool same_labels(const void *ctx, uint32_t index, const void *key)
+{
+	const struct window *w = ctx;
+
+	return str_equal(window_labels(w, index + 1), *(const struct str *)key);
+}
+
+/* What window_sample.labels will be. */
+static uint32_t add_labels(struct window *w, struct str text)
+{
+	uint32_t at;
+
+	if (!text.len)
+		return 0;
+	at = intern_find_or_add(&w->label_ids, hash64(text), same_labels, w, &text,
+				w->label_set_count);
+	if (at != UINT32_MAX)
+		return at + 1;
+	memcpy(w->label_text + w->label_text_count, text.ptr, text.len);
+	w->label_sets[w->label_set_count] =
+		(struct window_labels){ w->label_text_count, (uint32_t)text.len };
+	w->label_text_count += (uint32_t)text.len;
+	return ++w->label_set_count;
+}
+
+struct str window_labels(const struct window *w, uint32_t labels)
+{
+	const struct window_labels *at = labels ? &w->label_sets[labels - 1] : NULL;
+
+	return at ? str_from(w->label_text + at->first, at->bytes) : STR("");
+}
+
 static bool same_sample(const void *ctx, uint32_t index, const void *key)
 {
 	const struct window_sample *a = &((const struct window *)ctx)->samples[index], *b = key;
 
 	return a->stack == b->stack && a->tid == b->tid && a->cpu == b->cpu &&
-	       a->process == b->process && a->origin == b->origin &&
+	       a->process == b->process && a->origin == b->origin && a->labels == b->labels &&
 	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0;
 }
 
 static uint32_t add_sample(struct window *w, const struct window_sample *s)
 {
 	const uint64_t words[] = { (uint64_t)s->process << 32 | s->stack,
-				   (uint64_t)s->tid << 32 | s->cpu, (uint64_t)s->origin };
+				   (uint64_t)s->tid << 32 | s->cpu,
+				   (uint64_t)s->labels << 32 | (uint64_t)s->origin };
 	uint64_t hash =
 		hash64(str_from(words, sizeof(words))) ^ hash64(str_from(s->comm, sizeof(s->comm)));
 	uint32_t at = intern_find_or_add(&w->sample_ids, hash, same_sample, w, s, w->sample_count);
@@ -233,7 +272,7 @@ static uint32_t add_sample(struct window *w, const struct window_sample *s)
 }
 
 /* All that one trace can need, before anything of it is added. */
-static bool make_room(struct window *w, uint32_t frame_count)
+static bool make_room(struct window *w, uint32_t frame_count, size_t label_bytes)
 {
 	return RESERVE(w, processes, process_count, process_cap, 1) &&
 	       RESERVE(w, frames, frame_count, frame_cap, frame_count) &&
@@ -241,6 +280,9 @@ static bool make_room(struct window *w, uint32_t frame_count)
 	       RESERVE(w, stacks, stack_count, stack_cap, 1) &&
 	       RESERVE(w, samples, sample_count, sample_cap, 1) &&
 	       RESERVE(w, events, event_count, event_cap, 1) &&
+	       (!label_bytes || (RESERVE(w, label_sets, label_set_count, label_set_cap, 1) &&
+				 RESERVE(w, label_text, label_text_count, label_text_cap,
+					 (uint32_t)label_bytes))) &&
 	       reserve(w, (void **)&w->scratch, 0, &w->scratch_cap, frame_count + 1,
 		       sizeof(*w->scratch));
 }
@@ -268,7 +310,7 @@ bool window_add(struct window *w, const struct trace *t)
 	struct window_sample s = { .tid = t->tid, .cpu = t->cpu, .origin = t->origin };
 	uint32_t count = 0, at;
 
-	if (!make_room(w, t->frame_count))
+	if (!make_room(w, t->frame_count, t->labels.len))
 		return false;
 	memcpy(s.comm, t->comm, strnlen(t->comm, sizeof(t->comm))); /* what follows NUL is noise */
 	s.process = add_process(w, t->process);
@@ -281,6 +323,7 @@ bool window_add(struct window *w, const struct trace *t)
 		w->frames[w->scratch[count++]].uses++;
 	}
 	s.stack = add_stack(w, w->scratch, count);
+	s.labels = add_labels(w, t->labels);
 	at = add_sample(w, &s);
 	w->samples[at].event_count++;
 	note_time(w, t->time_unix_nano);

@@ -1,10 +1,10 @@
 /*
  * window.h - the samples between two reports, counted together while they come.
  *
- * Equal frames, stacks and samples are kept once: a sample is (process, stack, origin, thread,
- * cpu), and what repeats only adds its timestamp. A process is (container, executable, pid,
- * service), so that one seen again is one resource. Frames are kept as the wire has them: a return
- * address less one, so that a call and a sample in it are one frame.
+ * Equal frames, stacks, sets of labels and samples are kept once: a sample is (process, stack,
+ * origin, thread, cpu, labels), and what repeats only adds its timestamp. A process is (container,
+ * executable, pid, service), so that one seen again is one resource. Frames are kept as the wire
+ * has them: a return address less one, so that a call and a sample in it are one frame.
  *
  * Memory: bounded by limit_bytes; what finds no room is refused and the caller counts it. The
  * window holds references of processes and executables.
@@ -28,8 +28,13 @@ struct window_stack {
 	uint32_t first, count; /* of stack_frames */
 };
 
+struct window_labels {
+	uint32_t first, bytes; /* of label_text: labels.h's text */
+};
+
 struct window_sample {
 	uint32_t process, stack;
+	uint32_t labels; /* place in label_sets, and one; 0 = none */
 	uint32_t tid, cpu;
 	uint32_t event_count;
 	enum trace_origin origin;
@@ -49,10 +54,15 @@ struct window {
 	struct window_stack *stacks;
 	struct window_sample *samples;
 	struct window_event *events; /* as they came */
+	struct window_labels *label_sets;
+	char *label_text;
+	uint32_t label_set_count, label_text_count;
 	uint32_t process_count, frame_count, stack_frame_count, stack_count, sample_count,
 		event_count;
 
 	uint32_t process_cap, frame_cap, stack_frame_cap, stack_cap, sample_cap, event_cap;
+	uint32_t label_set_cap, label_text_cap;
+	struct intern_table label_ids;
 	struct intern_table process_ids, frame_ids, stack_ids, sample_ids;
 	bool go_as_native;     /* set by the owner: Go's frames are sent as any native code */
 	bool keep_end_markers; /* else they are counted only, but where nothing else is */
@@ -69,6 +79,9 @@ void window_release(struct window *w);
 void window_reset(struct window *w);
 /* False: no room is left, and nothing was added. */
 bool window_add(struct window *w, const struct trace *trace) __attribute__((warn_unused_result));
+
+/* The text of window_sample.labels (labels.h); "" of 0. */
+struct str window_labels(const struct window *w, uint32_t labels);
 
 /* True for the kinds whose addresses mean something in one process only. */
 bool frame_kind_is_of_process(enum frame_kind kind);

@@ -1,5 +1,6 @@
 #include "agent/hotspot/hotspot.h"
 #include "agent/runtimes/cpython.h"
+#include "agent/runtimes/go.h"
 #include "agent/runtimes/runtime.h"
 
 /* Their steps know x86-64's frames and thread-local storage; elsewhere native frames are shown. */
@@ -7,6 +8,7 @@ const struct runtime_ops *const runtimes_all[] = {
 #ifdef __x86_64__
 	&cpython_runtime,
 	&hotspot_runtime,
+	&go_runtime,
 #endif
 	NULL,
 };

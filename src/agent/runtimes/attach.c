@@ -97,7 +97,8 @@ static void attach_one(struct process_table *t, struct process *p, const struct 
 	switch (attach(t, p, m)) {
 	case RUNTIME_ATTACHED:
 		t->attach.attached++;
-		build_all(module);
+		if (!ops_of(module->facts->runtime_step)->no_loop)
+			build_all(module);
 		break;
 	case RUNTIME_LATER:
 		t->attach.later++;

@@ -79,6 +79,7 @@ enum runtime_attached {
 struct runtime_ops {
 	const char *name; /* as -tracers calls it */
 	uint32_t step;    /* enum unwind_step_kind */
+	bool no_loop;     /* its code is walked as native code: all there is, is data */
 	/* False: not this runtime's file. Called for every file that is opened: be quick. */
 	bool (*recognise)(const struct elf_file *f, struct str path,
 			  const struct runtime_tables *tables, struct runtime_binary *out);
