@@ -277,6 +277,56 @@ static void test_without_inlines(void **state)
 	setup_release(&s);
 }
 
+/* Samples that differ in labels alone are kept apart, equal ones are one; also in a window that was
+ * used before. */
+static void test_labels(void **state)
+{
+	static const char x[] = "\x08\0\x02\0endpoint/x", y[] = "\x08\0\x02\0endpoint/y",
+			  both[] = "\x01\0\0\0a\x08\0\x02\0endpoint/x";
+	const struct str texts[] = { str_from(x, sizeof(x) - 1),       STR(""),
+				     str_from(y, sizeof(y) - 1),       str_from(x, sizeof(x) - 1),
+				     str_from(both, sizeof(both) - 1), STR("") };
+	static const struct {
+		const char *endpoint, *a; /* NULL: it has no such label */
+		uint32_t events;
+	} want[] = { { "/x", NULL, 2 }, { NULL, NULL, 2 }, { "/y", NULL, 1 }, { "/x", "", 1 } };
+	struct trace_frame frame = { .kind = FRAME_KERNEL, .address = 0xffff1000 };
+	struct setup s;
+
+	(void)state;
+	setup_init(&s, false);
+	for (int round = 0; round < 2; round++) {
+		struct profiles *p;
+
+		for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+			struct trace t = test_trace(s.a, START + i, &frame, 1);
+
+			t.labels = texts[i];
+			assert_true(window_add(&s.window, &t));
+		}
+		p = make(&s);
+		assert_int_equal(p->sample_count, ARRAY_LEN(want));
+		for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+			const struct any_value *endpoint, *a;
+
+			endpoint = profiles_attribute(p, p->samples[i].attributes,
+						      STR("process.context.label.endpoint"));
+			a = profiles_attribute(p, p->samples[i].attributes,
+					       STR("process.context.label.a"));
+			assert_int_equal(p->samples[i].timestamps.count, want[i].events);
+			assert_int_equal(endpoint != NULL, want[i].endpoint != NULL);
+			assert_int_equal(a != NULL, want[i].a != NULL);
+			if (endpoint)
+				ASSERT_STR(endpoint->string, want[i].endpoint);
+			if (a)
+				ASSERT_STR(a->string, want[i].a);
+		}
+		profiles_free(p);
+		window_reset(&s.window);
+	}
+	setup_release(&s);
+}
+
 /* A call and a sample taken in it are one location, and so one stack and one sample. */
 static void test_call_and_leaf_are_one(void **state)
 {
@@ -578,6 +628,7 @@ int main(void)
 		cmocka_unit_test(test_without_native_symbols),
 		cmocka_unit_test(test_go_as_native),
 		cmocka_unit_test(test_without_inlines),
+		cmocka_unit_test(test_labels),
 		cmocka_unit_test(test_call_and_leaf_are_one),
 		cmocka_unit_test(test_end_markers),
 		cmocka_unit_test(test_account),
