@@ -332,6 +332,7 @@ def all_once(server, url, database, marks):
     assert sorted(got) == sorted(marks)
 
 
+@pytest.mark.timeout(1800)
 def test_the_connection_cut_after_the_body(old, database, tmp_path):
     """A thousand inserts (FLAMETAP_LONG; else a tenth) are not answered; what is acknowledged is there, once."""
     cuts = 1000 if program.LONG else 100

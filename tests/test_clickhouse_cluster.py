@@ -15,7 +15,7 @@ import program
 from test_clickhouse import Proxy, all_once, collecting, cutting, samples_of, send_until
 from test_store import export
 
-pytestmark = [pytest.mark.peer, pytest.mark.long]
+pytestmark = [pytest.mark.peer, pytest.mark.long, pytest.mark.timeout(1800)]
 CUTS = 1000
 _databases = itertools.count()
 

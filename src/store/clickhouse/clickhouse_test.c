@@ -140,6 +140,8 @@ static void test_ddl(void **state)
 		&cluster,
 		"ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/db/flametap_dictionary', "
 		"'{replica}', seen)"));
+	assert_true(ddl_says(&cluster, "AS `db`.flametap_samples_local ENGINE"));
+	assert_true(ddl_says(&cluster, "FROM `db`.flametap_dictionary WHERE"));
 	assert_true(ddl_says(&cluster, "Distributed(`c1`, `db`, flametap_samples_local, request)"));
 }
 

@@ -289,11 +289,28 @@ static void put_table(const struct ch_schema *s, const struct table *t, struct b
 		return;
 	buf_printf(out, "CREATE TABLE IF NOT EXISTS " PREFIX "%s", t->name);
 	on_cluster(s, out);
-	buf_printf(out, " AS " PREFIX "%s_local ENGINE = Distributed(", t->name);
+	buf_lit(out, " AS "); /* on the other servers the current database is another */
+	ch_quote_name(out, str_cstr(s->database));
+	buf_printf(out, "." PREFIX "%s_local ENGINE = Distributed(", t->name);
 	ch_quote_name(out, str_cstr(s->cluster));
 	buf_lit(out, ", ");
 	ch_quote_name(out, str_cstr(s->database));
 	buf_printf(out, ", " PREFIX "%s_local, %s);\n", t->name, t->shard);
+}
+
+/* A view's, with the database where it is made on several servers. */
+static void put_select(const struct ch_schema *s, struct str select, struct buf *out)
+{
+	size_t from = (size_t)str_search(select, STR("FROM ")) + 5;
+
+	buf_lit(out, " AS SELECT ");
+	buf_str(out, str_head(select, from));
+	if (given(s->cluster)) {
+		ch_quote_name(out, str_cstr(s->database));
+		buf_char(out, '.');
+	}
+	buf_str(out, str_skip(select, from));
+	buf_lit(out, ";\n");
 }
 
 void ch_schema_ddl(const struct ch_schema *s, struct buf *out)
@@ -303,7 +320,7 @@ void ch_schema_ddl(const struct ch_schema *s, struct buf *out)
 	for (size_t i = 0; i < VIEWS; i++) {
 		buf_printf(out, "CREATE VIEW IF NOT EXISTS " PREFIX "%s", views[i].name);
 		on_cluster(s, out);
-		buf_printf(out, " AS SELECT %s;\n", views[i].select);
+		put_select(s, str_cstr(views[i].select), out);
 	}
 }
 
