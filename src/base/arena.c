@@ -1,4 +1,4 @@
-#include "base/arena.h"
+#include "base/arena_mark.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -68,6 +68,20 @@ void arena_reset(struct arena *a)
 	a->blocks = kept;
 	a->reserved_bytes = sizeof(*kept) + kept->data_bytes;
 	arena_use_block(a, kept);
+}
+
+void arena_rewind(struct arena *a, struct arena_mark mark)
+{
+	while (a->blocks != mark.block) {
+		struct arena_block *newest = a->blocks;
+
+		assert(newest);
+		a->blocks = newest->next;
+		a->reserved_bytes -= sizeof(*newest) + newest->data_bytes;
+		free(newest);
+	}
+	a->next = mark.next;
+	a->end = mark.end;
 }
 
 /* A new block of at least `bytes`; near the limit a smaller one than usual rather than none. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/arena.h"
+#include "base/arena_mark.h"
 #include "base/cleanup.h"
 
 static void test_alignment_and_growth(void **state)
@@ -139,6 +139,34 @@ static void test_reset_keeps_the_largest(void **state)
 	arena_reset(&a);
 }
 
+/* What was before a mark stays, what came behind is given back, whatever blocks it took. */
+static void test_rewind(void **state)
+{
+	struct arena a;
+
+	(void)state;
+	arena_init(&a, 256, 0);
+	for (int before = 0; before < 4; before++) {
+		struct arena_mark mark = arena_mark(&a);
+		size_t reserved = a.reserved_bytes;
+		char *kept;
+
+		for (int i = 0; i < 50; i++)
+			memset(arena_alloc(&a, 100 + (size_t)i * 60), i, 100);
+		arena_rewind(&a, mark);
+		assert_int_equal(a.reserved_bytes, reserved);
+		assert_ptr_equal(a.next, mark.next);
+		kept = arena_alloc(&a, 150);
+		memset(kept, 'k', 150);
+		mark = arena_mark(&a);
+		memset(arena_alloc(&a, 9000), 'x', 9000);
+		arena_rewind(&a, mark);
+		assert_int_equal(kept[0], 'k');
+		assert_int_equal(kept[149], 'k');
+	}
+	arena_release(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -149,6 +177,7 @@ int main(void)
 		cmocka_unit_test(test_zalloc),
 		cmocka_unit_test(test_grow),
 		cmocka_unit_test(test_reset_keeps_the_largest),
+		cmocka_unit_test(test_rewind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

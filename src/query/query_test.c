@@ -422,6 +422,44 @@ static void little_memory_gives_a_coarser_answer_then_none(void **state)
 	assert_true(coarse && refused);
 }
 
+/* Whatever memory there is: a table and a tree are both given, coarser when they must be, or both
+ * refused with a reason; totals stay what they are. */
+static void a_tree_is_coarser_before_it_is_refused(void **state)
+{
+	struct query_tree_options all = { .nodes_most = 1 << 20 };
+	struct query_request r = { .source = source };
+	uint32_t whole = 0;
+	bool coarse = false;
+
+	(void)state;
+	for (size_t limit = 8 << 20; limit > 64 << 10; limit = limit / 8 * 7) {
+		struct query_tree tree = { 0 };
+		struct query_top top;
+		struct err err = { 0 };
+		struct query *q, *t;
+		bool table, ok;
+
+		r.limit_bytes = limit;
+		t = query_begin(&r, &err);
+		table = t && query_top(t, &top, &err);
+		query_end(t);
+		q = query_begin(&r, &err);
+		ok = q && query_flamegraph(q, &all, &tree, &err);
+		if (table != ok)
+			fail_msg("%zu bytes: table %d, tree %d: %s", limit, table, ok, err.msg);
+		if (ok) {
+			assert_int_equal(tree.total[0], EVENTS * PERIOD);
+			assert_int_equal(tree.nodes[0].total[0], EVENTS * PERIOD);
+			whole = whole ? whole : tree.node_count;
+			coarse |= query_facts(q).partial && tree.node_count < whole;
+		} else {
+			assert_int_equal(err.kind, ERR_LIMIT);
+		}
+		query_end(q);
+	}
+	assert_true(coarse);
+}
+
 static void what_is_cancelled_ends(void **state)
 {
 	atomic_bool cancelled = true;
@@ -452,6 +490,7 @@ int main(void)
 		cmocka_unit_test(pruning_keeps_the_heaviest),
 		cmocka_unit_test(a_path_opens_what_it_leads_to),
 		cmocka_unit_test(little_memory_gives_a_coarser_answer_then_none),
+		cmocka_unit_test(a_tree_is_coarser_before_it_is_refused),
 		cmocka_unit_test(what_is_cancelled_ends),
 	};
 

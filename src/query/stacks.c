@@ -1,6 +1,7 @@
 /* stacks.c - from stack numbers to runs of frames: resolve, expand inlines, filter. */
 #include <stdlib.h>
 
+#include "base/arena_mark.h"
 #include "query/engine.h"
 
 enum { LINES_MOST = 4096, ATTEMPTS = 8 };
@@ -410,15 +411,30 @@ static void count_unresolved(struct loading *l)
 	s->total[l->side] = engine_add(s->total[l->side], minus(all, resolved));
 }
 
+/* What becomes of the frames needs room, too: a tree or a table of them. */
+static bool leaves_room(const struct frame_set *s, struct err *err)
+{
+	enum { RUN_BYTES = 64, FRAME_BYTES = 64, LEAST_BYTES = 96 << 10 };
+	const struct query *q = s->q;
+	size_t need = (size_t)s->run_count * RUN_BYTES + (size_t)s->frame_count * FRAME_BYTES,
+	       used = q->heap_bytes + q->arena.reserved_bytes;
+
+	need += q->limit_bytes / 16 < LEAST_BYTES ? q->limit_bytes / 16 : LEAST_BYTES;
+	return used + need <= q->limit_bytes ||
+	       err_set(err, ERR_LIMIT, "%u stacks of %u frames leave no room for an answer",
+		       s->run_count, s->frame_count);
+}
+
 static bool load_what_fits(struct loading *l, struct err *err)
 {
 	struct frame_set *s = l->set;
 	uint32_t runs = s->run_count, pool = s->pool_count;
 	uint32_t frames = s->frame_count, texts = s->text_count;
 	int64_t total = s->total[l->side];
+	struct arena_mark names = arena_mark(&s->q->arena);
 
 	for (unsigned attempt = 0;; attempt++) {
-		if (load(l, err))
+		if (load(l, err) && leaves_room(s, err))
 			return true;
 		if (err->kind != ERR_LIMIT || attempt == ATTEMPTS || l->wanted_count < 2)
 			return false;
@@ -428,6 +444,7 @@ static bool load_what_fits(struct loading *l, struct err *err)
 		loading_release(l);
 		if (!frame_set_forget(s, frames, texts, err))
 			return false;
+		arena_rewind(&s->q->arena, names);
 		if (!keep_heaviest(l, l->wanted_count / 2, err))
 			return false;
 		query_note_partial(

@@ -12,7 +12,7 @@
 #include "query/engine.h"
 #include "query/regex.h"
 
-enum { NODES_DEFAULT = 16384, AHEAD = 8 };
+enum { NODES_DEFAULT = 16384, NODES_LEAST = 256, AHEAD = 8 };
 
 struct raw_node {
 	uint32_t frame, parent, depth;
@@ -480,10 +480,8 @@ static bool make(struct growing *g, const struct frame_run *runs,
 		 const struct query_tree_options *o, struct query_tree *out, struct err *err)
 {
 	const struct frame_set *s = g->s;
-	uint32_t most = o->nodes_most ? o->nodes_most : NODES_DEFAULT;
 
 	g->least = o->share_least;
-	g->heaviest.most = most < QUERY_NODES_MOST ? most : QUERY_NODES_MOST;
 	for (unsigned side = 0; side < QUERY_SIDES; side++)
 		g->scale[side] = s->total[side] ? 1 / fabs((double)s->total[side]) : 1;
 	if (!grow_tree(g, runs, err))
@@ -493,22 +491,44 @@ static bool make(struct growing *g, const struct frame_run *runs,
 	return emit(g, out, err);
 }
 
+static void growing_release(struct growing *g)
+{
+	struct query *q = g->s->q;
+
+	query_drop(q, &g->nodes, &g->cap, sizeof(*g->nodes));
+	query_drop(q, &g->runs, &g->run_cap, sizeof(*g->runs));
+	query_drop(q, &g->split, &g->split_cap, sizeof(*g->split));
+	query_drop(q, &g->branch_at, &g->branch_at_cap, sizeof(uint32_t));
+	query_drop(q, &g->waiting, &g->waiting_cap, sizeof(*g->waiting));
+	query_drop(q, &g->branches, &g->branch_cap, sizeof(*g->branches));
+	query_drop(q, &g->branch_of, &g->branch_of_cap, sizeof(uint32_t));
+	query_drop(q, &g->heaviest.heap, &g->heaviest.cap, sizeof(*g->heaviest.heap));
+}
+
 bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t count,
 		const uint32_t *pool, const struct query_tree_options *o, struct query_tree *out,
 		struct err *err)
 {
-	struct growing g = { .s = s, .run_count = count, .pool = pool };
-	bool ok = make(&g, runs, o, out, err);
-	struct query *q = s->q;
+	uint32_t most = o->nodes_most ? o->nodes_most : NODES_DEFAULT;
+	bool ok, coarser = false;
 
-	query_drop(q, &g.nodes, &g.cap, sizeof(*g.nodes));
-	query_drop(q, &g.runs, &g.run_cap, sizeof(*g.runs));
-	query_drop(q, &g.split, &g.split_cap, sizeof(*g.split));
-	query_drop(q, &g.branch_at, &g.branch_at_cap, sizeof(uint32_t));
-	query_drop(q, &g.waiting, &g.waiting_cap, sizeof(*g.waiting));
-	query_drop(q, &g.branches, &g.branch_cap, sizeof(*g.branches));
-	query_drop(q, &g.branch_of, &g.branch_of_cap, sizeof(uint32_t));
-	query_drop(q, &g.heaviest.heap, &g.heaviest.cap, sizeof(*g.heaviest.heap));
+	if (most > QUERY_NODES_MOST)
+		most = QUERY_NODES_MOST;
+	for (;;) {
+		struct growing g = {
+			.s = s, .run_count = count, .pool = pool, .heaviest.most = most
+		};
+
+		ok = make(&g, runs, o, out, err);
+		growing_release(&g);
+		if (ok || err->kind != ERR_LIMIT || most <= NODES_LEAST)
+			break;
+		most = most / 4 > NODES_LEAST ? most / 4 : NODES_LEAST;
+		coarser = true;
+	}
+	if (ok && coarser)
+		query_note_partial(s->q, "a tree of at most %u nodes: one query has %zu KiB", most,
+				   s->q->limit_bytes >> 10);
 	out->stacks = count;
 	memcpy(out->total, s->total, sizeof(out->total));
 	memcpy(out->unresolved, s->unresolved, sizeof(out->unresolved));
