@@ -151,7 +151,7 @@ struct cpython_runtime {
 	__u8 loop;              /* enum cpython_loop */
 	__u8 owner_shim;        /* LOOP_TO_SHIM: owners from this one on are no Python frames */
 	__u8 instruction_bytes; /* LOOP_OF_ONE: what frame_instruction counts */
-	__u8 padding;
+	__u8 guessed;           /* tls_*: as others have it; threads without a state are lost */
 	/* in a code object */
 	__u16 code_base; /* what is read of it begins here (a multiple of 8); the next two count
 			  * from here */
@@ -182,8 +182,17 @@ struct go_runtime {
 _Static_assert(sizeof(struct go_runtime) == 12, "go_runtime is 12 bytes");
 
 /*
+ * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing
+ * is known yet will need one of them, and each thread of CPython shows whether it is its own.
+ */
+enum { UNWIND_USUAL_RUNTIMES = 8 };
+struct unwind_usual_runtimes {
+	__u32 slots[UNWIND_USUAL_RUNTIMES];
+};
+
+/*
  * runtimes: what a runtime's step needs to know of a process. User space finds it out
- * (src/agent/runtimes/); processes that need the same share one. Slot 0 is never used.
+ * (src/agent/runtimes/); processes that need the same share one. Slot 0 is no runtime's.
  */
 struct unwind_runtime {
 	__u32 step; /* enum unwind_step_kind */
@@ -192,6 +201,7 @@ struct unwind_runtime {
 		struct cpython_runtime cpython;
 		struct unwind_hotspot hotspot;
 		struct go_runtime go;
+		struct unwind_usual_runtimes usual;
 		__u64 words[31];
 	};
 };
@@ -315,6 +325,8 @@ struct cpython_walk {
 	__u64 other;
 	__u32 several;      /* interpreters are in this process */
 	__u32 seek_left;    /* threads that may be looked at */
+	__u32 ahead;        /* reading ahead: the runtime's slot; 0: not found yet */
+	__u32 ahead_tried;  /* so many of those that it may be */
 	__u64 near;         /* the last frame that was read */
 	__u64 window_start; /* frames lie side by side: [window_start, + window_bytes) */
 	__u64 window_bytes;
@@ -375,6 +387,11 @@ enum frame_tag {
 	FRAME_TAG_CPYTHON,
 	FRAME_TAG_HOTSPOT,
 	FRAME_TAG_V8,
+	/* What follows are no frames of the walk, but those of CPython that lie before it, read
+	 * while they could be (ahead_cpython.h). 1 word: the slot in runtimes by which. */
+	FRAME_TAG_AHEAD,
+	FRAME_TAG_AHEAD_LOOP, /* among them: their evaluation loop ends here. 1 word, 0 */
+	FRAME_TAG_AHEAD_END,  /* there are no more; missing: those were not read. 1 word, 0 */
 	FRAME_TAG_COUNT,
 };
 #define FRAME_FLAG_RETURN_ADDRESS 1u

@@ -210,6 +210,7 @@ static __always_inline u32 env_steps(struct unwind_cursor *c)
 
 #define UNWIND_INLINE static __always_inline
 #include "unwind.h"
+#include "ahead_cpython.h"
 #include "go_labels.h"
 
 /* What the last processes were, by pid: a look-up in `processes` touches five cold cache lines. */
@@ -269,6 +270,13 @@ static __noinline int step_cpython(void)
 	return s ? unwind_cpython(&s->walk) : UNWIND_STOPPED;
 }
 
+static __noinline int step_cpython_ahead(void)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_cpython_ahead(&s->walk) : UNWIND_STOPPED;
+}
+
 static __noinline int step_hotspot(void)
 {
 	struct scratch *s = scratch_get();
@@ -297,6 +305,26 @@ static int walk_step(u32 index, void *none)
 	if (result == UNWIND_NOT_KNOWN)
 		result = step_native();
 	return result == UNWIND_AGAIN ? 0 : 1;
+}
+
+static int ahead_step(u32 index, void *none)
+{
+	(void)index;
+	(void)none;
+	return step_cpython_ahead() == UNWIND_AGAIN ? 0 : 1;
+}
+
+/* The stack was copied; what CPython's frames are can be read now or never. */
+static __always_inline void read_ahead(struct unwind_walk *w)
+{
+	u32 frames = w->cursor.frame_count;
+
+	if (!(steps_enabled & 1u << UNWIND_STEP_CPYTHON))
+		return;
+	w->cpython.ahead = w->cpython.ahead_tried = 0;
+	w->cpython.window_bytes = 0;
+	bpf_loop(UNWIND_STEPS_MAX, ahead_step, NULL, 0);
+	w->cursor.frame_count = frames;
 }
 
 static __always_inline bool cursor_fits(struct unwind_walk *w, bool compat, bool user)
@@ -507,6 +535,10 @@ static __always_inline void send(struct scratch *s, struct sample_counters *coun
 /* Walks the user stack of the current task into the scratch; what stopped it is in walk.end. */
 static __always_inline void walk_user(struct unwind_walk *w, const struct unwind_process *p)
 {
+	unwind_begin(w);
+#pragma unroll
+	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
+		w->runtimes[i] = 0;
 	if (!p) {
 		w->end = UNWIND_END_UNKNOWN_PROCESS;
 		w->record.flags |= SAMPLE_UNKNOWN;
@@ -524,7 +556,6 @@ static __always_inline void walk_user(struct unwind_walk *w, const struct unwind
 		w->runtimes[i] = p->runtimes[i];
 	if (steps_enabled & 1u << UNWIND_STEP_GO && p->flags & PROCESS_LABELS)
 		send_labels(); /* before the walk moves the cursor */
-	unwind_begin(w);
 	bpf_loop(UNWIND_STEPS_MAX, walk_step, NULL, 0);
 	unwind_finish(w);
 }
@@ -582,10 +613,12 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 		walk_user(w, p);
 	}
 	if (worth_capturing(w->end)) {
-		if (capture(s, count, task, now, r->cpu))
+		if (capture(s, count, task, now, r->cpu)) {
 			r->flags |= SAMPLE_STACK;
-		else if (!w->cursor.frame_count) /* user space knows at least where that is */
+			read_ahead(w);
+		} else if (!w->cursor.frame_count) { /* user space knows at least where that is */
 			unwind_push(w, FRAME_TAG_PC, 0, w->cursor.pc);
+		}
 	}
 	r->word_count = w->word_count - r->kernel_count;
 	r->frame_count = w->cursor.frame_count;

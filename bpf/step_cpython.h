@@ -160,7 +160,8 @@ UNWIND_INLINE bool unwind_cpython_start(struct unwind_walk *w, const struct cpyt
 	__u64 thread = 0, id = 0, list[2] = { 0, 0 };
 	bool own;
 
-	w->cpython.state = CPYTHON_DONE; /* a thread without Python state is nothing amiss */
+	/* A thread without Python state is nothing amiss. */
+	w->cpython.state = r->guessed ? CPYTHON_LOST : CPYTHON_DONE;
 	w->cpython.seek_left = CPYTHON_SEEK_MOST;
 	if (!env_read(c, &thread, 8, c->tp + (__s64)r->tls_offset))
 		return false;

@@ -13,6 +13,7 @@
 #include "agent/process/cgroups.h"
 #include "agent/process/table.h"
 #include "agent/resolve.h"
+#include "agent/runtimes/attach.h"
 #include "agent/sample/counters.h"
 #include "agent/sample/online.h"
 #include "agent/sample/rings.h"
@@ -33,6 +34,8 @@ enum {
 #define POLL_QUIET_NS (500 * MILLI_NS) /* no process came, went or mapped anything for as long */
 #define POLL_IDLE_NS  SECOND_NS        /* and no sample came */
 #define FIRST_NS      (3 * SECOND_NS)
+#define ATTACH_NS     (100 * MILLI_NS) /* for runtimes that run already, before the first sample */
+#define BUILD_NS      (2 * MILLI_NS) /* between two rounds, for rows that none has asked for yet */
 #define SYNC_NS       (3 * MINUTE_NS)
 #define MEMORY_BYTES  (UINT64_C(128) << 20)
 
@@ -73,6 +76,7 @@ struct agent {
 	bool threaded, attached;
 	_Atomic bool stopping, wanted_on;
 	bool on, nice_refused;
+	bool building; /* runtimes_build() has more to do */
 
 	/* one round */
 	struct sample_item *samples;
@@ -302,7 +306,7 @@ static void follow_cpus(struct agent *a, uint64_t now)
 	online_cpus_forget(&a->online);
 }
 
-static uint64_t poll_interval(const struct agent *a, uint64_t now)
+static uint64_t usual_interval(const struct agent *a, uint64_t now)
 {
 	if (a->options.poll_ns)
 		return a->options.poll_ns;
@@ -311,6 +315,17 @@ static uint64_t poll_interval(const struct agent *a, uint64_t now)
 	if (now - a->changed_ns < FIRST_NS)
 		return POLL_NS;
 	return a->sample_count ? POLL_QUIET_NS : POLL_IDLE_NS;
+}
+
+static uint64_t poll_interval(const struct agent *a, uint64_t now)
+{
+	uint64_t interval = usual_interval(a, now), due = runtimes_due_ns(&a->table);
+
+	if (a->building)
+		return 0;
+	if (!due || due > now + interval)
+		return interval;
+	return due > now + MILLI_NS ? due - now : MILLI_NS;
 }
 
 static void wait_for_work(const struct agent *a, uint64_t now)
@@ -365,6 +380,7 @@ static void *trace_thread(void *arg)
 		sync_clock(a, now);
 		unwind_store_tick(&a->store, now);
 		switch_sampling(a);
+		runtimes_retry(&a->table, now);
 		while (run_round(a))
 			;
 		if (a->record_count)
@@ -372,6 +388,8 @@ static void *trace_thread(void *arg)
 		modules_sweep(&a->modules, now);
 		follow_cpus(a, now);
 		publish_cgroups(a, NULL);
+		unwind_store_make_room(&a->store);
+		a->building = runtimes_build(&a->table, BUILD_NS);
 		pthread_mutex_unlock(&a->lock);
 	}
 	return NULL;
@@ -482,6 +500,7 @@ struct agent *agent_start(const struct agent_options *options, struct seam *seam
 	if (!copy_options(a, options, err) || !attach(a, err) ||
 	    !process_table_scan(&a->table, err))
 		goto refused;
+	process_table_publish_runtimes(&a->table, clock_monotonic_ns() + ATTACH_NS);
 	code = pthread_create(&a->thread, NULL, trace_thread, a);
 	if (code) {
 		errno = code;

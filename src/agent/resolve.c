@@ -107,10 +107,18 @@ static void put_words(struct resolver *r, const struct process *p, const uint64_
 /* ---- the rest of a stack ------------------------------------------------------------------------
  */
 
+/* Frames of CPython that BPF read (FRAME_TAG_AHEAD). */
+struct ahead {
+	const uint64_t *items; /* NULL: none */
+	uint32_t count;
+	uint32_t slot; /* of the runtime by which */
+};
+
 struct captured {
 	uint64_t start;
 	struct str bytes;
 	bool missed; /* asked for memory that was not copied */
+	struct ahead ahead;
 	/* What is no stack is read from the process as it is now, for those steps to whom that is
 	 * good enough: HotSpot's code and methods stay where they are, and names are checked. */
 	struct seam *seam;
@@ -194,6 +202,42 @@ static void build_for_next(struct resolver *r)
 		module_build(m, f->address - f->return_address);
 }
 
+/* With interpreters within the interpreter the frames of one may lie below those of another, which
+ * were not read. */
+static bool has_one_interpreter(const struct resolver *r, const struct process *p,
+				const struct cpython_runtime *cpython)
+{
+	struct seam *seam = r->table->seam;
+	uint64_t list[2], bias;
+	struct err err;
+	size_t got;
+
+	for (uint32_t i = 0; cpython->interpreters && i < p->set->count; i++) {
+		const struct mapping *m = &p->set->list[i];
+
+		if (!m->module || m->module->state != MODULE_READY ||
+		    m->module->same->facts->runtime_step != UNWIND_STEP_CPYTHON ||
+		    !module_bias(m, &bias))
+			continue;
+		return !seam->ops->read_memory(seam, p->pid, bias + cpython->interpreters, list,
+					       sizeof(list), &got, &err) ||
+		       got != sizeof(list) || list[0] == list[1];
+	}
+	return true;
+}
+
+/* They were read as another CPython has them: does this one have them there, too? */
+static bool has_runtime(const struct resolver *r, const struct process *p, uint32_t slot)
+{
+	const struct unwind_runtime *all = r->store->runtimes;
+
+	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
+		if (p->runtimes[i] && slot < r->store->runtime_count &&
+		    runtimes_alike(&all[p->runtimes[i]], &all[slot]))
+			return has_one_interpreter(r, p, &all[slot].cpython);
+	return false;
+}
+
 static enum unwind_end go_on(struct resolver *r, struct process *p, struct captured *memory,
 			     const struct unwind_cursor *cursor)
 {
@@ -209,7 +253,10 @@ static enum unwind_end go_on(struct resolver *r, struct process *p, struct captu
 	twin_start(r->twin, r->store, &access, cursor, p->set);
 	twin_runtimes(r->twin, r->modules->steps, p->runtimes);
 	/* Which Python functions ran can be read in the process only while they do. */
-	twin_lose(r->twin, 1u << UNWIND_STEP_CPYTHON);
+	if (memory->ahead.items && has_runtime(r, p, memory->ahead.slot))
+		twin_ahead(r->twin, memory->ahead.items, memory->ahead.count);
+	else
+		twin_lose(r->twin, 1u << UNWIND_STEP_CPYTHON);
 	for (uint32_t i = 0; i < MENDS_MOST; i++) {
 		const struct unwind_cursor *at = twin_cursor(r->twin);
 		uint64_t pc;
@@ -269,6 +316,24 @@ static bool take_record(struct str record, struct sample_record *s, const uint64
 	return true;
 }
 
+/* What BPF read ahead is behind the words of the walk: parts the two. */
+static struct ahead part_ahead(struct sample_record *s, const uint64_t *words)
+{
+	const uint64_t *user = words + s->kernel_count;
+	struct ahead found = { 0 };
+
+	for (uint32_t i = 0; i + 1 < s->word_count; i += 1 + (user[i] >> 16 & 0xff)) {
+		if ((user[i] & 0xff) != FRAME_TAG_AHEAD)
+			continue;
+		found.slot = (uint32_t)user[i + 1];
+		found.items = user + i + 2;
+		found.count = s->word_count - i - 2;
+		s->word_count = (uint16_t)i;
+		break;
+	}
+	return found;
+}
+
 /* Has the walk found nothing but where it began, in no mapping that BPF knew? Then it does not
  * matter which ones those were. */
 static bool only_a_pc(const uint64_t *words, uint32_t count)
@@ -314,6 +379,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 	struct sample_record s;
 	struct unwind_cursor cursor;
 	struct captured memory;
+	struct ahead ahead;
 	const uint64_t *words, *more;
 	enum unwind_end end;
 	const struct process *before;
@@ -325,6 +391,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		r->bad_records++;
 		return false;
 	}
+	ahead = part_ahead(&s, words);
 	sample_costs_add(&r->costs, &s, words);
 	before = process_table_find(r->table, s.pid);
 	compared = before && before->exec_id_known; /* else BPF had no number to see exec() by */
@@ -350,6 +417,7 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 		if (end == UNWIND_END_NO_TABLE && !(s.flags & SAMPLE_STACK))
 			build_for_next(r);
 		if (s.flags & SAMPLE_STACK && take_stack(stack, &cursor, &memory)) {
+			memory.ahead = ahead;
 			end = go_on(r, p, &memory, &cursor);
 			more = twin_words(r->twin, &count);
 			put_words(r, p, more, count);

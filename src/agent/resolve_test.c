@@ -272,6 +272,125 @@ static void test_after_the_first_instruction(void **state)
 	tear_down(&r);
 }
 
+/*
+ * A stack of CPython that was copied, because nothing was known of its process: which functions ran
+ * BPF has read ahead. The walk begins in the evaluation loop.
+ */
+struct ahead_case {
+	const char *what;
+	uint64_t items[12];
+	uint32_t count;
+	int32_t tls_offset; /* of the runtime that BPF tried; the process's own is 8 */
+	uint32_t want_frames;
+	enum frame_kind want_first;
+	bool want_lost; /* its end says that frames of the runtime are missing */
+};
+
+#define AHEAD_FRAME(code) FRAME_HEADER(FRAME_TAG_CPYTHON, 0, 2, 0), (code), 99
+#define AHEAD_LOOP        FRAME_HEADER(FRAME_TAG_AHEAD_LOOP, 0, 1, 0), 0
+#define AHEAD_END         FRAME_HEADER(FRAME_TAG_AHEAD_END, 0, 1, 0), 0
+
+static bool resolve_ahead(struct rig *r, const struct ahead_case *c, struct trace *trace)
+{
+	struct unwind_runtime tried = { .step = UNWIND_STEP_CPYTHON };
+	struct {
+		struct sample_record head;
+		uint64_t words[16];
+	} record = { .head = { .kind = RECORD_SAMPLE,
+			       .flags = SAMPLE_USER_MODE | SAMPLE_UNKNOWN | SAMPLE_STACK,
+			       .time_ns = EXEC_NS + 500,
+			       .pid = PID,
+			       .tid = PID,
+			       .word_count = (uint16_t)(2 + c->count),
+			       .end = UNWIND_END_UNKNOWN_PROCESS } };
+	struct {
+		struct stack_record head;
+		uint8_t bytes[64];
+	} stack = { .head = { .kind = RECORD_STACK,
+			      .bytes = 64,
+			      .cursor = { .pc = CODE + 64,
+					  .sp = SP,
+					  .fp = SP + 16, /* the zeros there are the bottom */
+					  .leaf_known = LEAF_ALL } } };
+
+	tried.cpython.tls_offset = c->tls_offset;
+	record.words[0] = FRAME_HEADER(FRAME_TAG_AHEAD, 0, 1, 0);
+	record.words[1] = unwind_store_take_runtime(&r->store, &tried);
+	memcpy(record.words + 2, c->items, c->count * 8);
+	return resolve_sample(
+		&r->resolver,
+		str_from((const char *)&record, sizeof(record.head) + record.head.word_count * 8u),
+		str_from((const char *)&stack, sizeof(stack)), STR(""), trace);
+}
+
+static void test_read_ahead(void **state)
+{
+	static const struct ahead_case cases[] = {
+		{ "two functions in one loop",
+		  { AHEAD_FRAME(0x1000), AHEAD_FRAME(0x2000), AHEAD_LOOP, AHEAD_END },
+		  10,
+		  8,
+		  2,
+		  FRAME_CPYTHON,
+		  false },
+		{ "the loop has only begun", { AHEAD_END }, 2, 8, 1, FRAME_NATIVE, false },
+		{ "some could not be read", { AHEAD_FRAME(0x1000) }, 3, 8, 1, FRAME_CPYTHON, true },
+		{ "none could be read", { 0 }, 0, 8, 1, FRAME_NATIVE, true },
+		{ "read as another build of CPython has them",
+		  { AHEAD_FRAME(0x1000), AHEAD_LOOP, AHEAD_END },
+		  7,
+		  16,
+		  1,
+		  FRAME_NATIVE,
+		  true },
+		{ "an item that says more than there is",
+		  { FRAME_HEADER(FRAME_TAG_CPYTHON, 0, 2, 0), 0x1000 },
+		  2,
+		  8,
+		  1,
+		  FRAME_NATIVE,
+		  true },
+		{ "an item that is none",
+		  { FRAME_HEADER(FRAME_TAG_NATIVE, 0, 1, 0), 0x1000 },
+		  2,
+		  8,
+		  1,
+		  FRAME_NATIVE,
+		  true },
+	};
+	static const uint64_t everywhere[2] = { 0, UINT64_MAX }, nowhere[2] = { 0, 0 };
+	struct unwind_runtime own = { .step = UNWIND_STEP_CPYTHON };
+
+	(void)state;
+	own.cpython.tls_offset = 8;
+	own.cpython.guessed = 1; /* which is no difference */
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		static const struct sent first = {
+			0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0
+		};
+		uint64_t lost;
+		struct trace trace;
+		struct rig r;
+
+		set_up(&r);
+		assert_true(resolve(&r, &first, &trace)); /* opens the file */
+		assert_int_equal(trace.frames[0].kind, FRAME_NATIVE);
+		unwind_store_set_interpreter(&r.store,
+					     executable_bpf_id(trace.frames[0].executable),
+					     UNWIND_STEP_CPYTHON, everywhere, nowhere);
+		r.modules.steps = 1u << UNWIND_STEP_CPYTHON;
+		process_guess_runtime(&r.table, process_table_find(&r.table, PID), &own);
+		assert_true(resolve_ahead(&r, &cases[i], &trace));
+		lost = r.resolver.ended[UNWIND_END_RUNTIME];
+		if (trace.frame_count != cases[i].want_frames ||
+		    trace.frames[0].kind != cases[i].want_first || lost != cases[i].want_lost)
+			fail_msg("%s: %u frames, the first of kind %d; %llu lost", cases[i].what,
+				 trace.frame_count, (int)trace.frames[0].kind,
+				 (unsigned long long)lost);
+		tear_down(&r);
+	}
+}
+
 /* Counts that do not fit their record. */
 static void test_senseless_records(void **state)
 {
@@ -308,6 +427,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_processes),
 		cmocka_unit_test(test_after_the_first_instruction),
+		cmocka_unit_test(test_read_ahead),
 		cmocka_unit_test(test_senseless_records),
 	};
 

@@ -49,6 +49,7 @@ struct module {
 	/* Of a runtime's file: what the last process that was attached to needed; most others of
 	 * this file will need the same. step 0: none yet. */
 	struct unwind_runtime usual;
+	bool built; /* all its rows were asked for */
 	char *path;
 };
 

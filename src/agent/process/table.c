@@ -102,6 +102,8 @@ void process_table_release(struct process_table *t)
 			process_free(t, p);
 		}
 	}
+	while (t->attach.building_count)
+		module_unref(t->attach.building[--t->attach.building_count].module);
 	free(t->buckets);
 	free(t->dirty_buckets);
 	t->buckets = NULL;
@@ -613,6 +615,23 @@ void process_table_publish(struct process_table *t)
 			for (struct process *p = t->buckets[bucket]; p; p = p->next)
 				if (p->dirty)
 					publish(t, p);
+		}
+	}
+}
+
+void process_table_publish_runtimes(struct process_table *t, uint64_t deadline_ns)
+{
+	bool all = filter_is_empty(t->filter);
+	uint64_t now = clock_monotonic_ns();
+
+	for (uint32_t i = 0; i < BUCKETS && now < deadline_ns; i++) {
+		for (struct process *p = t->buckets[i]; p && now < deadline_ns; p = p->next) {
+			if (p->kernel_thread || !(all || p->pid_wanted))
+				continue;
+			runtimes_attach(t, p, now);
+			if (p->pid_wanted || p->runtimes[0])
+				publish(t, p);
+			now = clock_monotonic_ns();
 		}
 	}
 }

@@ -21,7 +21,7 @@
 #include "agent/seam.h"
 #include "bpf/records.h"
 
-enum { PROCESSES_MOST = 65536 };
+enum { PROCESSES_MOST = 65536, ATTACH_WAITING_MOST = 32, ATTACH_BUILDING_MOST = 8 };
 
 struct process {
 	struct process *next; /* in its bucket */
@@ -66,8 +66,14 @@ struct process_table {
 	uint64_t *dirty_buckets; /* bits: those that hold a dirty process */
 	uint32_t count, next_image;
 	uint64_t resyncs, refused;
-	struct attach_stats {
+	struct attach_state { /* runtimes/attach.c */
 		uint64_t attached, refused, later;
+		uint32_t waiting[ATTACH_WAITING_MOST], waiting_count; /* pids: runtimes_retry() */
+		struct attach_building {
+			struct module *module; /* a reference */
+			uint32_t next;         /* of its pages */
+		} building[ATTACH_BUILDING_MOST];
+		uint32_t building_count;
 	} attach;
 };
 
@@ -76,6 +82,9 @@ void process_table_release(struct process_table *t);
 
 /* Reads all of /proc. */
 bool process_table_scan(struct process_table *t, struct err *err) MUST_CHECK;
+/* Tells BPF, ahead of their first samples, of the processes that the filter names by pid and of
+ * those that have a language runtime, as far as that is done before `deadline_ns`. */
+void process_table_publish_runtimes(struct process_table *t, uint64_t deadline_ns);
 /* What the side band tells. Losses (SIDE_LOST) are the caller's: process_table_resync(). */
 void process_table_apply(struct process_table *t, const struct side_record *r);
 /* After lost records: all processes that are known are read anew, those that are gone forgotten. */

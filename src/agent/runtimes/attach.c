@@ -4,8 +4,13 @@
 #include "agent/process/modules.h"
 #include "base/clock.h"
 
-enum { TRIES_MOST = 64, REFUSED = UINT8_MAX, PAGES_BUILT_MOST = 512 };
-#define RETRY_FIRST_NS (20 * MILLI_NS)
+enum {
+	TRIES_MOST = 64,
+	TRIES_BY_CLOCK = 6, /* these do not wait for a sample: 4 to 128 ms after the first */
+	REFUSED = UINT8_MAX,
+	PAGES_BUILT_MOST = 512
+};
+#define RETRY_FIRST_NS (4 * MILLI_NS)
 #define RETRY_MOST_NS  (30 * SECOND_NS)
 
 static bool read_target(void *ctx, uint32_t pid, uint64_t address, void *to, size_t bytes)
@@ -34,6 +39,34 @@ static bool has(const struct process_table *t, const struct process *p, uint32_t
 	return false;
 }
 
+bool runtimes_alike(const struct unwind_runtime *a, const struct unwind_runtime *b)
+{
+	struct unwind_runtime x = *a, y = *b;
+
+	if (x.step != y.step)
+		return false;
+	if (x.step == UNWIND_STEP_CPYTHON)
+		x.cpython.guessed = y.cpython.guessed = 0;
+	return memcmp(x.words, y.words, sizeof(x.words)) == 0;
+}
+
+/* Until it can be told: what other processes of its file need, or what most of its kind do. */
+static void guess(struct process_table *t, struct process *p, struct module *m,
+		  const struct runtime_ops *ops)
+{
+	struct unwind_runtime likely = m->usual;
+
+	if (!likely.step) {
+		likely.step = ops->step;
+		if (!ops->guess || !ops->guess(m->facts, &likely))
+			return;
+		unwind_store_make_usual(t->store, unwind_store_take_runtime(t->store, &likely));
+	}
+	if (likely.step == UNWIND_STEP_CPYTHON)
+		likely.cpython.guessed = 1;
+	process_guess_runtime(t, p, &likely);
+}
+
 static enum runtime_attached attach(struct process_table *t, struct process *p,
 				    const struct mapping *m)
 {
@@ -52,30 +85,69 @@ static enum runtime_attached attach(struct process_table *t, struct process *p,
 		if (!process_add_runtime(t, p, &found))
 			return RUNTIME_REFUSED;
 		module->usual = found.data;
-	} else if (result == RUNTIME_LATER && module->usual.step) {
-		process_guess_runtime(t, p, &module->usual);
+		if (ops->guess)
+			unwind_store_make_usual(t->store,
+						unwind_store_take_runtime(t->store, &found.data));
+	} else if (result == RUNTIME_LATER) {
+		guess(t, p, module, ops);
 	}
 	return result;
 }
 
 /* When to ask again. */
-static void put_off(struct process *p, uint64_t now_ns)
+static void put_off(struct process_table *t, struct process *p, uint64_t now_ns)
 {
+	struct attach_state *a = &t->attach;
 	uint64_t pause = RETRY_FIRST_NS << (p->runtime_tries < 16 ? p->runtime_tries : 16);
 
 	if (p->runtime_tries < TRIES_MOST) /* an interpreter may be there long before its use */
 		p->runtime_tries++;
 	p->runtime_retry_ns = now_ns + (pause < RETRY_MOST_NS ? pause : RETRY_MOST_NS);
+	if (p->runtime_tries > TRIES_BY_CLOCK || p->runtimes[0])
+		return;
+	for (uint32_t i = 0; i < a->waiting_count; i++)
+		if (a->waiting[i] == p->pid)
+			return;
+	if (a->waiting_count < ATTACH_WAITING_MOST)
+		a->waiting[a->waiting_count++] = p->pid;
 }
 
-/* All stacks of the process will go through this file: better all its rows now than some of them
- * with each of the first samples. */
-static void build_all(struct module *m)
+/* It is still to be asked by the clock. */
+static bool waits(const struct process *p)
 {
-	const struct unwind_executable *e = &m->owner->store->executables[m->id];
+	return p && p->runtime_retry_ns && p->runtime_tries <= TRIES_BY_CLOCK && !p->runtimes[0];
+}
 
-	for (uint32_t i = 0; i < e->page_count && i < PAGES_BUILT_MOST; i++)
-		module_build(m, (e->first_page + i) << UNWIND_PAGE_SHIFT);
+/* All stacks of the process will go through this file: better all its rows soon than some of them
+ * with each of the first samples. Soon, not now: samples wait meanwhile. */
+static void build_all(struct process_table *t, struct module *m)
+{
+	struct attach_state *a = &t->attach;
+
+	if (m->built || a->building_count == ATTACH_BUILDING_MOST)
+		return;
+	m->built = true;
+	module_ref(m);
+	a->building[a->building_count++] = (struct attach_building){ .module = m };
+}
+
+bool runtimes_build(struct process_table *t, uint64_t budget_ns)
+{
+	struct attach_state *a = &t->attach;
+	uint64_t until = a->building_count ? clock_monotonic_ns() + budget_ns : 0;
+
+	while (a->building_count && clock_monotonic_ns() < until) {
+		struct attach_building *b = &a->building[a->building_count - 1];
+		const struct unwind_executable *e = &t->store->executables[b->module->id];
+
+		if (b->next < e->page_count && b->next < PAGES_BUILT_MOST) {
+			module_build(b->module, (e->first_page + b->next++) << UNWIND_PAGE_SHIFT);
+		} else {
+			a->building_count--;
+			module_unref(b->module);
+		}
+	}
+	return a->building_count;
 }
 
 /* A file that is called as a runtime's is opened before a walk comes through it. */
@@ -98,11 +170,11 @@ static void attach_one(struct process_table *t, struct process *p, const struct 
 	case RUNTIME_ATTACHED:
 		t->attach.attached++;
 		if (!ops_of(module->facts->runtime_step)->no_loop)
-			build_all(module);
+			build_all(t, module);
 		break;
 	case RUNTIME_LATER:
 		t->attach.later++;
-		put_off(p, now_ns);
+		put_off(t, p, now_ns);
 		break;
 	case RUNTIME_REFUSED:
 		t->attach.refused++;
@@ -136,4 +208,32 @@ void runtimes_attach(struct process_table *t, struct process *p, uint64_t now_ns
 	}
 	p->runtimes_set = p->set;
 	p->runtimes_opened = t->modules->opened;
+}
+
+void runtimes_retry(struct process_table *t, uint64_t now_ns)
+{
+	struct attach_state *a = &t->attach;
+
+	for (uint32_t i = a->waiting_count; i-- > 0;) {
+		struct process *p = process_table_find(t, a->waiting[i]);
+
+		if (waits(p))
+			runtimes_attach(t, p, now_ns);
+		if (!waits(p))
+			a->waiting[i] = a->waiting[--a->waiting_count];
+	}
+}
+
+uint64_t runtimes_due_ns(const struct process_table *t)
+{
+	uint64_t due = 0;
+
+	for (uint32_t i = 0; i < t->attach.waiting_count; i++) {
+		const struct process *p = process_table_find(t, t->attach.waiting[i]);
+		uint64_t at = waits(p) ? p->runtime_retry_ns : 0;
+
+		if (at && (!due || at < due))
+			due = at;
+	}
+	return due;
 }

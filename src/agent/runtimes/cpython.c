@@ -15,6 +15,7 @@ enum {
 	INTERPRETERS_LOOKED_AT = 64,
 	MINOR_LEAST = 6,
 	TEXT_LOOKED_AT = 64 << 20,
+	FIRST_KEY = 0x318, /* from the thread pointer */
 };
 
 const struct cpython_facts *cpython_facts(const struct executable *e)
@@ -262,9 +263,25 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	return RUNTIME_ATTACHED;
 }
 
+/* Up to 3.11 a thread's state is the value of a key, in most processes of the first one that
+ * anybody makes (glibc's struct pthread, specific_1stblock[0].data, x86-64). From 3.12 on it is a
+ * variable of the thread, which lies elsewhere in each build. */
+static bool guess(const struct executable *e, struct unwind_runtime *out)
+{
+	const struct cpython_facts *facts = cpython_facts(e);
+
+	if (!facts || facts->minor > 11)
+		return false;
+	out->cpython.tls_offset = FIRST_KEY;
+	out->cpython.tls_inner = -1;
+	set_offsets(facts, &out->cpython);
+	return true;
+}
+
 const struct runtime_ops cpython_runtime = {
 	.name = "python",
 	.step = UNWIND_STEP_CPYTHON,
 	.recognise = recognise,
+	.guess = guess,
 	.attach = attach,
 };

@@ -83,6 +83,10 @@ struct runtime_ops {
 	/* False: not this runtime's file. Called for every file that is opened: be quick. */
 	bool (*recognise)(const struct elf_file *f, struct str path,
 			  const struct runtime_tables *tables, struct runtime_binary *out);
+	/* What a process of this file will most likely need, where none was seen yet; `out` has its
+	 * step already. The step must see when it is wrong. False: cannot be guessed. NULL: never.
+	 */
+	bool (*guess)(const struct executable *e, struct unwind_runtime *out);
 	enum runtime_attached (*attach)(const struct runtime_target *t, const struct executable *e,
 					struct runtime_attachment *out);
 };

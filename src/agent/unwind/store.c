@@ -92,11 +92,14 @@ static bool open_arrays(struct unwind_store *s, const struct seam_maps *maps, ui
 	return false;
 }
 
+static bool add_group(struct unwind_store *s, struct err *err);
+
 bool unwind_store_open(struct unwind_store *s, struct seam *seam, const struct seam_maps *maps,
 		       uint64_t memory_bytes, struct err *err)
 {
 	*s = (struct unwind_store){ .seam = seam, .processes_fd = maps->processes };
-	return open_arrays(s, maps, memory_bytes, err);
+	/* The first rows shall not wait for their room. */
+	return open_arrays(s, maps, memory_bytes, err) && add_group(s, err);
 }
 
 bool unwind_store_open_local(struct unwind_store *s, uint64_t memory_bytes, struct err *err)
@@ -243,6 +246,23 @@ void unwind_store_unref_runtime(struct unwind_store *s, uint16_t slot)
 		extents_retire(&s->runtime_slots, slot, 1, s->now_ns);
 }
 
+void unwind_store_make_usual(struct unwind_store *s, uint16_t slot)
+{
+	uint32_t *slots = s->runtimes[0].usual.slots, *at;
+
+	for (uint32_t i = 0; slot && i < UNWIND_USUAL_RUNTIMES; i++) {
+		if (slots[i] == slot) {
+			unwind_store_unref_runtime(s, slot);
+			return;
+		}
+	}
+	if (!slot)
+		return;
+	at = &slots[s->usual_next++ % UNWIND_USUAL_RUNTIMES];
+	unwind_store_unref_runtime(s, (uint16_t)*at);
+	__atomic_store_n(at, slot, __ATOMIC_RELEASE);
+}
+
 struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page)
 {
 	const struct unwind_executable *e = &s->executables[id];
@@ -280,6 +300,18 @@ static bool add_group(struct unwind_store *s, struct err *err)
 		extents_init(&s->rows[s->block_count++], 0, UNWIND_BLOCK_ROWS);
 	}
 	return true;
+}
+
+void unwind_store_make_room(struct unwind_store *s)
+{
+	uint32_t left = 0;
+	struct err err;
+
+	for (uint32_t i = 0; i < s->block_count; i++)
+		left += UNWIND_BLOCK_ROWS - s->rows[i].used;
+	if (left < UNWIND_BLOCK_ROWS && s->block_count < s->block_limit && !s->room_refused &&
+	    !add_group(s, &err))
+		s->room_refused = true;
 }
 
 bool unwind_store_put_rows(struct unwind_store *s, struct unwind_page *page,

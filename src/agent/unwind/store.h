@@ -31,13 +31,14 @@ struct unwind_store {
 	struct unwind_runtime *runtimes;
 	uint32_t *runtime_users;          /* by slot */
 	struct sample_counters *counters; /* by CPU: only the versions are ours */
-	uint32_t cpu_count;
+	uint32_t cpu_count, usual_next;
 	uint32_t mapping_count, executable_count, page_count, rule_count, runtime_count;
 	struct extents mapping_runs, executable_ids, page_runs, runtime_slots;
 	struct unwind_row *blocks[STORE_BLOCKS_MOST]; /* NULL: not made yet */
 	struct extents rows[STORE_BLOCKS_MOST];
 	uint32_t block_count, block_limit;
-	uint64_t now_ns; /* of the current round: for delays */
+	bool room_refused; /* so that not every round asks */
+	uint64_t now_ns;   /* of the current round: for delays */
 	uint64_t mappings_refused, rows_refused, runtimes_refused;
 };
 
@@ -49,6 +50,10 @@ bool unwind_store_open_local(struct unwind_store *s, uint64_t memory_bytes,
 void unwind_store_close(struct unwind_store *s);
 /* Once per round: gives back what was taken away long enough ago. */
 void unwind_store_tick(struct unwind_store *s, uint64_t now_ns);
+
+/* Once per round, when samples can wait: where little room for rows is left, makes more before it
+ * is needed (the kernel takes 15 to 90 ms for it). */
+void unwind_store_make_room(struct unwind_store *s);
 
 /* An id for an executable, never 0; false: all are taken. Retired ids rest longer than records do.
  */
@@ -66,6 +71,9 @@ void unwind_store_set_interpreter(struct unwind_store *s, uint32_t id, uint32_t 
 uint16_t unwind_store_take_runtime(struct unwind_store *s, const struct unwind_runtime *r);
 void unwind_store_ref_runtime(struct unwind_store *s, uint16_t slot);   /* 0 is fine */
 void unwind_store_unref_runtime(struct unwind_store *s, uint16_t slot); /* 0 is fine */
+/* One that walks of processes that are not known yet may try. Takes the caller's reference; 0 is
+ * fine. */
+void unwind_store_make_usual(struct unwind_store *s, uint16_t slot);
 /* The page's entry, or NULL where the executable has none. */
 struct unwind_page *unwind_store_page(struct unwind_store *s, uint32_t id, uint64_t page);
 /* Copies rows in and publishes them. False: no memory is left; the page stays as it was. */

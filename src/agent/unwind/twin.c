@@ -29,7 +29,9 @@ struct twin {
 	struct twin_memory memory;
 	const struct mapping_set *set;
 	struct unwind_mapping from_set;
-	uint32_t steps, lost; /* bits 1 << enum unwind_step_kind */
+	uint32_t steps, lost;  /* bits 1 << enum unwind_step_kind */
+	const uint64_t *ahead; /* what is left of the frames that were read ahead */
+	uint32_t ahead_count;
 	struct unwind_known known[KNOWN_HERE];
 	struct unwind_known_page known_pages[KNOWN_PAGES_HERE];
 };
@@ -138,6 +140,7 @@ void twin_start(struct twin *t, struct unwind_store *store, const struct twin_me
 	t->memory = *memory;
 	t->set = set;
 	t->steps = t->lost = 0;
+	t->ahead = NULL;
 	w->cursor = *cursor;
 	unwind_begin(w);
 	w->mapping = (struct unwind_mapping){ 0 };
@@ -148,11 +151,38 @@ void twin_start(struct twin *t, struct unwind_store *store, const struct twin_me
 	w->now = (uint32_t)(store->now_ns >> 30);
 }
 
+/* As unwind_cpython(), by what was read ahead. */
+static int step_ahead(struct twin *t)
+{
+	struct unwind_walk *w = &t->walk;
+	const uint64_t *item = t->ahead;
+	uint32_t tag = t->ahead_count ? item[0] & 0xff : FRAME_TAG_COUNT;
+	uint32_t words = t->ahead_count ? 1 + (item[0] >> 16 & 0xff) : 0;
+
+	if (tag == FRAME_TAG_AHEAD_END)
+		return unwind_cpython_finish(w, CPYTHON_DONE);
+	if (words > t->ahead_count || words != (tag == FRAME_TAG_CPYTHON ? 3 : 2) ||
+	    (tag != FRAME_TAG_CPYTHON && tag != FRAME_TAG_AHEAD_LOOP)) {
+		t->ahead_count = 0;
+		return unwind_cpython_finish(w, CPYTHON_LOST);
+	}
+	t->ahead += words;
+	t->ahead_count -= words;
+	if (tag == FRAME_TAG_AHEAD_LOOP)
+		return unwind_cpython_leave(w);
+	if (!unwind_push_runtime(w, FRAME_TAG_CPYTHON, w->executable, item[1], item[2]))
+		return unwind_stop(w, UNWIND_END_DEPTH);
+	w->cpython.pushed = 1;
+	return UNWIND_AGAIN;
+}
+
 /* As walk_step() of the BPF program. */
 static int step(struct unwind_walk *w)
 {
 	switch (w->cursor.step) {
 	case UNWIND_STEP_CPYTHON:
+		if (twin_of(&w->cursor)->ahead)
+			return step_ahead(twin_of(&w->cursor));
 		if (twin_of(&w->cursor)->lost & 1u << UNWIND_STEP_CPYTHON)
 			w->cpython.state = CPYTHON_LOST;
 		return unwind_cpython(w);
@@ -203,6 +233,12 @@ void twin_runtimes(struct twin *t, uint32_t steps, const uint16_t *runtimes)
 void twin_lose(struct twin *t, uint32_t steps)
 {
 	t->lost = steps;
+}
+
+void twin_ahead(struct twin *t, const uint64_t *items, uint32_t count)
+{
+	t->ahead = items;
+	t->ahead_count = count;
 }
 
 const struct unwind_cursor *twin_cursor(const struct twin *t)

@@ -35,6 +35,9 @@ void twin_runtimes(struct twin *t, uint32_t steps, const uint16_t *runtimes);
 /* After twin_runtimes(): frames of these are there, but what they were cannot be told any more. A
  * walk that meets them goes on natively, and its good end is UNWIND_END_RUNTIME. */
 void twin_lose(struct twin *t, uint32_t steps);
+/* After twin_runtimes(): the frames of CPython are these, as BPF read them (what stands behind
+ * FRAME_TAG_AHEAD); they stay the caller's until the walk is over. */
+void twin_ahead(struct twin *t, const uint64_t *items, uint32_t count);
 const struct unwind_cursor *twin_cursor(const struct twin *t);
 /* The frames so far, as in a record. */
 const uint64_t *twin_words(const struct twin *t, uint32_t *count);
