@@ -72,24 +72,24 @@ def test_a_thousand_short_processes(needs_bpf, programs, peer, tmp_path):
         others = [agents.Spinning(programs / "known_spin") for _ in range(os.cpu_count())]
         try:
             herd(programs, count // 4, seconds / 4, 5_000_000)  # what is loaded once, and the tables
-            for tries_left in (1, 0):
-                before = int(agents.status(worker)["VmRSS"].split()[0])
+            for tries_left in (2, 1, 0):
+                before = int(agents.status(worker)["RssAnon"].split()[0])
                 begin_ns = agents.now_ns()
                 expected = RATE_HZ * herd(programs, count, seconds, 5_000_000)
                 end_ns = agents.now_ns()
                 agents.wait_events(peer, others[0].pid, 1, after_ns=end_ns + 10**9)  # reports of the whole while are in
-                after = int(agents.status(worker)["VmRSS"].split()[0])
+                after = int(agents.status(worker)["RssAnon"].split()[0])
                 found = [e for e in agents.events(peer) if begin_ns <= e.time_ns < end_ns
                          and e.resource["process.executable.name"] == "short_lived"]
-                if abs(len(found) - expected) <= 3 * expected**0.5 or not tries_left:
-                    break  # else chance, once in 370 times: twice in a row is none
+                work = [e for e in found if "short_work" in e.names]
+                cut = [e for e in work if e.names[-1] != "_start" or "main" not in e.names]
+                if abs(len(found) - expected) <= 3 * expected**0.5 and len(cut) <= 0.05 * len(work) or not tries_left:
+                    break  # else chance, once in 370 times, or a moment in which the worker got no CPU: not thrice in a row
         finally:
             for p in others:
                 p.__exit__()
     assert abs(len(found) - expected) <= 3 * expected**0.5, (len(found), expected)
     named = sum(map(is_named, found))
     assert named >= 0.95 * len(found), [e.frames for e in found if not is_named(e)][:5]
-    work = [e for e in found if "short_work" in e.names]
-    whole = sum(e.names[-1] == "_start" and "main" in e.names for e in work)
-    assert len(work) >= 0.5 * len(found) and whole >= 0.95 * len(work), (len(found), len(work), whole)
+    assert len(work) >= 0.5 * len(found) and len(cut) <= 0.05 * len(work), (len(found), len(work), [e.frames for e in cut])
     assert after < before + 8192, f"{before} kB became {after} kB"
