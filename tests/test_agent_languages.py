@@ -1,0 +1,114 @@
+"""Known stacks of C++, Rust and Go, built in the ways that people build them: whole, in order, every frame named."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import agents
+import program
+from agents import needs_bpf  # noqa: F401
+
+SOURCES = pathlib.Path(__file__).resolve().parent / "support" / "languages"
+
+# Outermost first; what a compiler inlined or turned into a jump may stand between them or be absent where it says so.
+CPP = ["main", "shop::Tower<3>::climb(", "shop::Tower<2>::climb(", "shop::Tower<1>::climb(", "shop::Tower<0>::climb(",
+       "shop::Sale::total(", "shop::burn("]
+CPP_HANDLER = ["main", "shop::catches()", "shop::in_handler(", "shop::burn("]
+RUST = ["main", "lang_start", "known::main", "known::shop::recurse", "known::shop::apply", "known::shop::generic", "known::shop::Sale",
+        "known::shop::burn"]
+GO = ["runtime.goexit", "main.main.func1", "main.work", "main.recurse", "main.recurse", "main.recurse", "main.recurse", "main.work.func1",
+      "main.(*sale).total", "main.burn"]
+CGO = ["runtime.main", "main.main", "main.calls", "main._Cfunc_c_entry", "runtime.cgocall", "runtime.asmcgocall", "c_entry", "c_leaf"]
+
+
+def toolchains():
+    """Go by version, of PATH, of Debian and of the module cache."""
+    found = {}
+    places = [pathlib.Path("/usr/lib"), pathlib.Path.home() / "go/pkg/mod/golang.org"]
+    tools = [shutil.which("go")] + [str(p) for place in places for p in place.glob("*/bin/go")]
+    for tool in filter(None, tools):
+        done = subprocess.run([tool, "version"], capture_output=True, text=True, env=go_environment(), check=False)
+        version = re.search(r"go(1\.\d+)", done.stdout)
+        if done.returncode == 0 and version:
+            found.setdefault(version.group(1), tool)
+    return found
+
+
+def go_environment():
+    return os.environ | {"GOTOOLCHAIN": "local", "GOFLAGS": "", "GO111MODULE": "off", "CGO_ENABLED": "1"}
+
+
+def builds():
+    """(name, source, words of the compiler, stacks)"""
+    for compiler, name in (("g++", "gcc"), ("clang++-14", "clang")):
+        if shutil.which(compiler):
+            yield f"{name}_O0", "known.cpp", [compiler, "-O0"], [CPP, CPP_HANDLER]
+            yield f"{name}_O2", "known.cpp", [compiler, "-O2", "-g"], [CPP, CPP_HANDLER]
+    if shutil.which("rustc"):
+        yield "rust_O", "known.rs", ["rustc", "-O", "-g"], [RUST]
+        yield "rust_abort", "known.rs", ["rustc", "-O", "-C", "panic=abort"], [RUST]
+        yield "rust_v0", "known.rs", ["rustc", "-C", "opt-level=0", "-C", "symbol-mangling-version=v0"], [RUST]
+    # A toolchain compiles its library once for each way to build: minutes in all, where nothing is kept from before.
+    known = toolchains()
+    newest = max(known, key=minor, default=None)
+    for version, tool in known.items():
+        name = version.replace(".", "_")
+        if version == newest or program.LONG:
+            yield f"go{name}_stripped", "known.go", [tool, "build", "-ldflags", "-s -w"], [GO]
+            yield f"go{name}_cgo", "known_cgo.go", [tool, "build"], [CGO]
+        if version in (newest, min(known, key=minor)) or program.LONG:
+            yield f"go{name}", "known.go", [tool, "build"], [GO]
+        if version == newest and program.LONG:
+            yield f"go{name}_pie", "known.go", [tool, "build", "-buildmode=pie"], [GO]
+
+
+def minor(version):
+    return int(version.split(".")[1])
+
+
+def in_order(names, chain):
+    rest = iter(names)
+    return all(any(want in name for name in rest) for want in chain)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
+    """All programs, running."""
+    folder, processes = tmp_path_factory.mktemp("languages"), {}
+    with contextlib.ExitStack() as until_the_end:
+        for name, source, words, _ in builds():
+            subprocess.run([*words, "-o", folder / name, SOURCES / source], env=go_environment(), check=True, capture_output=True,
+                           timeout=4 * program.HANG)
+        for name, _, _, stacks in builds():
+            processes[name] = (until_the_end.enter_context(agents.Spinning(folder / name)), stacks)
+        if not processes:
+            pytest.skip("SKIPPED ALOUD: neither g++, rustc nor go is here")
+        yield processes
+
+
+def test_known_stacks_are_whole_and_named(needs_bpf, running, tmp_path):
+    """From when the tables are there, a second or two after the begin on a busy machine; and most of those before, too."""
+    out, whole_after_ns = tmp_path / "all.otlp", 2 * 10**9
+    pids = ",".join(str(process.pid) for process, _ in running.values())
+    program.run("record", "-p", pids, "-F", "499", "-d", "6s", "-o", out, check=0)
+    events = agents.Report(out.read_bytes()).events()
+    begin_ns = min(e.time_ns for e in events)
+    for name, (_, chains) in running.items():
+        own = [e for e in events if e.resource["process.executable.name"] == name]
+        late = [e for e in own if e.time_ns - begin_ns >= whole_after_ns]
+        cut = [e for e in own if any(f.kind == "abort-marker" for f in e.frames)]
+        cut_late = [e for e in cut if e.time_ns - begin_ns >= whole_after_ns]
+        burning = [e for e in own if e not in cut and any("burn" in n or "c_leaf" in n for n in e.names)]
+        wrong = [e.names for e in burning if not any(in_order(reversed(e.names), chain) for chain in chains)]
+        unnamed = [n for e in own for n in e.names if n.startswith((name + "+0x", "[anon]"))]
+        print(f"{name}: {len(own)} samples, {len(late)} late; cut: {len(cut)}, {len(cut_late)} late")
+        assert len(late) >= 20, name
+        assert len(cut_late) <= 0.01 * len(late) + 1, (name, cut_late[0].names)
+        assert len(cut) <= 0.2 * len(own), (name, cut[0].names)
+        assert len(wrong) <= 0.01 * len(own), (name, wrong[0])
+        assert not unnamed, (name, unnamed[:5])
