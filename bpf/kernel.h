@@ -71,6 +71,25 @@ struct thread_struct {
 	} uw; /* arm64 */
 } KERNEL_STRUCT;
 
+struct ns_common {
+	unsigned int inum;
+} KERNEL_STRUCT;
+
+struct pid_namespace {
+	struct ns_common ns;
+} KERNEL_STRUCT;
+
+/* The number of a task in one namespace. */
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+} KERNEL_STRUCT;
+
+struct pid {
+	unsigned int level;     /* of the task's own namespace; 0: the root */
+	struct upid numbers[1]; /* in each namespace from the root's on: level + 1 */
+} KERNEL_STRUCT;
+
 struct task_struct {
 	unsigned int flags; /* PF_* */
 	int pid, tgid;
@@ -78,6 +97,7 @@ struct task_struct {
 	u64 self_exec_id; /* how often this process and those it was forked from called exec() */
 	u64 start_boottime;
 	struct task_struct *group_leader;
+	struct pid *thread_pid;
 	char comm[16];
 	struct css_set *cgroups;
 	struct thread_struct thread;

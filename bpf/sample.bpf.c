@@ -13,6 +13,7 @@
 #include "registers.h"
 #include "records.h"
 #include "in_cgroups.h"
+#include "pid_namespace.h"
 #include "unwind_rows.h"
 
 #define WAKE_PAUSE_NS 20000000 /* between wake-ups for news, per CPU */
@@ -26,7 +27,6 @@ const volatile __u32 ring_wake_bytes = 1 << 19;
 const volatile __u32 ring_look_bytes = 1 << 17; /* sent by a CPU before it looks how full it is */
 const volatile __u32 captures_per_second = 100;
 const volatile __u32 capture_bytes = UNWIND_CAPTURE_MAX; /* at most that */
-const volatile __u64 pidns_dev, pidns_ino;               /* 0: the root namespace */
 const volatile __u32 steps_enabled;                      /* bit n: enum unwind_step_kind n */
 
 /* CPU -> records for user space. Size: -ring; the default holds 2 s of 1,000 Hz at 30 frames. */
@@ -627,23 +627,6 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 	if (w->end < UNWIND_END_COUNT)
 		count->ended[w->end]++;
 	send(s, count);
-}
-
-/* pid and tid as user space knows them; false: not in our pid namespace. */
-static __always_inline bool task_ids(struct task_struct *task, u32 *pid, u32 *tid)
-{
-	struct bpf_pidns_info ns;
-
-	if (pidns_ino) {
-		if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)))
-			return false;
-		*pid = ns.tgid;
-		*tid = ns.pid;
-		return true;
-	}
-	*pid = task->tgid;
-	*tid = task->pid;
-	return true;
 }
 
 /* What is known of a process; NULL: nothing. */

@@ -72,7 +72,7 @@ static const struct flag flags[] = {
 	{ NAMES, "inlines", FLAG_BOOL, &f.inlines, NULL, NULL, "inlined functions, from debug information", NULL, false, false },
 	{ NAMES, "symbol-memory", FLAG_SIZE, &f.symbol_memory, "SIZE", "8MiB", "for symbols", NULL, true, false },
 	{ NAMES, "runtime-tables", FLAG_STRING, &f.runtime_tables, "DIR", "built in", "offsets of runtimes: DIR/cpython.table", NULL, true, false },
-	{ NAMES, "cache-dir", FLAG_STRING, &f.cache_dir, "DIR", "none", "keeps symbols and tables over restarts", NULL, true, false },
+	{ NAMES, "cache-dir", FLAG_STRING, &f.cache_dir, "DIR", "none", "keeps lines and debug files over restarts", NULL, true, false },
 	{ NAMES, "frame-cache-size", FLAG_UINT, &f.frame_cache_size, "N", "16384", "names of frames kept", NULL, true, false },
 
 	{ WHO, "service-name", FLAG_STRING, &f.service_name, "NAME", "OTEL_SERVICE_NAME", "service.name of processes that name none", NULL, false, false },

@@ -153,6 +153,44 @@ def test_without_btf(needs_bpf, tmp_path):
     assert done.returncode == 1 and "btf: /sys/kernel/btf/vmlinux" in text and "'flametap doctor' says what to do" in text, text
 
 
+def pid_namespace(*flags):
+    if os.geteuid() != 0 or not shutil.which("unshare"):
+        pytest.skip("SKIPPED ALOUD: needs root and unshare(1)")
+    return ["unshare", "--pid", "--fork", *flags]
+
+
+def test_proc_of_another_pid_namespace(needs_bpf, tmp_path):
+    """What would be looked up there under a sampled pid is another process: refused, with the fix."""
+    found, code = doctor(pid_namespace())
+    assert code == 1 and found["pid_namespace"]["state"] == "missing" and "--mount-proc" in found["pid_namespace"]["fix"]
+    done = subprocess.run([*pid_namespace(), str(program.existing_path()), "record", "--all", "-d", "1s", "-o", tmp_path / "x.folded"],
+                          capture_output=True, env=program.environment(), timeout=program.HANG, check=False)
+    assert done.returncode == 1 and b"/proc is another pid namespace's" in done.stderr and not (tmp_path / "x.folded").exists(), done.stderr
+
+
+def test_in_a_container_with_containers_below(needs_bpf, programs, tmp_path):
+    """The agent in a pid namespace of its own sees those nested in it, by the pids that its /proc has."""
+    nested, out = tmp_path / "nested_spin", tmp_path / "all.otlp"
+    nested.write_bytes((programs / "known_spin").read_bytes())
+    nested.chmod(0o755)
+    script = tmp_path / "container.sh"
+    script.write_text(f"""
+unshare --mount --pid --fork --mount-proc --kill-child {nested} > {tmp_path}/said & pid=$!
+until grep -q spinning {tmp_path}/said; do sleep 0.05; done
+for p in /proc/[0-9]*; do [ "$(cat $p/comm)" != nested_spin ] || echo ${{p#/proc/}}; done > {tmp_path}/pid
+{program.existing_path()} record --all -d 3s -o {out}; code=$?
+kill $pid
+exit $code
+""")
+    subprocess.run([*pid_namespace("--mount", "--mount-proc", "--kill-child"), "sh", script], env=program.environment(),
+                   timeout=2 * program.HANG, check=True)
+    pid = int((tmp_path / "pid").read_text())
+    found = [e for e in agents.Report(out.read_bytes()).events() if e.resource.get("process.pid") == pid]
+    assert len(found) >= 20 and all(e.resource["process.executable.name"] == nested.name for e in found), (pid, len(found))
+    named = [e for e in found if {"known_leaf", "known_outer", "main"} <= set(e.names)]
+    assert len(named) >= 0.8 * len(found), found[0].frames
+
+
 def test_without_tracefs_memory_locks_and_resource_capability(needs_bpf, programs, peer, tmp_path):
     """Nothing mounted where events are described, no CAP_SYS_RESOURCE (24) in any set, and no byte of memory may be locked."""
     wrapper = [*hiding("/sys/kernel/tracing", "/sys/kernel/debug"), "prlimit", "--memlock=0:0",

@@ -113,8 +113,7 @@ def test_the_next_server_is_asked(needs_bpf, split, tmp_path):
 
 
 def test_the_cache_folder_keeps_files(needs_bpf, split, tmp_path):
-    cache = tmp_path / "cache"
-    cache.mkdir(mode=0o700)
+    cache = tmp_path / "cache"  # made by the agent
     with server([GIVE], split) as (url, asked), agents.Spinning(split[0]) as p, receivers.GrpcReceiver() as peer:
         for run in range(2):
             since = agents.now_ns()
@@ -123,4 +122,6 @@ def test_the_cache_folder_keeps_files(needs_bpf, split, tmp_path):
                 program.wait_for(lambda: [e for e in agents.events(peer, p.pid) if e.time_ns > since and "known_middle" in e.names],
                                  what="names from a debug file")
     assert len(asked) == 1
-    assert (cache / f"{split[2]}.debug").read_bytes() == split[1]
+    assert (cache / f"{split[2]}.debug").read_bytes() == split[1] and cache.stat().st_mode & 0o777 == 0o700
+    with receivers.GrpcReceiver() as peer, agents.agent(peer, tmp_path, "-cache-dir", "/no/such/folder/cache") as a:
+        a.wait_line("The cache folder cannot be made")

@@ -5,11 +5,14 @@
  */
 #include "agent/profiling.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -490,6 +493,20 @@ static const char *debuginfod_urls(const struct profiling *r)
 	return r->o.debuginfod_urls ? r->o.debuginfod_urls : getenv("DEBUGINFOD_URLS");
 }
 
+/* Made where it is missing. Without it names are found anew each time: told, and no reason to end.
+ */
+static void look_at_cache(const char *folder)
+{
+	if (!folder || !*folder)
+		return;
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+		LOG(LOG_WARN, "The cache folder cannot be made: nothing is kept over restarts",
+		    LOG_S("folder", folder), LOG_S("error", strerror(errno)));
+	else if (access(folder, R_OK | W_OK | X_OK) != 0)
+		LOG(LOG_WARN, "The cache folder cannot be used: nothing is kept over restarts",
+		    LOG_S("folder", folder), LOG_S("error", strerror(errno)));
+}
+
 static bool start_all(struct profiling *r, struct err *err)
 {
 	struct naming_options naming = { .symbol_memory_bytes = r->o.symbol_memory_bytes,
@@ -504,6 +521,7 @@ static bool start_all(struct profiling *r, struct err *err)
 	r->sampling = true;
 	r->lost_before = (struct agent_losses){ 0 };
 	make_attributes(r);
+	look_at_cache(r->o.cache_dir);
 	r->naming = naming_new(&naming);
 	r->reporter = make_reporter(r);
 	if (!start_agent(r, err)) {

@@ -89,7 +89,7 @@ const struct config_field profiling_fields[] = {
 	FIELD("debuginfod_urls", CONFIG_STRING, debuginfod_urls, NULL, "servers of debug files, separated by blanks; unset: DEBUGINFOD_URLS"),
 	FIELD("debuginfod_wait", CONFIG_DURATION, debuginfod_wait_ns, "0s", "how long naming waits for debug files, in all; their names come later then"),
 	FIELD("runtime_tables", CONFIG_STRING, runtime_tables, NULL, "folder of tables of runtimes' offsets (cpython.table) that replace the built-in ones"),
-	FIELD("cache_dir", CONFIG_STRING, cache_dir, NULL, "keeps tables and symbols by build id over restarts"),
+	FIELD("cache_dir", CONFIG_STRING, cache_dir, NULL, "keeps lines and debug files by build id over restarts"),
 	{ 0 },
 };
 /* clang-format on */

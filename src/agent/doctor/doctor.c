@@ -8,6 +8,7 @@
 #include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -347,16 +348,24 @@ static const uint64_t INITIAL_PID_NAMESPACE = 0xEFFFFFFC; /* include/linux/proc_
 
 static void look_at_pid_namespace(struct doctor_report *r)
 {
+	char self[24] = "";
 	struct stat st;
 
 	if (stat("/proc/self/ns/pid", &st) != 0)
 		put(r, "pid_namespace", FINDING_MISSING, "processes cannot be looked up",
 		    "mount /proc", "/proc is not there: %s", strerror(errno));
+	else if (readlink("/proc/self", self, sizeof(self) - 1) <= 0 || atoi(self) != getpid())
+		put(r, "pid_namespace", FINDING_MISSING,
+		    "what is sampled cannot be looked up: its pids are others' there",
+		    "mount -t proc proc /proc, of this namespace (unshare --mount-proc)",
+		    "/proc is another pid namespace's: this process is %s there, and %d here",
+		    self[0] ? self : "unknown", (int)getpid());
 	else if (st.st_ino == INITIAL_PID_NAMESPACE)
 		put(r, "pid_namespace", FINDING_FINE, NULL, NULL, "the machine's");
 	else
 		put(r, "pid_namespace", FINDING_LIMITS,
-		    "only processes of this pid namespace, the container's, are sampled",
+		    "only processes of this pid namespace, the container's, and of those below it "
+		    "are sampled",
 		    "docker run --pid=host; hostPID: true in Kubernetes", "one of its own");
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "bpf/records.h"
@@ -76,6 +77,25 @@ static bool fail(struct err *err, int code, const char *what)
 	if (first_line[0])
 		err_prefix(err, "%s", first_line);
 	return false;
+}
+
+/* What belongs to a pid is looked up in /proc: both have to be of one pid namespace. */
+static bool proc_is_ours(struct err *err)
+{
+	char self[24] = "";
+	ssize_t len = readlink("/proc/self", self, sizeof(self) - 1);
+	int there;
+
+	if (len <= 0)
+		return err_set(
+			err, ERR_UNSUPPORTED,
+			"/proc does not know this process: mount the /proc of this pid namespace");
+	there = (int)strtol(self, NULL, 10);
+	return there == getpid() ||
+	       err_set(err, ERR_UNSUPPORTED,
+		       "/proc is another pid namespace's, in which this process is %d and not %d: "
+		       "mount this one's (unshare --mount-proc; mount -t proc proc /proc)",
+		       there, (int)getpid());
 }
 
 /* In a pid namespace of our own, BPF must count pids as we do. */
@@ -152,9 +172,12 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 struct programs *programs_load(const struct seam_options *options, struct err *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open, .kernel_log_level = options->verifier_log);
-	struct programs *p = calloc(1, sizeof(*p));
+	struct programs *p;
 	int code;
 
+	if (!proc_is_ours(err))
+		return NULL;
+	p = calloc(1, sizeof(*p));
 	if (!p) {
 		err_set(err, ERR_LIMIT, "no memory for the BPF programs");
 		return NULL;

@@ -1,0 +1,54 @@
+/*
+ * pid_namespace.h - pid and tid of the current task as the agent's own pid namespace numbers them.
+ *
+ * A task has a number in its own namespace and in each above it (struct pid, numbers[level]). The
+ * helper tells those of its own alone; for a task of a namespace nested below ours (a container in
+ * our container) ours is one of the others. At which level we are cannot be asked from inside: it
+ * is noted when a task of our very namespace comes by.
+ */
+#pragma once
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/* Set before loading (sample/programs.c). */
+const volatile __u64 pidns_dev, pidns_ino; /* 0: the root namespace */
+
+static volatile __u32 pidns_level; /* ours; 0: not known yet, as it is none but the root's */
+
+/* The number in our namespace of a task below it; 0: it is not below. */
+static __noinline u32 number_in_ours(const struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid *number;
+
+	if (!pid || !pidns_level || BPF_CORE_READ(pid, level) <= pidns_level)
+		return 0;
+	number = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+		 pidns_level * bpf_core_type_size(struct upid);
+	if (BPF_CORE_READ(number, ns, ns.inum) != (u32)pidns_ino)
+		return 0;
+	return (u32)BPF_CORE_READ(number, nr);
+}
+
+/* pid and tid as user space knows them; false: neither in our pid namespace nor below. */
+static __always_inline bool task_ids(struct task_struct *task, u32 *pid, u32 *tid)
+{
+	struct bpf_pidns_info ns;
+
+	if (!pidns_ino) {
+		*pid = task->tgid;
+		*tid = task->pid;
+		return true;
+	}
+	if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)) == 0) {
+		if (!pidns_level)
+			pidns_level = BPF_CORE_READ(task, thread_pid, level);
+		*pid = ns.tgid;
+		*tid = ns.pid;
+		return true;
+	}
+	*tid = number_in_ours(task);
+	*pid = *tid ? number_in_ours(BPF_CORE_READ(task, group_leader)) : 0;
+	return *pid != 0;
+}
