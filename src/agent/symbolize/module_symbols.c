@@ -10,6 +10,7 @@
 #include "agent/symbolize/go_pclntab.h"
 #include "agent/symbolize/name_cache.h"
 #include "agent/symbolize/symbol_table.h"
+#include "agent/unwind/patterns.h"
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -383,6 +384,27 @@ static void fetch_debug_file(struct module_symbols *m, const struct module_conte
 			: debug_file_find_alt(c->access, c->pid, m->debug, str_cstr(m->directory));
 }
 
+/*
+ * Where signal handlers return to: libcs leave its symbol out of .dynsym, and each stack of a
+ * handler goes through it. Its frame's pc is the first instruction, less one where it was returned
+ * to. Named as glibc, musl (x86-64) and the arm64 vDSO name it.
+ */
+static bool name_sigreturn(const struct module_symbols *m, uint64_t elf_vaddr,
+			   struct name_line *line)
+{
+	uint16_t machine = elf_file_machine(m->file);
+
+	for (uint64_t at = elf_vaddr; at <= elf_vaddr + 1; at++) {
+		if (!patterns_is_sigreturn(machine, elf_file_at_vaddr(m->file, at)))
+			continue;
+		*line = (struct name_line){ .function = machine == EM_AARCH64
+								? STR("__kernel_rt_sigreturn")
+								: STR("__restore_rt") };
+		return true;
+	}
+	return false;
+}
+
 enum module_answer module_symbols_name(struct module_symbols *m, const struct module_context *c,
 				       uint64_t elf_vaddr, struct name_line *lines, uint32_t cap,
 				       uint32_t *count)
@@ -406,6 +428,10 @@ enum module_answer module_symbols_name(struct module_symbols *m, const struct mo
 	answer = *count ? MODULE_NAMED : name_native(m, c, elf_vaddr, lines, cap, count);
 	if (m->debug_wanted && !m->refused && answer != MODULE_LATER)
 		answer = MODULE_PARTLY;
+	if (!*count && !m->refused && cap && name_sigreturn(m, elf_vaddr, lines)) {
+		*count = 1;
+		answer = answer == MODULE_UNNAMED ? MODULE_NAMED : answer;
+	}
 	if (is_damaged(m)) {
 		*count = 0;
 		c->stats->files_refused++;

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,6 +196,42 @@ static void test_own_function(void **state)
 	assert_int_equal(f->world.opened, 1);
 	assert_int_equal(a_static_function(1), 3);
 }
+
+#if defined(__x86_64__)
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+/* libc's restorer has no symbol in a stripped libc; a frame of it is at its begin, or one less. */
+static void test_signal_trampoline(void **state)
+{
+	struct { /* of the kernel */
+		void (*handler)(int);
+		unsigned long flags;
+		void (*restorer)(void);
+		unsigned long mask;
+	} now = { 0 };
+	struct sigaction action = { .sa_handler = on_signal };
+	struct fixture *f = *state;
+	uint64_t vaddr;
+	Dl_info info;
+
+	sigaction(SIGUSR2, &action, NULL);
+	assert_int_equal(syscall(SYS_rt_sigaction, SIGUSR2, NULL, &now, sizeof(now.mask)), 0);
+	assert_true(dladdr((const void *)(uintptr_t)now.restorer, &info));
+	f->world.executable = info.dli_fname;
+	begin_with(f, &(struct symbolizer_options){ .memory_bytes = 64 << 20 });
+	vaddr = own_vaddr((const void *)(uintptr_t)now.restorer);
+	for (uint64_t at = vaddr - 1; at <= vaddr; at++) {
+		struct frame_name name = ask(f, FRAME_NATIVE, at);
+
+		assert_int_equal(name.line_count, 1);
+		assert_true(str_is(name.lines[0].function, "__restore_rt"));
+		assert_true(name.final && !name.fallback);
+	}
+}
+#endif
 
 /* Without CPU time: a symbol at once or not, the line later, and the end is the same. */
 static void test_budget(void **state)
@@ -739,6 +777,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_own_function, setup, teardown),
+#if defined(__x86_64__)
+		cmocka_unit_test_setup_teardown(test_signal_trampoline, setup, teardown),
+#endif
 		cmocka_unit_test_setup_teardown(test_budget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_little_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_kernel_rows, setup, teardown),
