@@ -41,8 +41,8 @@ def compile_spin(folder, name="known_spin"):
 class Spinning:
     """The program with the known stack, running."""
 
-    def __init__(self, path):
-        self.process = subprocess.Popen([path], stdout=subprocess.PIPE)
+    def __init__(self, *words):
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == b"spinning\n"
         self.pid = self.process.pid
 
