@@ -39,7 +39,7 @@ static void turn(struct chance *c, bool on)
 	c->since_ns = now;
 	c->on = on;
 	c->o.enable(c->o.ctx, on);
-	LOG(LOG_DEBUG, on ? "Sampling in this interval" : "Not sampling in this interval");
+	LOG(LOG_INFO, on ? "Sampling in this interval" : "Not sampling in this interval");
 }
 
 static void *run(void *arg)

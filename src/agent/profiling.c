@@ -238,7 +238,10 @@ static void log_tracers(uint32_t set, uint32_t named)
 	AUTO(buf_release) struct buf missing = { 0 };
 
 	buf_lit(&line, "Interpreter tracers: ");
-	tracers_append(&line, set & tracers_offered());
+	if (set & tracers_offered())
+		tracers_append(&line, set & tracers_offered());
+	else
+		buf_lit(&line, "none");
 	buf_char(&line, '\0');
 	LOG(LOG_INFO, line.ptr);
 	if (!(named & ~tracers_offered()))

@@ -268,17 +268,17 @@ static bool check_offered(const struct profiling_options *o, struct err *err)
 			       o->off_cpu_threshold);
 	if (o->off_cpu_threshold > 0)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "off_cpu_threshold: off-CPU profiling is not offered yet; 0 leaves "
-			       "it off");
+			       "-off-cpu-threshold, off_cpu_threshold: off-CPU profiling is not "
+			       "offered yet; 0 leaves it off");
 	if (o->obi_process_ctx)
 		return err_set(err, ERR_UNSUPPORTED,
 			       "obi_process_ctx: reading OBI's contexts is not offered yet");
 	if (has_entries(o->probes))
 		return refuse_probes("probes", err);
 	if (o->u_probe_links.count)
-		return refuse_probes("u_probe_links", err);
+		return refuse_probes("-probe-link, u_probe_links", err);
 	if (o->load_probe)
-		return refuse_probes("load_probe", err);
+		return refuse_probes("-load-probe, load_probe", err);
 	return true;
 }
 
