@@ -51,11 +51,11 @@ def unprivileged(folder):
 
 
 def test_a_second_one_shows_the_page_of_the_first(tmp_path):
-    address = f"127.0.0.1:{free_port()}"
-    words = ("up", "--no-agent", "--listen", address, *QUIET, "--auth", "token", "--db", tmp_path / "x.db")
-    with program.Server(*words) as server:
+    words = ("up", "--no-agent", *QUIET, "--auth", "token", "--db", tmp_path / "x.db", "--listen")
+    with program.Server(*words, "127.0.0.1:0") as server:
         url = server.wait_line(r"flametap up: http://").split()[-1]
-        second = program.run(*words, check=0)
+        address = re.search(r"//([^/]+)/", url).group(1)
+        second = program.run(*words, address, check=0)
         assert re.search(rb"it runs already: " + re.escape(url.encode()) + rb"\n", second.stderr) and b"--listen" in second.stderr
         assert (tmp_path / "x.db.url").stat().st_mode & 0o077 == 0
         third = program.run("up", "--no-agent", "--listen", address, *QUIET, "--db", tmp_path / "y.db", check=0)
@@ -65,7 +65,7 @@ def test_a_second_one_shows_the_page_of_the_first(tmp_path):
         assert (tmp_path / "x.db.url").read_text() == url + "\n", "a start that fails leaves the address of the one that runs"
         assert server.alive()
     assert not (tmp_path / "x.db.url").exists(), "a page that has gone has no address"
-    with program.Server(*words) as again:
+    with program.Server(*words, "127.0.0.1:0") as again:
         assert again.wait_line(r"flametap up: http://").split()[-1] != url
 
 
