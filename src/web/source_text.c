@@ -2,11 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -24,14 +22,42 @@ static bool is_plain_path(struct str path)
 	return true;
 }
 
+/* One part of a path; errno ELOOP: it is a symbolic link, whatever it leads to. */
+static int open_part(int at, const char *part, int flags)
+{
+	int fd = openat(at, part, flags | O_CLOEXEC | O_NOFOLLOW), why = errno;
+	struct stat st;
+
+	if (fd < 0 && fstatat(at, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		why = ELOOP;
+	errno = why;
+	return fd;
+}
+
+/* The path is plain, and no part of it a link: nothing leads out of the folder. */
 static int open_below(int folder, const char *path)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
+	const int file = O_RDONLY | O_NONBLOCK | O_NOCTTY, way = O_PATH | O_DIRECTORY;
+	char part[SOURCE_PATH_MOST];
+	int at = folder, next;
 
-	return (int)syscall(SYS_openat2, folder, path, &how, sizeof(how));
+	for (;;) {
+		const char *slash = strchr(path, '/');
+		size_t len = slash ? (size_t)(slash - path) : strlen(path);
+
+		snprintf(part, sizeof(part), "%.*s", (int)len, path);
+		next = open_part(at, part, slash ? way : file);
+		if (at != folder) {
+			int why = errno;
+
+			close(at);
+			errno = why;
+		}
+		if (!slash || next < 0)
+			return next;
+		at = next;
+		path = slash + 1;
+	}
 }
 
 static struct blob *read_text(int fd, const char *path, struct err *err)
