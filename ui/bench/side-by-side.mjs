@@ -9,7 +9,7 @@ import { build } from "esbuild";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { dirname, extname, join, resolve } from "node:path";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -27,7 +27,7 @@ if (!existsSync(join(work, "node_modules/speedscope/dist/release/index.html")) |
 	execFileSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts"], { cwd: work, stdio: "inherit" });
 }
 
-const server = spawn(program, ["view", "--listen", "127.0.0.1:0", "--quiet", file], { stdio: ["ignore", "pipe", "inherit"] });
+const server = spawn(program, ["view", "--listen", "127.0.0.1:0", "--quiet", basename(file)], { cwd: dirname(file), stdio: ["ignore", "pipe", "inherit"] });
 process.on("exit", () => server.kill("SIGTERM"));
 const ours = await new Promise((done, failed) => {
 	server.on("exit", (code) => failed(new Error(`flametap view ended with ${code}`)));
@@ -108,6 +108,7 @@ try {
 	});
 	await shoot(`d3-flame-graph ${VERSIONS["d3-flame-graph"]}`, `${base}/d3.html`, () => window.__drawn, async (page) => {
 		const { ms, frames } = await page.evaluate(() => window.__drawn);
+		await page.waitForTimeout(1500); // names fade in
 		return `${frames} SVG frames, ${ms.toFixed(0)} ms of it drawing`;
 	});
 	for (const [name, png] of shots) writeFileSync(join(work, `${name.split(" ")[0]}.png`), png);
