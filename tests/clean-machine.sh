@@ -70,6 +70,7 @@ chroot_run() {
 		shift 2
 		mount --bind "$root" "$root" # a root that is a mount: tests make namespaces in it
 		mount -t proc proc "$root/proc"
+		mount --rbind /sys "$root/sys" # types of the kernel, without which nothing is profiled
 		mount --bind /dev "$root/dev"
 		mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts" && mount --bind "$root/dev/pts/ptmx" "$root/dev/ptmx"
 		[ "${NETWORK-}" != none ] || ip link set lo up
