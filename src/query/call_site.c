@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "query/engine.h"
+#include "store/id_list.h"
 
 enum { STACKS_AT_ONCE = 4096 };
 
@@ -29,13 +30,6 @@ static bool note_stack(void *ctx, const struct engine_event *e, struct err *err)
 		return false;
 	f->ids[f->count++] = e->row->stack;
 	return true;
-}
-
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 static bool begins_so(const struct frame_set *s, const struct frame_run *r, struct buf *name)
@@ -83,7 +77,7 @@ bool call_site_select(struct query *q, struct err *err)
 	ok = engine_events(q, q->group_key, note_stack, &f, err);
 	number_release(q, &f.met);
 	if (f.count)
-		qsort(f.ids, f.count, sizeof(*f.ids), id_order);
+		qsort(f.ids, f.count, sizeof(*f.ids), id_list_order);
 	for (uint32_t i = 0; i < f.count && ok; i += STACKS_AT_ONCE)
 		ok = keep_some(&f, f.ids + i,
 			       f.count - i < STACKS_AT_ONCE ? f.count - i : STACKS_AT_ONCE, err);

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "query/chart.h"
 #include "query/rows.h"
+#include "store/id_list.h"
 
 enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
 enum { SLICES = 1024, FEW = 24, STRIDE_MOST = 1 << 16, PAIRS_MOST = 1 << 15 };
@@ -212,19 +213,12 @@ static bool take_ranked(void *ctx, const struct engine_batch *b, struct err *err
 
 /* ---- order ---- */
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 uint32_t chart_sort_ids(uint64_t *ids, uint32_t count)
 {
 	uint32_t kept = 0;
 
 	if (count)
-		qsort(ids, count, sizeof(*ids), id_order);
+		qsort(ids, count, sizeof(*ids), id_list_order);
 	for (uint32_t i = 0; i < count; i++)
 		if (kept == 0 || ids[i] != ids[kept - 1])
 			ids[kept++] = ids[i];

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "model/builder.h"
 #include "query/rows.h"
+#include "store/id_list.h"
 
 enum { SOME = 64 };
 
@@ -162,13 +163,6 @@ static bool take_location(void *ctx, const struct query_location *from, struct e
 	return query_alive(c->q, err);
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool list_locations(struct collecting *c, struct err *err)
 {
 	struct id_list *l = &c->locations;
@@ -178,7 +172,7 @@ static bool list_locations(struct collecting *c, struct err *err)
 		return false;
 	if (c->stack_location_count) {
 		memcpy(l->ids, c->stack_locations, c->stack_location_count * sizeof(uint64_t));
-		qsort(l->ids, c->stack_location_count, sizeof(uint64_t), id_order);
+		qsort(l->ids, c->stack_location_count, sizeof(uint64_t), id_list_order);
 	}
 	for (uint32_t i = 0; i < c->stack_location_count; i++)
 		if (i == 0 || l->ids[i] != l->ids[l->count - 1])

@@ -181,6 +181,14 @@ bool engine_bounds(struct query *q, struct query_range *out, struct err *err) MU
 /* Series that the last walk met, with all their attributes. */
 bool engine_each_series(struct query *q, query_series_fn *fn, void *ctx,
 			struct err *err) MUST_CHECK;
+/* What to scan for the window and the series that were selected. */
+static inline struct query_scan engine_series_scan(const struct query *q)
+{
+	return (struct query_scan){ .range = q->request.range,
+				    .series = q->series_ids,
+				    .series_count = q->series_count,
+				    .asof = q->request.asof };
+}
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;

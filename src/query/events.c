@@ -5,6 +5,7 @@
 #include "model/profiles.h"
 #include "query/engine.h"
 #include "query/label_match.h"
+#include "store/id_list.h"
 
 struct walk {
 	struct query *q;
@@ -327,13 +328,6 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 	return true;
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 bool engine_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err)
 {
 	struct query_source *s = q->request.source;
@@ -346,7 +340,7 @@ bool engine_each_series(struct query *q, query_series_fn *fn, void *ctx, struct 
 		if (q->series[i].seen)
 			ids[ask.id_count++] = q->series[i].id;
 	if (ask.id_count)
-		qsort(ids, ask.id_count, sizeof(*ids), id_order);
+		qsort(ids, ask.id_count, sizeof(*ids), id_list_order);
 	ask.ids = ids;
 	ok = ok && s->ops->series(s, &ask, fn, ctx, err);
 	query_drop(q, &ids, &cap, sizeof(*ids));

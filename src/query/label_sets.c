@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "model/profiles.h"
 #include "query/engine.h"
+#include "store/id_list.h"
 
 /* Texts of one level's attributes, in the query's memory: places in `pairs`. */
 struct level {
@@ -160,21 +161,11 @@ static bool name_set(void *ctx, uint64_t id, struct query_attributes list, struc
 	       number_enter(p->q, &p->set_places, id, p->level_count - 1, &ignored, &added, err);
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool find_combinations(struct pairing *p, struct err *err)
 {
 	struct query *q = p->q;
 	struct query_source *s = q->request.source;
-	struct query_scan scan = { .range = q->request.range,
-				   .series = q->series_ids,
-				   .series_count = q->series_count,
-				   .asof = q->request.asof };
+	struct query_scan scan = engine_series_scan(q);
 
 	if (!engine_load_profiles(q, err) || !s->ops->profiles(s, &scan, name_profile, p, err))
 		return false;
@@ -182,7 +173,7 @@ static bool find_combinations(struct pairing *p, struct err *err)
 	if (!engine_events(q, q->group_key, note, p, err))
 		return false;
 	if (p->set_count)
-		qsort(p->set_ids, p->set_count, sizeof(*p->set_ids), id_order);
+		qsort(p->set_ids, p->set_count, sizeof(*p->set_ids), id_list_order);
 	number_release(q, &p->set_places); /* from here on: where their texts are */
 	return s->ops->attributes(s, p->set_ids, p->set_count, name_set, p, err);
 }

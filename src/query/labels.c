@@ -5,6 +5,7 @@
 #include "model/profiles.h"
 #include "query/engine.h"
 #include "query/label_match.h"
+#include "store/id_list.h"
 
 enum { VALUES_DEFAULT = 1000 };
 
@@ -124,13 +125,6 @@ static int by_text(const void *a, const void *b)
 			   ((const struct query_label *)b)->text);
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool give_labels(struct query *q, struct query_label *labels, uint32_t count,
 			struct query_labels *out, struct err *err)
 {
@@ -148,10 +142,7 @@ static bool name_all(struct naming *n, struct err *err)
 {
 	struct query *q = n->q;
 	struct query_source *s = q->request.source;
-	struct query_scan scan = { .range = q->request.range,
-				   .series = q->series_ids,
-				   .series_count = q->series_count,
-				   .asof = q->request.asof };
+	struct query_scan scan = engine_series_scan(q);
 
 	q->parts = ROW_ATTRIBUTES;
 	if (!engine_events(q, q->group_key, note_set, n, err))
@@ -159,7 +150,7 @@ static bool name_all(struct naming *n, struct err *err)
 	if (!q->events)
 		return true;
 	if (n->set_count)
-		qsort(n->set_ids, n->set_count, sizeof(uint64_t), id_order);
+		qsort(n->set_ids, n->set_count, sizeof(uint64_t), id_list_order);
 	return add_name(n, STR("service.name"), err) &&
 	       s->ops->attributes(s, n->set_ids, n->set_count, name_set, n, err) &&
 	       engine_each_series(q, name_series, n, err) &&

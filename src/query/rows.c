@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "store/id_list.h"
+
 static bool within(const struct query *q, uint64_t time)
 {
 	return time >= q->request.range.from && time < q->request.range.to;
@@ -93,13 +95,6 @@ void kept_rows_release(struct kept_rows *k)
 	query_drop(k->q, &k->values, &k->value_cap, sizeof(int64_t));
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint32_t *count,
 			uint32_t *cap, struct err *err)
 {
@@ -117,7 +112,7 @@ bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint
 			(*ids)[n++] = id;
 	}
 	if (n)
-		qsort(*ids, n, sizeof(uint64_t), id_order);
+		qsort(*ids, n, sizeof(uint64_t), id_list_order);
 	for (uint32_t i = 0; i < n; i++)
 		if (i == 0 || (*ids)[i] != (*ids)[kept - 1])
 			(*ids)[kept++] = (*ids)[i];

@@ -264,10 +264,7 @@ static bool put_profiles(struct paging *p, struct err *err)
 {
 	struct query *q = p->q;
 	struct query_source *s = q->request.source;
-	struct query_scan scan = { .range = q->request.range,
-				   .series = q->series_ids,
-				   .series_count = q->series_count,
-				   .asof = q->request.asof };
+	struct query_scan scan = engine_series_scan(q);
 
 	return s->ops->profiles(s, &scan, take_profile, p, err);
 }

@@ -11,6 +11,7 @@
 #include "query/engine.h"
 #include "query/label_match.h"
 #include "query/regex.h"
+#include "store/id_list.h"
 
 /* ---- profile types ---- */
 
@@ -346,13 +347,6 @@ static bool take_link(void *ctx, const struct query_link *link, struct err *err)
 	return true;
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool hex_id(struct str text, uint8_t *out, size_t len, struct err *err)
 {
 	return hex_decode(text, out, len) ||
@@ -419,7 +413,7 @@ static bool select_links(struct query *q, struct err *err)
 						id_at(q->request.span_id, 8, n), take_link, q, err))
 				return false;
 	if (q->link_count)
-		qsort(q->links, q->link_count, sizeof(*q->links), id_order);
+		qsort(q->links, q->link_count, sizeof(*q->links), id_list_order);
 	drop_doubles(q);
 	return true;
 }

@@ -3,6 +3,7 @@
 
 #include "base/arena_mark.h"
 #include "query/engine.h"
+#include "store/id_list.h"
 
 enum { LINES_MOST = 4096, ATTEMPTS = 8 };
 
@@ -123,13 +124,6 @@ static bool take_location(void *ctx, const struct query_location *location, stru
 	return query_alive(q, err);
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool load_locations(struct loading *l, struct err *err)
 {
 	struct query_source *s = l->from->request.source;
@@ -139,7 +133,7 @@ static bool load_locations(struct loading *l, struct err *err)
 		return false;
 	memset(l->frame_first, 0, l->frame_first_cap * sizeof(uint32_t));
 	if (l->location_count && !number_list(&l->locations, l->location_ids))
-		qsort(l->location_ids, l->location_count, sizeof(uint64_t), id_order);
+		qsort(l->location_ids, l->location_count, sizeof(uint64_t), id_list_order);
 	return s->ops->locations(s, l->location_ids, l->location_count, take_location, l, err);
 }
 

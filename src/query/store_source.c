@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "store/id_list.h"
 #include "store/reader.h"
 
 static_assert((int)ROW_STACK == (int)SAMPLE_STACK &&
@@ -387,13 +388,6 @@ static bool walk_links(struct query_source *q, const uint64_t *ids, uint32_t cou
 					 &w, err));
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static bool find_links(struct query_source *q, const uint8_t *trace_id, const uint8_t *span_id,
 		       query_link_fn *fn, void *ctx, struct err *err)
 {
@@ -412,7 +406,7 @@ static bool find_links(struct query_source *q, const uint8_t *trace_id, const ui
 	ok = store_find_links(s->snapshot, trace_id, span_id, ids, cap, &count, err);
 	count = count < cap ? count : cap;
 	if (ok && count) {
-		qsort(ids, count, sizeof(*ids), id_order);
+		qsort(ids, count, sizeof(*ids), id_list_order);
 		ok = walk_links(q, ids, (uint32_t)count, fn, ctx, err);
 	}
 	free(ids);

@@ -1,11 +1,19 @@
 /*
- * id_list.h - look-up in an ascending list of row ids, as scans have them.
+ * id_list.h - ascending lists of row ids, as scans have them: the order, and look-up.
  */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "store/reader.h"
+
+/* For qsort(). */
+static inline int id_list_order(const void *a, const void *b)
+{
+	store_id x = *(const store_id *)a, y = *(const store_id *)b;
+
+	return x < y ? -1 : x > y;
+}
 
 static inline bool id_list_has(const store_id *ids, size_t count, uint64_t id)
 {
