@@ -4,7 +4,7 @@
  * A task has a number in its own namespace and in each above it (struct pid, numbers[level]). The
  * helper tells those of its own alone; for a task of a namespace nested below ours (a container in
  * our container) ours is one of the others. At which level we are cannot be asked from inside: it
- * is noted when a task of our very namespace comes by.
+ * is looked for in the first task of our namespace or below that comes by, and noted.
  */
 #pragma once
 #include "kernel.h"
@@ -14,21 +14,38 @@
 /* Set before loading (sample/programs.c). */
 const volatile __u64 pidns_dev, pidns_ino; /* 0: the root namespace */
 
-static volatile __u32 pidns_level; /* ours; 0: not known yet, as it is none but the root's */
+static volatile __u32 pidns_level; /* ours; 0: not known yet (it is the root's alone) */
+
+/* At most so many namespaces lie within one another (MAX_PID_NS_LEVEL, include/linux/pid_namespace.h). */
+#define PID_NAMESPACE_LEVELS 32
+
+/* The number of a task at one level; 0: it is not of our namespace there. */
+static __always_inline u32 number_at(struct pid *pid, u32 level)
+{
+	struct upid *number = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+			      level * bpf_core_type_size(struct upid);
+
+	if (BPF_CORE_READ(number, ns, ns.inum) != (u32)pidns_ino)
+		return 0;
+	return (u32)BPF_CORE_READ(number, nr);
+}
 
 /* The number in our namespace of a task below it; 0: it is not below. */
 static __noinline u32 number_in_ours(const struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	struct upid *number;
+	u32 below = pid ? BPF_CORE_READ(pid, level) : 0, known = pidns_level, level, number;
 
-	if (!pid || !pidns_level || BPF_CORE_READ(pid, level) <= pidns_level)
-		return 0;
-	number = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-		 pidns_level * bpf_core_type_size(struct upid);
-	if (BPF_CORE_READ(number, ns, ns.inum) != (u32)pidns_ino)
-		return 0;
-	return (u32)BPF_CORE_READ(number, nr);
+	if (known)
+		return below > known ? number_at(pid, known) : 0;
+	for (level = 1; level < PID_NAMESPACE_LEVELS && level < below; level++) {
+		number = number_at(pid, level);
+		if (number) {
+			pidns_level = level;
+			return number;
+		}
+	}
+	return 0;
 }
 
 /* pid and tid as user space knows them; false: neither in our pid namespace nor below. */
