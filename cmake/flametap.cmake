@@ -31,6 +31,18 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set(CMAKE_C_FLAGS_RELEASE "-O2 -g")  # NDEBUG stays off: our invariants are checked in every build
   add_compile_options(-D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -ffunction-sections -fdata-sections)
   add_link_options(-pie -Wl,-z,relro,-z,now -Wl,--gc-sections -Wl,-O1)
+  # Relative relocations as a bitmap: 0.13 MB less. The loader must know them, so only where this libc's does.
+  include(CheckCSourceCompiles)
+  include(CheckLinkerFlag)
+  check_c_source_compiles("#include <features.h>
+    #if !__GLIBC_PREREQ(2, 36)
+    #error
+    #endif
+    int main(void) { return 0; }" FLAMETAP_LIBC_HAS_RELR)
+  check_linker_flag(C -Wl,-z,pack-relative-relocs FLAMETAP_LINKER_HAS_RELR)
+  if(FLAMETAP_LIBC_HAS_RELR AND FLAMETAP_LINKER_HAS_RELR)
+    add_link_options(-Wl,-z,pack-relative-relocs)
+  endif()
 endif()
 
 include(CTest)
