@@ -2,9 +2,10 @@
  * gen.c - invented profiles, the same for the same seed, as a file of requests or as a store.
  *
  * usage: gen [--seed N] [--samples N] [--end UNIX_SECONDS] [--recent N [--recent-seconds S]]
- *            (-o FILE.otlp | --db FILE.db)
+ *            [--link-every N] (-o FILE.otlp | --db FILE.db)
  *
  * --recent: the last N of the samples lie in the last S (900) seconds, not spread over the week.
+ * --link-every: one sample of N (100) has a span of its own; 1: each.
  * The file holds requests behind their length (4 bytes, big-endian). gen_bodies.h says what is in
  * them.
  */
@@ -54,7 +55,7 @@ static bool put_store(struct out *o, const struct profiles *p, uint64_t number, 
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, samples = 120000, end = 1763900000, bodies, arrived;
-	uint64_t recent = 0, recent_seconds = 900;
+	uint64_t recent = 0, recent_seconds = 900, link_every = 0;
 	const char *file = NULL, *db = NULL;
 	struct out o = { 0 };
 	struct err err;
@@ -71,6 +72,8 @@ int main(int argc, char **argv)
 			recent = strtoull(argv[i + 1], NULL, 0);
 		else if (strcmp(argv[i], "--recent-seconds") == 0)
 			recent_seconds = strtoull(argv[i + 1], NULL, 0);
+		else if (strcmp(argv[i], "--link-every") == 0)
+			link_every = strtoull(argv[i + 1], NULL, 0);
 		else if (strcmp(argv[i], "-o") == 0)
 			file = argv[i + 1];
 		else if (strcmp(argv[i], "--db") == 0)
@@ -78,12 +81,14 @@ int main(int argc, char **argv)
 	}
 	if (!file == !db) {
 		fputs("usage: gen [--seed N] [--samples N] [--end UNIX_SECONDS] [--recent N "
-		      "[--recent-seconds S]] (-o FILE.otlp | --db FILE.db)\n",
+		      "[--recent-seconds S]] [--link-every N] (-o FILE.otlp | --db FILE.db)\n",
 		      stderr);
 		return 2;
 	}
 	bodies = (samples + GEN_SAMPLES - 1) / GEN_SAMPLES;
 	gen_init(&g, seed, bodies, end * SECOND_NS);
+	if (link_every)
+		g.link_every = (uint32_t)link_every;
 	if (recent)
 		gen_recent(&g, bodies, (recent + GEN_SAMPLES - 1) / GEN_SAMPLES,
 			   recent_seconds * SECOND_NS);

@@ -8,7 +8,7 @@
  * a fifth with inlined functions; hot ones are met often. Nine of ten samples have a stack that was
  * there before (recent and low-numbered ones more often); a new one shares its root half, on
  * average, with an old one. Depth 5 to 120. Samples carry thread.name, thread.id and cpu; one in
- * eight has two to five timestamps; one in a hundred a link of its own.
+ * eight has two to five timestamps; one in a hundred a link of its own (`link_every`).
  */
 #pragma once
 #include <stdarg.h>
@@ -39,6 +39,7 @@ struct gen {
 	uint64_t recent_from, recent_ns,
 		recent_step_ns; /* bodies from there on are closer together */
 	uint64_t bodies;        /* made so far */
+	uint32_t link_every;    /* one sample of so many has a link of its own */
 	uint32_t next_pid, next_stack[GEN_PROGRAMS];
 	struct gen_stack *stacks[GEN_PROGRAMS];
 	uint32_t stack_count[GEN_PROGRAMS];
@@ -69,7 +70,7 @@ static inline uint32_t gen_skewed(struct gen *g, uint32_t n)
 /* `bodies` over seven days that end at end_ns. */
 static inline void gen_init(struct gen *g, uint64_t seed, uint64_t bodies, uint64_t end_ns)
 {
-	*g = (struct gen){ .state = seed, .next_pid = 2000 };
+	*g = (struct gen){ .state = seed, .next_pid = 2000, .link_every = 100 };
 	g->step_ns = 7 * 86400 * SECOND_NS / (bodies ? bodies : 1);
 	g->start_ns = end_ns - 7 * 86400 * SECOND_NS;
 	g->recent_from = UINT64_MAX;
@@ -247,7 +248,7 @@ static inline void gen_sample(struct gen_body *y, uint32_t program, uint32_t pid
 	attributes[2] = gen_attribute(y, "cpu.logical_number", number);
 	for (uint32_t i = 0; i < time_count; i++)
 		times[i] = begin_ns + (uint64_t)gen_below(g, 5000000) * 1000 + gen_below(g, 1000);
-	if (!gen_below(g, 100)) {
+	if (!gen_below(g, g->link_every)) {
 		struct link l;
 		uint64_t id[3] = { gen_next(g), gen_next(g), gen_next(g) };
 

@@ -15,8 +15,8 @@ from fixtures import NEWEST_BODIES
 
 
 def ask(path, *words, check=0, **options):
-    """The answer for a file, or for a store."""
-    where = ["--db", path] if str(path).endswith(".db") or "://" in str(path) else [path]
+    """The answer for a file, a list of files, or for a store."""
+    where = path if isinstance(path, list) else ["--db", path] if str(path).endswith(".db") or "://" in str(path) else [path]
     done = program.run("top", "--json", "-n", "0", *words, *where, check=check, **options)
     return json.loads(done.stdout)
 
@@ -152,6 +152,20 @@ def test_a_store_answers_as_the_bodies_say(tmp_path, backend):
     check_selections(rng, path, events, 1)
 
 
+def test_files_of_one_program_are_one(tmp_path):
+    """Gauges in several files: equal resources are one program, whose profiles are averaged, not added up."""
+    rng = random.Random(78)
+    paths, events = [], []
+    for number in range(3):
+        data = query_bodies.random_body(rng)
+        paths.append(tmp_path / f"{number}.pb")
+        paths[-1].write_bytes(data)
+        events += [e._replace(series=resource_of(e)) for e in events_of(data, number)]
+    assert set(types_of(events)) & query_oracle.GAUGES
+    for type_ in types_of(events):
+        check(paths, events, type_)
+
+
 def resource_of(event):
     """Series of a store have no place in a request: here each resource has a pid of its own."""
     return event.series[:1] + event.series[1:4] if "process.pid" not in event.labels else (event.labels["process.pid"], *event.series[1:4])
@@ -258,3 +272,5 @@ def test_bad_files_are_refused(tmp_path):
     for name in ("directory", "cut.pb", "missing"):
         done = program.run("top", tmp_path / name, check=1)
         assert name in done.stderr.decode()
+    done = program.run("top", "--db", fixtures.body(fixtures.BIG).path, check=1)
+    assert "it is no store" in done.stderr.decode()

@@ -251,6 +251,12 @@ def test_time_adds_up(big):
     total = ask(big, "top").json()["total"]
     line = ask(big, "timeline", width=37).json()
     assert sum(v or 0 for s in line["series"] for v in s["values"]) == total
+    for question, of in (("timeline", "series"), ("heatmap", "counts")):
+        window = {"from": web_pages.ALWAYS["from"], "to": ""}
+        open_end = ask(big, question, width=37, **window).json()
+        values = open_end[of] if of == "counts" else open_end[of][0]["values"]
+        assert sum(v or 0 for v in values) == total, "to the last sample"
+        assert sum(bool(v) for v in values) > 5, "and the end is theirs, not that of time"
     by = ask(big, "timeline", width=5, group="thread.name").json()
     assert len(by["series"]) > 1 and sum(v or 0 for s in by["series"] for v in s["values"]) == total
     values = ask(big, "label-values", name="thread.name", limit=10000).json()

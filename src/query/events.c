@@ -539,8 +539,8 @@ bool engine_bounds(struct query *q, struct query_range *out, struct err *err)
 	}
 	if (extent.from > out->from)
 		out->from = extent.from;
-	if (extent.to < out->to)
-		out->to = extent.to;
+	if (extent.to < UINT64_MAX && extent.to + 1 < out->to)
+		out->to = extent.to + 1; /* the last moment is one of them */
 	if (out->from > out->to)
 		out->to = out->from;
 	return true;

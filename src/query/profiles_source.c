@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "model/intern.h"
+#include "store/codec.h"
 #include "store/lifted.h"
 
 struct memory_series {
@@ -22,7 +23,8 @@ struct profiles_source {
 	uint32_t series_count;
 	uint32_t *series_of_profile; /* id; 0 = refused */
 	uint32_t *resource_of_scope;
-	struct range *sets; /* of attribute_refs; id - 1 */
+	uint64_t *owner_of_scope; /* by content: several files may tell of one program */
+	struct range *sets;       /* of attribute_refs; id - 1 */
 	uint32_t set_count;
 	uint32_t *set_of_sample;
 	struct query_attribute *scratch;
@@ -42,6 +44,41 @@ static void *must(void *p)
 }
 
 /* ---- building the numbers ---- */
+
+static void put_attributes(struct buf *b, struct key_values list)
+{
+	codec_put(b, list.count);
+	for (uint32_t i = 0; i < list.count; i++) {
+		codec_put_str(b, list.ptr[i].key);
+		codec_put_any(b, &list.ptr[i].value);
+	}
+}
+
+static void number_owners(struct profiles_source *m)
+{
+	struct buf b;
+
+	m->resource_of_scope = must(calloc(m->p->scope_count + 1, sizeof(uint32_t)));
+	m->owner_of_scope = must(calloc(m->p->scope_count + 1, sizeof(uint64_t)));
+	buf_init(&b, 0);
+	for (uint32_t r = 0; r < m->p->resource_count; r++) {
+		const struct resource_profiles *resource = &m->p->resources[r];
+
+		for (uint32_t k = 0; k < resource->scopes.count; k++) {
+			uint32_t at = resource->scopes.first + k;
+			const struct scope_profiles *scope = &m->p->scopes[at];
+
+			buf_reset(&b);
+			put_attributes(&b, resource->attributes);
+			codec_put_str(&b, scope->name);
+			codec_put_str(&b, scope->version);
+			put_attributes(&b, scope->attributes);
+			m->resource_of_scope[at] = r;
+			m->owner_of_scope[at] = hash64(buf_view(&b));
+		}
+	}
+	buf_release(&b);
+}
 
 struct own_series {
 	const struct profiles *p;
@@ -225,7 +262,7 @@ static bool walk_series(struct query_source *s, const struct query_series_ask *a
 			&m->p->resources[m->resource_of_scope[m->series[i].scope]];
 		struct query_series q = {
 			.id = i + 1,
-			.owner = m->series[i].scope + 1,
+			.owner = m->owner_of_scope[m->series[i].scope],
 			.sample_type = profiles_string(m->p, profile->sample_type.type),
 			.sample_unit = profiles_string(m->p, profile->sample_type.unit),
 			.period_type = profiles_string(m->p, profile->period_type.type),
@@ -536,6 +573,7 @@ static void free_source(struct query_source *s)
 	free(m->series);
 	free(m->series_of_profile);
 	free(m->resource_of_scope);
+	free(m->owner_of_scope);
 	free(m->sets);
 	free(m->set_of_sample);
 	free(m->scratch);
@@ -573,10 +611,7 @@ struct query_source *profiles_source_new_with(const struct profiles *p,
 	m->p = p;
 	m->options = *options;
 	m->extra = (struct any_value){ .kind = ANY_STRING, .string = options->value };
-	m->resource_of_scope = must(calloc(p->scope_count + 1, sizeof(uint32_t)));
-	for (uint32_t r = 0; r < p->resource_count; r++)
-		for (uint32_t k = 0; k < p->resources[r].scopes.count; k++)
-			m->resource_of_scope[p->resources[r].scopes.first + k] = r;
+	number_owners(m);
 	number_series(m);
 	number_sets(m);
 	m->scratch = must(calloc(m->scratch_count + 1, sizeof(*m->scratch)));

@@ -234,7 +234,8 @@ bool query_lines(struct query *q, struct str function, struct str file, struct q
 /* ---- time ---- */
 
 struct query_timeline_options {
-	uint64_t step_ns;          /* 0: the range in 200 */
+	uint64_t step_ns;          /* 0: the range in `steps` */
+	uint32_t steps;            /* 0: 200. An open end of the range is where the samples end */
 	struct query_range within; /* zero: the query's */
 	struct str group_by;       /* an attribute; empty: one group */
 	uint32_t groups_most;      /* 0: 20; the lightest go together into `other` */
@@ -257,7 +258,8 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 
 /* Columns of time, each cut into rows: the finer time within a column. */
 struct query_heatmap_options {
-	uint64_t column_ns; /* 0: one second */
+	uint64_t column_ns; /* 0: one second, or as many as make `columns` of the range */
+	uint32_t columns;   /* 0: any number */
 	uint32_t rows;      /* 0: 50 */
 };
 struct query_heatmap {

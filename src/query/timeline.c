@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "query/engine.h"
 
@@ -224,7 +225,9 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 	bounds = o->within;
 	if (!bounds.to && !engine_bounds(q, &bounds, err))
 		return false;
-	d.step = o->step_ns ? o->step_ns : div_up(bounds.to - bounds.from, BUCKETS_DEFAULT);
+	d.step = o->step_ns
+			 ? o->step_ns
+			 : div_up(bounds.to - bounds.from, o->steps ? o->steps : BUCKETS_DEFAULT);
 	d.step = d.step ? d.step : 1;
 	count = div_up(bounds.to - bounds.from, d.step);
 	if (count > BUCKETS_MOST)
@@ -275,6 +278,14 @@ static bool heat_batch(void *ctx, const struct engine_batch *b, struct err *err)
 	return true;
 }
 
+/* A column's length: a second, or as many as make `most` columns of the range. */
+static uint64_t seconds_of(struct query_range r, uint32_t most)
+{
+	uint64_t seconds = most ? (r.to - r.from) / SECOND_NS / most + 1 : 1;
+
+	return seconds * SECOND_NS;
+}
+
 bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 		   struct query_heatmap *out, struct err *err)
 {
@@ -289,7 +300,7 @@ bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 	if (!engine_bounds(q, &bounds, err))
 		return false;
 	h.from = bounds.from;
-	h.column = o->column_ns ? o->column_ns : UINT64_C(1000000000);
+	h.column = o->column_ns ? o->column_ns : seconds_of(bounds, o->columns);
 	h.rows = o->rows ? o->rows : ROWS_DEFAULT;
 	columns = div_up(bounds.to - bounds.from, h.column);
 	if (h.rows > CELLS_MOST || columns > CELLS_MOST / h.rows)

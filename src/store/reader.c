@@ -213,12 +213,19 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 		return db_error(snap->db, err, "cannot open the store");
 	sqlite3_extended_result_codes(snap->db, 1);
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
-	return reader_make_take(snap, err) && reader_make_mark(snap, err) &&
-	       reader_make_stack(snap, err) && reader_make_brief(snap, err) &&
-	       db_exec_f(snap->db, err,
-			 "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
-			 "trusted_schema=0",
-			 CACHE_KIB);
+	if (!reader_make_take(snap, err) || !reader_make_mark(snap, err) ||
+	    !reader_make_stack(snap, err) || !reader_make_brief(snap, err))
+		return false;
+	if (db_exec_f(snap->db, err,
+		      "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
+		      "trusted_schema=0",
+		      CACHE_KIB))
+		return true;
+	if ((sqlite3_errcode(snap->db) & 0xff) == SQLITE_NOTADB)
+		err_set(err, ERR_INVALID,
+			"it is no store, or its beginning is damaged (files of profiles are "
+			"named without --db)");
+	return false;
 }
 
 static struct sqlite_snapshot *take_idle(struct sqlite_store *s)

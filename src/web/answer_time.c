@@ -33,14 +33,12 @@ bool web_answer_timeline(struct web_ask *a, struct err *err)
 	struct buf *b = &a->body;
 	struct query *q;
 	uint32_t width;
-	uint64_t span;
 
 	if (!params_u32(&a->params, "width", 1, WIDTH_MOST, 300, &width, err) ||
 	    !(q = web_begin(a, 0, err)))
 		return false;
 	f = query_facts(q);
-	span = f.range.to - f.range.from;
-	o.step_ns = span / width + (span % width ? 1 : 0);
+	o.steps = width;
 	if (!query_timeline(q, &o, &t, err)) {
 		query_end(q);
 		return false;
@@ -62,14 +60,6 @@ bool web_answer_timeline(struct web_ask *a, struct err *err)
 	return true;
 }
 
-/* A column per second, or as many seconds as make `width` columns of the range. */
-static uint64_t column_ns(struct query_range r, uint32_t width)
-{
-	uint64_t seconds = (r.to - r.from) / 1000000000 / width + 1;
-
-	return seconds * 1000000000;
-}
-
 bool web_answer_heatmap(struct web_ask *a, struct err *err)
 {
 	struct query_heatmap_options o = { 0 };
@@ -82,7 +72,7 @@ bool web_answer_heatmap(struct web_ask *a, struct err *err)
 	    !params_u32(&a->params, "rows", 1, 200, 50, &o.rows, err) ||
 	    !(q = web_begin(a, 0, err)))
 		return false;
-	o.column_ns = column_ns(query_facts(q).range, width);
+	o.columns = width;
 	if (!query_heatmap(q, &o, &h, err)) {
 		query_end(q);
 		return false;
