@@ -117,6 +117,33 @@ def test_names_are_those_of_addr2line(store, binaries):
     assert {name for name, _ in shown(store)} >= {"outer", "plain", "main"} and not any(inlined for _, inlined in shown(store))
 
 
+@pytest.mark.parametrize("older", [False, True], ids=["new views", "views of an older program"])
+def test_the_sqlite3_shell_sees_the_names(store, binaries, older):
+    first, second = binaries
+    if older:
+        with sqlite3.connect(store) as c:
+            c.executescript("DROP VIEW frames; DROP VIEW stacks_text; CREATE VIEW frames AS SELECT id AS location_id FROM location;"
+                            "CREATE VIEW stacks_text AS SELECT id AS stack_id, 'as it was' AS text FROM stack")
+        c.close()
+    symbolize(store, "--files", first.path)
+    with sqlite3.connect(store) as c:
+        frames, texts = {}, {}
+        for build_id, address, place, function, file, line in c.execute("SELECT build_id, address, place, function, file, line FROM frames ORDER BY place"):
+            frames.setdefault((build_id, int(address, 16)), []).append((function, line))
+            assert (place is None) == (build_id == second.build_id) == (file is None)
+        for build_id, address, text in c.execute("SELECT build_id, address, text FROM stacks_text JOIN stack s ON s.id=stack_id JOIN location l ON "
+                                                 "hex(s.locations)=printf('%02X', l.id) OR l.id>127 AND hex(s.locations)=printf('%02X%02X', l.id & 127 | 128, l.id >> 7) "
+                                                 "JOIN mapping m ON m.id=l.mapping_id"):
+            texts[build_id, address] = text
+    c.close()
+    sent = first.addresses[0] + 1
+    assert frames.pop((first.build_id, sent)) == [("as_sent", 3)] and texts.pop((first.build_id, sent)) == "as_sent"
+    want = {(first.build_id, a): lines for a, lines in first.names.items()}
+    want |= {(second.build_id, a): [(f"second+{a:#x}", None)] for a in second.addresses}
+    assert frames == want
+    assert texts == {k: ";".join(f for f, _ in reversed(lines)) for k, lines in want.items()}
+
+
 def test_a_stripped_program_is_named_by_its_debug_file(tmp_path, store, binaries):
     first, second = binaries
     debug = tmp_path / "debug" / ".build-id" / first.build_id[:2] / f"{first.build_id[2:]}.debug"

@@ -28,3 +28,5 @@ const char *schema_tables(void);
 const char *schema_views(void);
 /* Of those the ones that show samples: an older file's are made anew. */
 const char *schema_sample_views(void);
+/* And those that show frames: made anew where names are found later. */
+const char *schema_frame_views(void);

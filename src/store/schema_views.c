@@ -32,6 +32,13 @@
 /* Zigzag to signed. */
 #define SIGNED(v) "((" v " >> 1) * (1 - 2 * (" v " & 1)) - (" v " & 1))"
 #define TEXT(id)  "coalesce((SELECT v FROM string WHERE id=" id "), '')"
+/* What `flametap symbolize` found for the location l: a row a line, innermost first. */
+#define FOUND                                                                              \
+	"mapping m, symbol y, json_each(y.lines) j WHERE m.id=l.mapping_id AND "           \
+	"y.build_id=m.build_id AND y.address=coalesce(l.address, 0)"
+#define FOUND_NAMES                                                                        \
+	"(SELECT group_concat(fn, ';') FROM (SELECT j.value->>0 AS fn FROM " FOUND         \
+	" ORDER BY j.key DESC))"
 #define NAMELESS                                                                         \
 	"(SELECT printf('%s+0x%x', coalesce((SELECT t.v FROM mapping m, string t WHERE " \
 	"m.id=l.mapping_id AND t.id=m.filename_id), ''), l.address))"
@@ -91,37 +98,50 @@ const char *schema_sample_views(void)
 	return sample_views;
 }
 
+/*
+ * frames: one row a location and line, place 0 innermost; without lines, neither sent nor found
+ * later, one row.
+ * stacks_text: one row a stack: its functions from the root to the leaf, ';' between.
+ */
+#define FRAME_VIEWS \
+		"CREATE VIEW frames AS SELECT l.id AS location_id, x.place, coalesce(x.function, " NAMELESS \
+		") AS function, x.file, x.line, x.col, printf('0x%x', l.address) AS address, " \
+		TEXT("l.frame_type_id") " AS type, (SELECT t.v FROM mapping m, string t WHERE " \
+		"m.id=l.mapping_id AND t.id=m.filename_id) AS binary, (SELECT build_id FROM mapping " \
+		"WHERE id=l.mapping_id) AS build_id FROM location l LEFT JOIN (WITH RECURSIVE " \
+		"walk(id, hx, at, acc, mul, v, n) AS (SELECT id, hex(lines), 1, 0, 1, NULL, -1 FROM " \
+		"location UNION ALL SELECT id, hx, at + 2, iif(" BYTE "<128, 0, acc + (" BYTE \
+		" - 128) * mul), iif(" BYTE "<128, 1, mul * 128), iif(" BYTE "<128, acc + " BYTE \
+		" * mul, NULL), n + (" BYTE "<128) FROM walk WHERE at<length(hx)) SELECT walk.id, " \
+		"n / 3 AS place, max(iif(n % 3=0, (SELECT t.v FROM function f, string t WHERE f.id=walk.v " \
+		"AND t.id=f.name_id), NULL)) AS function, max(iif(n % 3=0, (SELECT t.v FROM function f, " \
+		"string t WHERE f.id=walk.v AND t.id=f.filename_id), NULL)) AS file, max(iif(n % 3=1, " \
+		SIGNED("walk.v") ", NULL)) AS line, max(iif(n % 3=2, " SIGNED("walk.v") \
+		", NULL)) AS col FROM walk WHERE v IS NOT NULL GROUP BY walk.id, n / 3 UNION " \
+		"ALL SELECT l.id, j.key, j.value->>0, j.value->>2, j.value->>3, j.value->>4 FROM location l, " \
+		FOUND " AND coalesce(length(l.lines), 0)=0) x ON x.id=l.id;\n" \
+		"CREATE VIEW stacks_text AS SELECT s.id AS stack_id, s.depth, (SELECT " \
+		"group_concat(name, ';') FROM (" WALK("s.locations") \
+		"SELECT coalesce((SELECT group_concat(fn, ';') FROM (WITH RECURSIVE inner_walk(hx, at, " \
+		"acc, mul, v, n) AS (SELECT hex(l.lines), 1, 0, 1, NULL, -1 UNION ALL SELECT hx, at + 2, " \
+		"iif(" BYTE "<128, 0, acc + (" BYTE " - 128) * mul), iif(" BYTE "<128, 1, mul * 128), iif(" \
+		BYTE "<128, acc + " BYTE " * mul, NULL), n + (" BYTE \
+		"<128) FROM inner_walk WHERE at<length(hx)) SELECT t.v AS fn FROM inner_walk, function f, " \
+		"string t WHERE inner_walk.v IS NOT NULL AND n % 3=0 AND f.id=inner_walk.v AND " \
+		"t.id=f.name_id ORDER BY n DESC)), " FOUND_NAMES ", " NAMELESS \
+		") AS name FROM walk, location l WHERE l.id=walk.v ORDER BY n DESC)) AS text FROM stack " \
+		"s;\n"
+
+const char *schema_frame_views(void)
+{
+	static const char views[] = FRAME_VIEWS;
+
+	return views;
+}
+
 const char *schema_views(void)
 {
-	static const char views[] = SAMPLE_VIEWS
-		/* One row a location and line, place 0 innermost; without lines one row. */
-		"CREATE VIEW frames AS SELECT l.id AS location_id, x.place, coalesce(x.function, " NAMELESS
-		") AS function, x.file, x.line, x.col, printf('0x%x', l.address) AS address, "
-		TEXT("l.frame_type_id") " AS type, (SELECT t.v FROM mapping m, string t WHERE "
-		"m.id=l.mapping_id AND t.id=m.filename_id) AS binary, (SELECT build_id FROM mapping "
-		"WHERE id=l.mapping_id) AS build_id FROM location l LEFT JOIN (WITH RECURSIVE "
-		"walk(id, hx, at, acc, mul, v, n) AS (SELECT id, hex(lines), 1, 0, 1, NULL, -1 FROM "
-		"location UNION ALL SELECT id, hx, at + 2, iif(" BYTE "<128, 0, acc + (" BYTE
-		" - 128) * mul), iif(" BYTE "<128, 1, mul * 128), iif(" BYTE "<128, acc + " BYTE
-		" * mul, NULL), n + (" BYTE "<128) FROM walk WHERE at<length(hx)) SELECT walk.id, "
-		"n / 3 AS place, max(iif(n % 3=0, (SELECT t.v FROM function f, string t WHERE f.id=walk.v "
-		"AND t.id=f.name_id), NULL)) AS function, max(iif(n % 3=0, (SELECT t.v FROM function f, "
-		"string t WHERE f.id=walk.v AND t.id=f.filename_id), NULL)) AS file, max(iif(n % 3=1, "
-		SIGNED("walk.v") ", NULL)) AS line, max(iif(n % 3=2, " SIGNED("walk.v")
-		", NULL)) AS col FROM walk WHERE v IS NOT NULL GROUP BY walk.id, n / 3) x ON "
-		"x.id=l.id;\n"
-		/* One row a stack: its functions from the root to the leaf, ';' between. */
-		"CREATE VIEW stacks_text AS SELECT s.id AS stack_id, s.depth, (SELECT "
-		"group_concat(name, ';') FROM (" WALK("s.locations")
-		"SELECT coalesce((SELECT group_concat(fn, ';') FROM (WITH RECURSIVE inner_walk(hx, at, "
-		"acc, mul, v, n) AS (SELECT hex(l.lines), 1, 0, 1, NULL, -1 UNION ALL SELECT hx, at + 2, "
-		"iif(" BYTE "<128, 0, acc + (" BYTE " - 128) * mul), iif(" BYTE "<128, 1, mul * 128), iif("
-		BYTE "<128, acc + " BYTE " * mul, NULL), n + (" BYTE
-		"<128) FROM inner_walk WHERE at<length(hx)) SELECT t.v AS fn FROM inner_walk, function f, "
-		"string t WHERE inner_walk.v IS NOT NULL AND n % 3=0 AND f.id=inner_walk.v AND "
-		"t.id=f.name_id ORDER BY n DESC)), " NAMELESS
-		") AS name FROM walk, location l WHERE l.id=walk.v ORDER BY n DESC)) AS text FROM stack "
-		"s;\n";
+	static const char views[] = SAMPLE_VIEWS FRAME_VIEWS;
 
 	return views;
 }

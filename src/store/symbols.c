@@ -144,6 +144,21 @@ static bool put_all(struct store_symbols *s, sqlite3_stmt *insert,
 	return ok;
 }
 
+/* A store of an older program has views that do not look at names found later. */
+static bool renew_views(struct store_symbols *s, struct err *err)
+{
+	int64_t looking;
+
+	return db_number(s->db,
+			 "SELECT count(*) FROM sqlite_schema WHERE type='view' AND name IN "
+			 "('frames', 'stacks_text') AND instr(sql, 'symbol')",
+			 0, &looking, err) &&
+	       (looking == 2 ||
+		db_exec_f(s->db, err,
+			  "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text; %s",
+			  schema_frame_views()));
+}
+
 bool store_symbols_put(struct store_symbols *s, const struct store_symbol *symbols, size_t count,
 		       struct err *err)
 {
@@ -155,7 +170,8 @@ bool store_symbols_put(struct store_symbols *s, const struct store_symbol *symbo
 		return true;
 	if (!db_exec(s->db, "BEGIN IMMEDIATE", err))
 		return false;
-	ok = db_prepare(s->db, "INSERT OR REPLACE INTO symbol VALUES(?1, ?2, ?3)", &insert, err);
+	ok = renew_views(s, err) &&
+	     db_prepare(s->db, "INSERT OR REPLACE INTO symbol VALUES(?1, ?2, ?3)", &insert, err);
 	if (ok) {
 		ok = put_all(s, insert, symbols, count, err);
 		sqlite3_finalize(insert);
