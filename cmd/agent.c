@@ -57,7 +57,7 @@ static const struct flag flags[] = {
 	{ WHAT, "samples-per-second", FLAG_UINT, &f.samples_per_second, "N", "20", "how often each CPU is looked at", NULL, false, false },
 	{ WHAT, "process-filter", FLAG_STRING, &f.process_filter, "REGEX", "all", "only executables, comms or scripts of such a name", NULL, false, false },
 	{ WHAT, "pid", FLAG_LIST, &f.pids, "PID,...", "all", "only these processes and what they start; several times", NULL, false, false },
-	{ WHAT, "cgroup", FLAG_LIST, &f.cgroups, "PATH", "all", "only processes in this cgroup and below; several times", NULL, false, false },
+	{ WHAT, "cgroup", FLAG_LIST, &f.cgroups, "PATH", "all", "only this cgroup and below: /a/b or its folder; several times", NULL, false, false },
 	{ WHAT, "tracers", FLAG_STRING, &f.tracers, "LIST", "all", "runtimes whose frames are shown: python,go,...", NULL, false, false },
 	{ WHAT, "t", FLAG_STRING, &f.tracers, "LIST", "all", "the same", NULL, true, false },
 	{ WHAT, "pin-cpu-ids", FLAG_STRING, &f.pin_cpu_ids, "LIST", "all", "only these CPUs: 0-15,20,31", NULL, true, false },

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import signal
 
 import pytest
@@ -78,7 +79,8 @@ def test_a_process_is_followed_into_a_group_and_out_of_it(needs_bpf, spin, peer,
     name = f"flametap-{os.getpid()}-{kind}"
     with group(kind, name) as folder, agents.Spinning(spin) as p, agents.Spinning(spin) as always:
         move(always, folder)
-        with agents.agent(peer, tmp_path, "-cgroup", f"/{name}", "-samples-per-second", "97") as a:
+        said = {"v2": folder, "v1": f"/{name}", "named": name}[kind]  # as operators have it
+        with agents.agent(peer, tmp_path, "-cgroup", said, "-samples-per-second", "97") as a:
             a.wait_line("Control groups are told apart by the kernel")
             agents.wait_events(peer, always.pid, 20)
             assert not agents.events(peer, p.pid)  # seen as often, and outside
@@ -100,6 +102,7 @@ def test_groups_that_are_made_later_and_changed_with_sighup(needs_bpf, spin, pee
     config.write_text(f"cgroup /{first}\n")
     with agents.Spinning(spin) as p, agents.Spinning(spin) as q:
         with agents.agent(peer, tmp_path, "-config", config, "-samples-per-second", "97") as a:
+            assert f"cgroups=/{first}" in a.wait_line("No such control group is here now")
             program.wait_for(lambda: len(peer.bodies) >= 2, what="reports of nothing")
             assert not agents.events(peer)
             with group(kind, first) as one, group(kind, second) as two:
@@ -117,6 +120,17 @@ def test_groups_that_are_made_later_and_changed_with_sighup(needs_bpf, spin, pee
                 config.write_text("\n")  # everybody again
                 a.signal(signal.SIGHUP)
                 agents.wait_events(peer, p.pid, 5, after_ns=agents.now_ns())
+
+
+def test_what_is_asked_for_and_not_there_is_told(needs_bpf, tmp_path):
+    """A slip of the pen looks like an idle machine otherwise."""
+    absent = 1 + int(re.split("[-,]", pathlib.Path("/sys/devices/system/cpu/possible").read_text())[-1])
+    here = min(os.sched_getaffinity(0))  # and one that is there
+    with agents.agent("127.0.0.1:1", tmp_path, "-pid", f"99999999,{os.getpid()}", "-pin-cpu-ids", f"{here},{absent}") as a:
+        assert f"cpus={absent} " in a.wait_line("CPUs of -pin-cpu-ids are not online")
+        assert a.wait_line("No such process runs now").rstrip().endswith("pids=99999999")
+    done = program.run("agent", "-collection-agent", "127.0.0.1:1", "-pin-cpu-ids", str(absent), "-spool-dir", tmp_path / "other")
+    assert done.returncode and f"-pin-cpu-ids, pin_cpu_ids: this machine has no CPU {absent}, it has " in done.stderr.decode()
 
 
 def test_a_group_that_no_mount_shows(needs_bpf, spin, peer, tmp_path):

@@ -407,6 +407,7 @@ static bool make_filter(const struct agent_filter *wanted, struct filter **filte
 	*cgroups = cgroups_new(wanted->cgroups, wanted->cgroup_count, err);
 	if (!*cgroups)
 		return false;
+	rest.cgroups = cgroups_paths(*cgroups);
 	if (cgroups_in_kernel(*cgroups))
 		rest.cgroup_count = 0;
 	*filter = filter_new(&rest, err);
@@ -597,6 +598,24 @@ bool agent_set_filter(struct agent *a, const struct agent_filter *filter, struct
 	filter_free(old);
 	cgroups_free(old_cgroups);
 	return true;
+}
+
+void agent_list_absent(struct agent *a, struct buf *pids, struct buf *cgroups)
+{
+	const char *const *paths;
+	const uint32_t *wanted;
+	uint32_t count;
+
+	pthread_mutex_lock(&a->lock);
+	wanted = filter_pids(a->filter, &count);
+	for (uint32_t i = 0; i < count; i++)
+		if (!process_table_find(&a->table, wanted[i]))
+			buf_printf(pids, "%s%u", pids->len ? ", " : "", wanted[i]);
+	paths = cgroups_in_kernel(a->cgroups) ? cgroups_paths(a->cgroups) : NULL;
+	for (uint32_t i = 0; paths && paths[i]; i++)
+		if (!cgroups_has(a->cgroups, i))
+			buf_printf(cgroups, "%s%s", cgroups->len ? ", " : "", paths[i]);
+	pthread_mutex_unlock(&a->lock);
 }
 
 void agent_enable(struct agent *a, bool on)

@@ -15,6 +15,7 @@
 #include "agent/labels.h"
 #include "agent/seam.h"
 #include "agent/trace.h"
+#include "base/buf.h"
 #include "bpf/records.h"
 
 /* Which processes are sampled. All that are set must agree; all zero: every process. */
@@ -24,8 +25,9 @@ struct agent_filter {
 	/* POSIX extended, unanchored: executable name, comm, or the name of a script (the base name
 	 * of the first argument that is a file). "" and NULL: all. */
 	const char *process_regex;
-	/* Paths below the hierarchy, as /proc/PID/cgroup has them, with all below; where a process
-	 * is at the moment of the sample, if the kernel can tell (process/cgroups.h). */
+	/* Paths below the hierarchy, as /proc/PID/cgroup has them, or of folders where one is
+	 * mounted, with all below; where a process is at the moment of the sample, if the kernel
+	 * can tell (process/cgroups.h). */
 	const char *const *cgroups;
 	uint32_t cgroup_count;
 };
@@ -83,6 +85,8 @@ void agent_free(struct agent *a); /* stops it first; NULL is fine */
 /* New filter, from any thread; processes are judged anew. */
 bool agent_set_filter(struct agent *a, const struct agent_filter *filter,
 		      struct err *err) MUST_CHECK;
+/* Appends the filter's pids, and its control groups, that are not there now; ", " between them. */
+void agent_list_absent(struct agent *a, struct buf *pids, struct buf *cgroups);
 void agent_enable(struct agent *a,
 		  bool on); /* probabilistic profiling: takes effect at the next round */
 void agent_stats(struct agent *a, struct agent_stats *out);

@@ -6,6 +6,7 @@
 #include "agent/profiling.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -319,6 +320,22 @@ static void tell_cgroups(const struct profiling *r, struct agent *agent)
 		    "systems that are mounted here do not show all of them");
 }
 
+/* Silence that may be a slip of the pen. */
+static void tell_absent(struct agent *agent)
+{
+	AUTO(buf_release) struct buf pids = { 0 };
+	AUTO(buf_release) struct buf cgroups = { 0 };
+
+	agent_list_absent(agent, &pids, &cgroups);
+	if (pids.len)
+		LOG(LOG_WARN, "No such process runs now: nothing of it is sampled until one does",
+		    LOG_STR("pids", buf_view(&pids)));
+	if (cgroups.len)
+		LOG(LOG_WARN,
+		    "No such control group is here now: nothing of it is sampled until it is made",
+		    LOG_STR("cgroups", buf_view(&cgroups)));
+}
+
 static bool start_agent(struct profiling *r, struct err *err)
 {
 	struct trace_sink sink = reporter_sink(r->reporter);
@@ -343,6 +360,7 @@ static bool start_agent(struct profiling *r, struct err *err)
 		return false;
 	}
 	tell_cgroups(r, agent);
+	tell_absent(agent);
 	pthread_mutex_lock(&r->lock);
 	r->seam = seam;
 	r->agent = agent;
@@ -510,6 +528,33 @@ static void look_at_cache(const char *folder)
 		    LOG_S("folder", folder), LOG_S("error", strerror(errno)));
 }
 
+static struct str read_list(const char *path, char *text, size_t room)
+{
+	AUTO(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, room);
+
+	return str_from(text, n > 0 ? (size_t)n : 0);
+}
+
+static bool look_at_cpus(const struct profiling *r, struct err *err)
+{
+	AUTO(buf_release) struct buf absent = { 0 };
+	char here[4096], ever[4096];
+	struct str online = read_list("/sys/devices/system/cpu/online", here, sizeof(here));
+	struct str possible = read_list("/sys/devices/system/cpu/possible", ever, sizeof(ever));
+
+	if (!online.len || !possible.len) /* not mounted here */
+		return true;
+	if (!profiling_cpus_check(&r->o, online, possible, &absent, err))
+		return false;
+	if (absent.len)
+		LOG(LOG_WARN,
+		    "CPUs of -pin-cpu-ids are not online: nothing of them is sampled until they "
+		    "are",
+		    LOG_STR("cpus", buf_view(&absent)), LOG_STR("online", str_trim(online)));
+	return true;
+}
+
 static bool start_all(struct profiling *r, struct err *err)
 {
 	struct naming_options naming = { .symbol_memory_bytes = r->o.symbol_memory_bytes,
@@ -524,6 +569,8 @@ static bool start_all(struct profiling *r, struct err *err)
 	r->sampling = true;
 	r->lost_before = (struct agent_losses){ 0 };
 	make_attributes(r);
+	if (!look_at_cpus(r, err))
+		return false;
 	look_at_cache(r->o.cache_dir);
 	r->naming = naming_new(&naming);
 	r->reporter = make_reporter(r);
@@ -582,8 +629,10 @@ static bool profiling_reload(void *state, struct err *err)
 	pthread_mutex_lock(&r->lock);
 	ok = !r->agent || (profiling_agent_options(&r->o, &scratch, &options, err) &&
 			   agent_set_filter(r->agent, &options.filter, err));
-	if (ok && r->agent)
+	if (ok && r->agent) {
 		tell_cgroups(r, r->agent);
+		tell_absent(r->agent);
+	}
 	pthread_mutex_unlock(&r->lock);
 	arena_release(&scratch);
 	return ok;

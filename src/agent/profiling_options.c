@@ -321,10 +321,45 @@ bool profiling_options_check(const struct profiling_options *o, struct err *err)
 
 	if (o->pin_cpu_ids[0] &&
 	    !cpu_list_parse(str_cstr(o->pin_cpu_ids), cpus, SEAM_CPUS_MAX, &count, err))
-		return err_prefix(err, "pin_cpu_ids");
+		return err_prefix(err, "-pin-cpu-ids, pin_cpu_ids");
+	for (uint32_t i = 0; i < o->cgroups.count; i++)
+		if (!str_trim(str_cstr(o->cgroups.items[i])).len)
+			return err_set(err, ERR_INVALID,
+				       "-cgroup, cgroups: the name of a control group is empty");
 	return check_numbers(o, err) && check_offered(o, err) &&
 	       profiling_tracers(o, &set, &named, err) && check_regex(o->process_filter, err) &&
 	       parse_pids(&o->pids, NULL, err);
+}
+
+static bool is_in(const uint32_t *list, uint32_t count, uint32_t cpu)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (list[i] == cpu)
+			return true;
+	return false;
+}
+
+bool profiling_cpus_check(const struct profiling_options *o, struct str online, struct str possible,
+			  struct buf *absent, struct err *err)
+{
+	uint32_t wanted[SEAM_CPUS_MAX], here[SEAM_CPUS_MAX], ever[SEAM_CPUS_MAX];
+	uint32_t count, here_count, ever_count, usable = 0;
+
+	if (!o->pin_cpu_ids[0])
+		return true;
+	if (!cpu_list_parse(str_cstr(o->pin_cpu_ids), wanted, SEAM_CPUS_MAX, &count, err) ||
+	    !cpu_list_parse(str_trim(online), here, SEAM_CPUS_MAX, &here_count, err) ||
+	    !cpu_list_parse(str_trim(possible), ever, SEAM_CPUS_MAX, &ever_count, err))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		usable += is_in(ever, ever_count, wanted[i]);
+		if (!is_in(here, here_count, wanted[i]))
+			buf_printf(absent, "%s%u", absent->len ? ", " : "", wanted[i]);
+	}
+	return usable ||
+	       err_set(err, ERR_INVALID,
+		       "-pin-cpu-ids, pin_cpu_ids: this machine has no CPU %s, it has %.*s",
+		       o->pin_cpu_ids, STR_ARG(str_trim(possible)));
 }
 
 /* ---- for the agent ---- */

@@ -74,6 +74,11 @@ extern const struct config_field profiling_fields[];
 
 /* Everything but the numbers' ranges: lists, names, what is not offered. */
 bool profiling_options_check(const struct profiling_options *o, struct err *err) MUST_CHECK;
+/* Of the CPUs that are to be sampled those that are not online are appended, ", " between them.
+ * `online` and `possible` are such lists as /sys/devices/system/cpu has. ERR_INVALID: the machine
+ * can have none of them. */
+bool profiling_cpus_check(const struct profiling_options *o, struct str online, struct str possible,
+			  struct buf *absent, struct err *err) MUST_CHECK;
 /* For agent_start(); lists are made in `arena`, strings stay where they are. */
 bool profiling_agent_options(const struct profiling_options *o, struct arena *arena,
 			     struct agent_options *out, struct err *err) MUST_CHECK;

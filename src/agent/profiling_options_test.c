@@ -68,6 +68,38 @@ static void test_tracer_lists(void **state)
 	}
 }
 
+static void test_cpus(void **state)
+{
+	static const struct {
+		const char *wanted, *online, *possible;
+		const char *absent; /* NULL: refused */
+	} cases[] = {
+		{ "", "0-1", "0-1", "" },
+		{ "1", "0-1\n", "0-1\n", "" },
+		{ "0-1", "0", "0-3", "1" },
+		{ "2-3", "0-1", "0-3", "2, 3" }, /* they may be plugged in */
+		{ "0-5", "0-1", "0-3", "2, 3, 4, 5" },
+		{ "99", "0-1", "0-1", NULL },
+		{ "4-6,99", "0-1", "0-3", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		AUTO(buf_release) struct buf absent = { 0 };
+		struct profiling_options o = { .pin_cpu_ids = cases[i].wanted };
+		struct err err;
+		bool ok = profiling_cpus_check(&o, str_cstr(cases[i].online),
+					       str_cstr(cases[i].possible), &absent, &err);
+
+		if (ok != (cases[i].absent != NULL) ||
+		    (ok && !str_is(buf_view(&absent), cases[i].absent)))
+			fail_msg("\"%s\": %d, \"%.*s\"", cases[i].wanted, ok,
+				 STR_ARG(buf_view(&absent)));
+		if (!ok && !strstr(err.msg, cases[i].possible))
+			fail_msg("%s", err.msg);
+	}
+}
+
 static void test_switches(void **state)
 {
 	struct filled f;
@@ -160,9 +192,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tracer_lists),
-		cmocka_unit_test(test_switches),
-		cmocka_unit_test(test_for_the_agent),
+		cmocka_unit_test(test_tracer_lists), cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_switches),     cmocka_unit_test(test_for_the_agent),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -16,6 +16,8 @@ enum { PROC_TEXT_MOST = 4 << 20 };
 
 struct cgroups {
 	char **paths;
+	const struct cgroup_mount **in; /* by path; NULL: every mount */
+	bool *here;                     /* by path */
 	uint32_t path_count;
 	struct cgroup_mounts mounts;
 	bool in_kernel;
@@ -126,6 +128,65 @@ void cgroup_mounts_release(struct cgroup_mounts *m)
 	m->count = 0;
 }
 
+/* Every component once, led by a slash: "a//./b/" is "/a/b", nothing is "/". */
+static bool tidy(struct str path, char *out, size_t room)
+{
+	struct str component;
+	size_t len = 0;
+
+	while (path.len && str_split(&path, '/', &component)) {
+		if (!component.len || str_is(component, "."))
+			continue;
+		if (component.len + 2 > room - len)
+			return false;
+		out[len++] = '/';
+		memcpy(out + len, component.ptr, component.len);
+		len += component.len;
+	}
+	if (room < 2)
+		return false;
+	if (!len)
+		out[len++] = '/';
+	out[len] = 0;
+	return true;
+}
+
+/* Of mounts within one another the innermost, of those over one another the last. */
+static const struct cgroup_mount *mount_of(const struct cgroup_mounts *m, struct str path)
+{
+	const struct cgroup_mount *best = NULL;
+	size_t best_len = 0;
+
+	for (uint32_t i = 0; i < m->count; i++) {
+		struct str point = str_cstr(m->list[i].point);
+
+		if (point.len > 1 && point.len >= best_len && str_has_prefix(path, point) &&
+		    (path.len == point.len || path.ptr[point.len] == '/')) {
+			best = &m->list[i];
+			best_len = point.len;
+		}
+	}
+	return best;
+}
+
+bool cgroup_path(const struct cgroup_mounts *m, const char *text, char *out, size_t room,
+		 const struct cgroup_mount **in)
+{
+	char whole[PATH_MAX], below[2 * PATH_MAX];
+	const struct cgroup_mount *mount;
+
+	if (!tidy(str_cstr(text), whole, sizeof(whole)))
+		return false;
+	mount = text[0] == '/' ? mount_of(m, str_cstr(whole)) : NULL;
+	*in = mount;
+	if (!mount)
+		return tidy(str_cstr(whole), out, room);
+	if (snprintf(below, sizeof(below), "%s%s", mount->root, whole + strlen(mount->point)) >=
+	    (int)sizeof(below))
+		return false;
+	return tidy(str_cstr(below), out, room);
+}
+
 static bool climbs(struct str path)
 {
 	struct str component;
@@ -200,25 +261,62 @@ static bool is_shown(const struct cgroups *c, const char *path)
 	return false;
 }
 
-struct cgroups *cgroups_new(const char *const *paths, uint32_t count, struct err *err)
+/* With the links of what is there followed: /sys/fs/cgroup/cpu is one, in many a hierarchy. What is
+ * not there yet stays as it is. */
+static bool follow_links(const char *name, char *out, size_t room)
+{
+	char there[PATH_MAX], real[PATH_MAX];
+	size_t len = strlen(name), end = len;
+
+	if (name[0] != '/' || len >= sizeof(there))
+		return false;
+	memcpy(there, name, len + 1);
+	while (end > 1 && !realpath(there, real)) {
+		while (end > 1 && there[--end] != '/')
+			;
+		there[end] = 0;
+	}
+	return end > 1 && snprintf(out, room, "%s%s", real, name + end) < (int)room;
+}
+
+static bool add_path(struct cgroups *c, const char *name, struct err *err)
+{
+	char path[PATH_MAX], followed[PATH_MAX], other[PATH_MAX];
+	const struct cgroup_mount *in, *behind;
+
+	if (!cgroup_path(&c->mounts, name, path, sizeof(path), &in))
+		return err_set(err, ERR_LIMIT,
+			       "the name of a control group has more than %d characters", PATH_MAX);
+	if (!in && follow_links(name, followed, sizeof(followed)) &&
+	    cgroup_path(&c->mounts, followed, other, sizeof(other), &behind) && behind) {
+		in = behind;
+		memcpy(path, other, sizeof(path));
+	}
+	c->paths[c->path_count] = strdup(path);
+	assert(c->paths[c->path_count]);
+	c->in[c->path_count++] = in;
+	c->in_kernel &= in || is_shown(c, path);
+	return true;
+}
+
+struct cgroups *cgroups_new(const char *const *names, uint32_t count, struct err *err)
 {
 	struct cgroups *c = calloc(1, sizeof(*c));
+	bool ok;
 
 	assert(c);
 	c->paths = calloc(count + 1, sizeof(*c->paths));
-	assert(c->paths);
-	if (count && !read_mounts(c, err)) {
-		cgroups_free(c);
-		return NULL;
-	}
+	c->in = calloc(count + 1, sizeof(*c->in));
+	c->here = calloc(count + 1, sizeof(*c->here));
+	assert(c->paths && c->in && c->here);
+	ok = !count || read_mounts(c, err);
 	c->in_kernel = count > 0;
-	for (uint32_t i = 0; i < count; i++) {
-		c->paths[i] = strdup(paths[i]);
-		assert(c->paths[i]);
-		c->path_count++;
-		c->in_kernel &= is_shown(c, paths[i]);
-	}
-	return c;
+	for (uint32_t i = 0; ok && i < count; i++)
+		ok = add_path(c, names[i], err);
+	if (ok)
+		return c;
+	cgroups_free(c);
+	return NULL;
 }
 
 void cgroups_free(struct cgroups *c)
@@ -228,6 +326,8 @@ void cgroups_free(struct cgroups *c)
 	for (uint32_t i = 0; i < c->path_count; i++)
 		free(c->paths[i]);
 	free(c->paths);
+	free(c->in);
+	free(c->here);
 	cgroup_mounts_release(&c->mounts);
 	free(c);
 }
@@ -237,9 +337,19 @@ bool cgroups_in_kernel(const struct cgroups *c)
 	return c && c->in_kernel;
 }
 
+const char *const *cgroups_paths(const struct cgroups *c)
+{
+	return (const char *const *)c->paths;
+}
+
 uint32_t cgroups_found(const struct cgroups *c)
 {
 	return c->known_count;
+}
+
+bool cgroups_has(const struct cgroups *c, uint32_t i)
+{
+	return i < c->path_count && c->here[i];
 }
 
 static bool is_among(const struct unwind_cgroup *g, const struct unwind_cgroup *list,
@@ -252,21 +362,31 @@ static bool is_among(const struct unwind_cgroup *g, const struct unwind_cgroup *
 }
 
 /* The number of a group is its folder's inode (Linux, kernfs: 64 bits since 5.5). */
-static uint32_t look(const struct cgroups *c, struct unwind_cgroup *out)
+static bool find_group(const struct cgroup_mount *m, const char *path, struct unwind_cgroup *out)
 {
 	char folder[PATH_MAX];
-	uint32_t count = 0;
 	struct stat st;
 
-	for (uint32_t i = 0; i < c->path_count; i++) {
-		for (uint32_t k = 0; k < c->mounts.count && count < CGROUPS_MOST; k++) {
-			struct unwind_cgroup g = { .hierarchy = c->mounts.list[k].hierarchy };
+	if (!cgroup_folder(m, path, folder, sizeof(folder)) || stat(folder, &st) != 0 ||
+	    !S_ISDIR(st.st_mode))
+		return false;
+	*out = (struct unwind_cgroup){ .hierarchy = m->hierarchy, .id = st.st_ino };
+	return true;
+}
 
-			if (!cgroup_folder(&c->mounts.list[k], c->paths[i], folder,
-					   sizeof(folder)) ||
-			    stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+static uint32_t look(struct cgroups *c, struct unwind_cgroup *out)
+{
+	struct unwind_cgroup g;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < c->path_count; i++) {
+		c->here[i] = false;
+		for (uint32_t k = 0; k < c->mounts.count && count < CGROUPS_MOST; k++) {
+			const struct cgroup_mount *m = &c->mounts.list[k];
+
+			if ((c->in[i] && c->in[i] != m) || !find_group(m, c->paths[i], &g))
 				continue;
-			g.id = st.st_ino;
+			c->here[i] = true;
 			if (!is_among(&g, out, count))
 				out[count++] = g;
 		}

@@ -70,6 +70,56 @@ static void test_mounts(void **state)
 	}
 }
 
+#define NESTED                                                              \
+	"30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"             \
+	"31 30 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n" \
+	"32 30 0:26 /docker/1 /part ro - cgroup2 cgroup2 rw\n"
+
+static const struct {
+	const char *text;
+	const char *want; /* path@the mount that was named, "*" for none; NULL: too long */
+} texts[] = {
+	{ "/x", "/x@*" },
+	{ "x", "/x@*" },
+	{ "system.slice/x.service/", "/system.slice/x.service@*" },
+	{ "//x/./y//", "/x/y@*" },
+	{ "./x", "/x@*" },
+	{ "/", "/@*" },
+	{ "/../outside", "/../outside@*" },
+	{ "/sys/fs/cgroup/x", "/x@/sys/fs/cgroup" },
+	{ "/sys/fs/cgroup//x/", "/x@/sys/fs/cgroup" },
+	{ "/sys/fs/cgroup", "/@/sys/fs/cgroup" },
+	{ "/sys/fs/cgroup/memory/x/y", "/x/y@/sys/fs/cgroup/memory" },
+	{ "/sys/fs/cgroup/memory", "/@/sys/fs/cgroup/memory" },
+	{ "/sys/fs/cgroup/memoryless", "/memoryless@/sys/fs/cgroup" },
+	{ "/sys/fs/cgroups/x", "/sys/fs/cgroups/x@*" },
+	{ "sys/fs/cgroup/x", "/sys/fs/cgroup/x@*" }, /* a name, as it has no slash */
+	{ "/part/child", "/docker/1/child@/part" },
+	{ "/part", "/docker/1@/part" },
+	{ "/0123456789012345678901234567890123456789", NULL },
+};
+
+static void test_texts(void **state)
+{
+	struct cgroup_mounts m;
+
+	(void)state;
+	cgroup_mounts_parse(&m, STR(NESTED), STR("4:memory:/\n0::/\n"));
+	assert_int_equal(m.count, 3);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		const struct cgroup_mount *in = NULL;
+		char path[32], got[128];
+
+		if (cgroup_path(&m, texts[i].text, path, sizeof(path), &in))
+			snprintf(got, sizeof(got), "%s@%s", path, in ? in->point : "*");
+		else
+			got[0] = 0;
+		if (strcmp(got, texts[i].want ? texts[i].want : "") != 0)
+			fail_msg("%s: got \"%s\"", texts[i].text, got);
+	}
+	cgroup_mounts_release(&m);
+}
+
 static void test_room(void **state)
 {
 	struct cgroup_mounts m;
@@ -112,6 +162,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mounts),
+		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_here),
 	};

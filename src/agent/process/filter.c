@@ -77,6 +77,12 @@ bool filter_needs_cgroups(const struct filter *f)
 	return f->cgroup_count > 0;
 }
 
+const uint32_t *filter_pids(const struct filter *f, uint32_t *count)
+{
+	*count = f->pid_count;
+	return f->pids;
+}
+
 bool filter_lists(const struct filter *f, uint32_t pid)
 {
 	for (uint32_t i = 0; i < f->pid_count; i++)

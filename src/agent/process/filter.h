@@ -25,5 +25,6 @@ void filter_free(struct filter *f);
 bool filter_is_empty(const struct filter *f); /* wants everything */
 bool filter_needs_command_line(const struct filter *f);
 bool filter_needs_cgroups(const struct filter *f);
+const uint32_t *filter_pids(const struct filter *f, uint32_t *count);
 bool filter_lists(const struct filter *f, uint32_t pid); /* by number */
 bool filter_wants(const struct filter *f, const struct filter_subject *s);
