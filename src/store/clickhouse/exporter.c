@@ -9,9 +9,9 @@
  * server that is away is answered RETRY: what stands before a remote exporter (pipeline/sender.h)
  * keeps it in the spool and then pushes back.
  *
- * Once and never twice. The row of a request says that it is there. An insert whose end nobody saw,
- * in this process or in one before, is first waited for, then the samples that are there are
- * counted, and only the missing ones are sent.
+ * Once and never twice. The row of a request says that it is there. An insert whose end nobody saw
+ * is first made to have ended (store/clickhouse/fence.h), then the samples that are there are
+ * counted, and only the missing ones are sent; so are those of a process before this one.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -28,6 +28,7 @@
 #include "pipeline/spool_seen.h"
 #include "pipeline/worker.h"
 #include "store/clickhouse/encode.h"
+#include "store/clickhouse/fence.h"
 #include "store/clickhouse/replicas.h"
 #include "store/clickhouse/rowbinary.h"
 #include "store/clickhouse/schema.h"
@@ -68,7 +69,7 @@ struct clickhouse {
 	struct ch_encoder encoder;
 	bool ready;               /* tables are there */
 	struct spool_seen unsure; /* requests that an insert of ours failed with */
-	char last_insert[40];     /* of samples or requests, when its end was not seen */
+	struct ch_fence fence;    /* of samples and requests */
 	uint64_t started_unix_ns, expire_at_ns;
 	struct buf sql, answer;
 	struct metric *requests, *duplicates, *samples, *rows, *repaired;
@@ -288,6 +289,10 @@ static bool connect(struct clickhouse *x, struct err *err)
 	if (!ch_schema_test(x->server, err) ||
 	    (!x->create_schema && !ch_schema_mark(x->server, err)))
 		return false;
+	/* What is put together with others' is another block each time. */
+	x->fence.again = false;
+	if (!x->async_insert && !ch_schema_knows_again(&x->schema, x->server, &x->fence.again, err))
+		return false;
 	x->ready = true;
 	LOG(LOG_INFO, "Keeping profiles in ClickHouse", LOG_S("endpoint", x->at.base),
 	    LOG_S("database", x->schema.database), LOG_U("major", x->version.major),
@@ -492,10 +497,11 @@ static bool insert(struct clickhouse *x, const char *sql, struct str rows, struc
 		return true;
 	buf_init(&settings, 0);
 	insert_settings(x, &settings);
-	ok = ch_insert(x->server, str_cstr(sql), settings.ptr, rows, x->last_insert, err);
+	/* Entries and links may be there twice. */
+	ok = sql == ch_insert_samples || sql == ch_insert_requests
+		     ? ch_fence_insert(&x->fence, x->server, sql, settings.ptr, rows, err)
+		     : ch_insert(x->server, str_cstr(sql), settings.ptr, rows, err);
 	buf_release(&settings);
-	if (ok)
-		x->last_insert[0] = 0;
 	return ok;
 }
 
@@ -566,16 +572,25 @@ static bool find_there(struct clickhouse *x, struct work *works, uint32_t n, str
 	       (!unsure || ch_replicas_have_all(x->server, &x->schema, reading(x), err));
 }
 
+/* What nobody saw the end of must have ended before it can be counted. */
+static bool close_fence(struct clickhouse *x, struct err *err)
+{
+	struct buf settings;
+	bool ok;
+
+	buf_init(&settings, 0);
+	insert_settings(x, &settings);
+	ok = ch_fence_close(&x->fence, x->server, x->cluster_name, settings.ptr, err);
+	buf_release(&settings);
+	return ok;
+}
+
 static bool insert_all(struct clickhouse *x, struct work *works, uint32_t n, struct err *err)
 {
 	uint64_t fresh = 0;
 
-	/* What nobody saw the end of must have ended before it can be counted. */
-	if (x->last_insert[0] && !ch_settled(x->server, x->last_insert, err))
-		return false;
-	x->last_insert[0] = 0;
 	mark_doubles(works, n);
-	if (!find_there(x, works, n, err))
+	if (!close_fence(x, err) || !find_there(x, works, n, err))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (!works[i].there && !works[i].inserted &&
@@ -790,6 +805,7 @@ static bool clickhouse_start(void *state, const struct component_host *host, str
 	pthread_condattr_destroy(&attr);
 	spool_seen_init(&x->unsure, UNSURE_MOST_S * SECOND_NS);
 	ch_encoder_init(&x->encoder, x->tenant);
+	ch_fence_init(&x->fence);
 	x->server = make_server(x, err);
 	if (!x->server)
 		return false;
@@ -838,6 +854,7 @@ static void clickhouse_release(void *state)
 	ch_server_free(x->server);
 	if (x->host) {
 		ch_encoder_release(&x->encoder);
+		ch_fence_release(&x->fence);
 		spool_seen_release(&x->unsure);
 		pthread_mutex_destroy(&x->lock);
 		pthread_cond_destroy(&x->more);

@@ -264,7 +264,12 @@ static void put_settings(const struct ch_schema *s, struct buf *out)
 	buf_lit(out, "\nSETTINGS index_granularity = 8192");
 	if (s->features & CH_TTL && s->ttl_ns)
 		buf_lit(out, ", ttl_only_drop_parts = 1");
-	if (s->features & CH_DEDUP_WINDOW && !ch_schema_is_replicated(s))
+	/* Blocks that are known again: an insert that nobody saw the end of is among them until it
+	 * is repeated, whatever others insert meanwhile. */
+	if (ch_schema_is_replicated(s)) /* of new servers the default */
+		buf_printf(out, ", replicated_deduplication_window = %d",
+			   s->features & CH_DEDUP_WINDOW ? 10000 : 1000);
+	else if (s->features & CH_DEDUP_WINDOW)
 		buf_lit(out, ", non_replicated_deduplication_window = 1000");
 }
 
@@ -390,6 +395,33 @@ bool ch_schema_test(struct ch_server *server, struct err *err)
 			     "was written by a newer "
 			     "flametap",
 			     (unsigned long long)version, CH_SCHEMA_VERSION);
+	buf_release(&sql);
+	buf_release(&answer);
+	return ok;
+}
+
+bool ch_schema_knows_again(const struct ch_schema *s, struct ch_server *server, bool *out,
+			   struct err *err)
+{
+	const char *local = given(s->cluster) ? "_local" : "";
+	struct buf sql, answer;
+	bool ok;
+
+	buf_init(&sql, 0);
+	buf_init(&answer, 0);
+	buf_lit(&sql, "SELECT countIf(match(engine, '^(Replicated|Shared)') AND NOT "
+		      "match(engine_full, '[^_]replicated_deduplication_window = 0') OR "
+		      "match(engine_full, 'non_replicated_deduplication_window = [1-9]')) FROM "
+		      "system.tables WHERE database = ");
+	ch_quote(&sql, str_cstr(s->database));
+	buf_printf(&sql,
+		   " AND name IN ('" PREFIX "samples%s', '" PREFIX "requests%s') AND (SELECT "
+		   "count() FROM system.settings WHERE name = 'insert_deduplicate' AND value = "
+		   "'1' OR name = 'deduplicate_insert' AND value = 'disable') = 1",
+		   local, local);
+	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
+	if (ok)
+		*out = str_is(str_trim(buf_view(&answer)), "2");
 	buf_release(&sql);
 	buf_release(&answer);
 	return ok;

@@ -61,6 +61,9 @@ bool ch_schema_mark(struct ch_server *server, struct err *err) MUST_CHECK;
 /* Is it a store that we can read and write? ERR_NOT_FOUND: no tables, ERR_UNSUPPORTED: a newer one.
  */
 bool ch_schema_test(struct ch_server *server, struct err *err) MUST_CHECK;
+/* Do the tables of samples and requests, as they are, drop a block that they have had lately? */
+bool ch_schema_knows_again(const struct ch_schema *s, struct ch_server *server, bool *out,
+			   struct err *err) MUST_CHECK;
 bool ch_schema_is_cluster(const struct ch_schema *s);
 bool ch_schema_is_replicated(const struct ch_schema *s);
 /* Whole days after which what arrived goes. */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/hex.h"
+#include "base/log.h"
 
 enum {
 	TIMEOUT_S = 30,
@@ -19,6 +20,9 @@ enum {
 	SETTLE_LOOKS = 6,    /* one after another that do not see an insert: it is over */
 	WAIT_SLICE_MS = 100, /* how soon a cancel is seen */
 };
+
+/* As a query's id: of which process of ours, and its number. */
+#define INSERT_ID "flametap-%016llx-"
 
 struct ch_server {
 	char *base, *database, *settings, *more_settings;
@@ -268,8 +272,9 @@ static int error_code(struct str text)
 static enum err_kind kind_of_code(int code, int status)
 {
 	switch (code) {
-	case 60: /* no such table */
-	case 81: /* no such database */
+	case 60:  /* no such table */
+	case 81:  /* no such database */
+	case 372: /* no such session */
 		return ERR_NOT_FOUND;
 	case 192: /* unknown user */
 	case 193: /* wrong password */
@@ -280,6 +285,7 @@ static enum err_kind kind_of_code(int code, int status)
 	case 164: /* read-only */
 		return ERR_PERMISSION;
 	case 202: /* too many queries */
+	case 373: /* a session that another query is in */
 	case 241: /* memory */
 	case 252: /* too many parts */
 	case 243: /* disk */
@@ -501,23 +507,16 @@ static bool make_inserting(struct ch_server *s, struct err *err)
 }
 
 bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct str rows,
-	       char query_id[40], struct err *err)
+	       struct err *err)
 {
 	struct blob *body;
-	struct buf id;
 	bool ok;
 
 	if (!make_inserting(s, err))
 		return false;
-	buf_init(&id, 0);
-	buf_printf(&id, "flametap-%016llx-%llu", (unsigned long long)s->id_prefix,
-		   (unsigned long long)++s->id_count);
-	buf_char(&id, '\0');
-	memcpy(query_id, id.ptr, id.len < 40 ? id.len : 40);
-	query_id[39] = 0;
-	buf_release(&id);
 	begin_url(s, settings);
-	buf_printf(&s->url, "&query_id=%s&query=", query_id);
+	buf_printf(&s->url, "&query_id=" INSERT_ID "%llu&query=", (unsigned long long)s->id_prefix,
+		   (unsigned long long)++s->id_count);
 	put_encoded(&s->url, sql);
 	body = blob_copy(rows);
 	ok = call(s, s->inserting, body, NULL, err);
@@ -525,33 +524,73 @@ bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct
 	return ok;
 }
 
-bool ch_settled(struct ch_server *s, const char *query_id, struct err *err)
+/* Those that shards do for us are theirs, with ours as the first one. */
+static void put_ours(const struct ch_server *s, struct buf *sql)
 {
-	uint64_t deadline = clock_monotonic_ns() + SETTLE_S * SECOND_NS;
-	struct timespec pause = { .tv_nsec = 20 * (long)MILLI_NS };
+	buf_printf(sql, " WHERE initial_query_id LIKE '" INSERT_ID "%%'",
+		   (unsigned long long)s->id_prefix);
+}
+
+static bool count_inserts(struct ch_server *s, const char *cluster, uint64_t *n, struct err *err)
+{
 	struct buf sql, out;
-	unsigned absent = 0;
-	bool ok = true, gone;
+	bool ok;
 
 	buf_init(&sql, 0);
 	buf_init(&out, 0);
-	buf_lit(&sql, "SELECT count() FROM system.processes WHERE query_id=");
-	ch_quote(&sql, str_cstr(query_id));
-	/* A server under load may have the insert in a socket that no thread of it has read yet; a
-	 * look takes as long to be begun as the insert does. */
-	while (ok && absent < SETTLE_LOOKS) {
-		ok = ch_query(s, buf_view(&sql), NULL, &out, err);
-		gone = ok && str_is(str_trim(buf_view(&out)), "0");
-		absent = gone ? absent + 1 : 0;
-		if (ok && !gone && clock_monotonic_ns() > deadline)
-			ok = err_set(err, ERR_TIMEOUT,
-				     "ClickHouse still works on an insert after %d s", SETTLE_S);
-		if (ok && absent < SETTLE_LOOKS)
-			nanosleep(&pause, NULL);
+	buf_lit(&sql, "SELECT count() FROM ");
+	if (cluster && *cluster) {
+		buf_lit(&sql, "cluster(");
+		ch_quote(&sql, str_cstr(cluster));
+		buf_lit(&sql, ", system, processes)");
+	} else {
+		buf_lit(&sql, "system.processes");
 	}
+	put_ours(s, &sql);
+	ok = ch_query(s, buf_view(&sql), "&load_balancing=in_order", &out, err);
+	if (ok && !str_to_u64(str_trim(buf_view(&out)), n))
+		ok = err_set(err, ERR_INTERNAL, "ClickHouse does not count its inserts");
 	buf_release(&sql);
 	buf_release(&out);
 	return ok;
+}
+
+/* Only a hint: who may not, or where it is too late, waits. */
+static void end_inserts(struct ch_server *s)
+{
+	struct err ignored;
+	struct buf sql;
+
+	buf_init(&sql, 0);
+	buf_lit(&sql, "KILL QUERY");
+	put_ours(s, &sql);
+	buf_lit(&sql, " ASYNC");
+	if (!ch_query(s, buf_view(&sql), NULL, NULL, &ignored))
+		LOG(LOG_DEBUG, "ClickHouse does not end an insert", LOG_S("error", ignored.msg));
+	buf_release(&sql);
+}
+
+bool ch_settled(struct ch_server *s, const char *cluster, struct err *err)
+{
+	uint64_t deadline = clock_monotonic_ns() + SETTLE_S * SECOND_NS, busy = 0;
+	struct timespec pause = { .tv_nsec = 20 * (long)MILLI_NS };
+	unsigned absent = 0;
+
+	/* A server under load may have the insert in a socket that no thread of it has read yet; a
+	 * look takes as long to be begun as the insert does. */
+	while (absent < SETTLE_LOOKS) {
+		if (!count_inserts(s, cluster, &busy, err))
+			return false;
+		absent = busy ? 0 : absent + 1;
+		if (busy && clock_monotonic_ns() > deadline)
+			return err_set(err, ERR_TIMEOUT,
+				       "ClickHouse still works on an insert after %d s", SETTLE_S);
+		if (busy)
+			end_inserts(s);
+		if (absent < SETTLE_LOOKS)
+			nanosleep(&pause, NULL);
+	}
+	return true;
 }
 
 bool ch_server_connect(struct ch_server *s, struct ch_version *out, struct err *err)

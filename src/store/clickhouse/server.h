@@ -72,17 +72,20 @@ void ch_server_end_by(struct ch_server *s, uint64_t deadline_ns);
 /*
  * Runs `sql` (a SELECT answers whole or not at all). `out`, when not NULL, gets the answer's bytes:
  * its buffer is reset first. Kinds of err: UNAVAILABLE and TIMEOUT when there was no answer,
- * UNAUTHENTICATED, NOT_FOUND (no such table or database), BUSY (too much to do), LIMIT (the answer
- * is too large), INTERNAL for what else the server says. settings: "&max_threads=2", may be NULL.
+ * UNAUTHENTICATED, NOT_FOUND (no such table, database or session), BUSY (too much to do), LIMIT
+ * (the answer is too large), INTERNAL for what else the server says. settings: "&max_threads=2",
+ * may be NULL.
  */
 bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
 	      struct err *err) MUST_CHECK;
 /* INSERT: `sql` names table, columns and format, `rows` are its data. A failure says nothing about
- * whether the rows are there: *query_id is what ch_settled() asks about. */
+ * whether the rows are there, or come there yet. */
 bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct str rows,
-	       char query_id[40], struct err *err) MUST_CHECK;
-/* Waits until the server no longer works on that insert: then what it left can be counted. */
-bool ch_settled(struct ch_server *s, const char *query_id, struct err *err) MUST_CHECK;
+	       struct err *err) MUST_CHECK;
+/* Ends all inserts made through s, and waits until the server, and the first replica of each shard
+ * of a cluster (NULL: there is none), works on none any more: then what they left can be counted.
+ */
+bool ch_settled(struct ch_server *s, const char *cluster, struct err *err) MUST_CHECK;
 
 /* Quoted for SQL: 'text' with everything that is special escaped; `name` with backquotes. */
 void ch_quote(struct buf *b, struct str text);
