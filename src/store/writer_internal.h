@@ -103,6 +103,11 @@ uint32_t writer_string(struct store_writer *w, uint32_t index);
 uint32_t writer_list(struct store_writer *w, struct range refs);
 uint32_t writer_refs(struct store_writer *w, const struct attribute_index *at, uint32_t count);
 uint32_t writer_stack(struct store_writer *w, uint32_t index);
+/* Before those of many: the cache of what is known is larger than the processor's, and is asked for
+ * the next ones while the first come. */
+void writer_expect_stack(struct store_writer *w, uint32_t index);
+struct hash128 writer_expect_list(struct store_writer *w, struct range refs);
+uint32_t writer_expected_list(struct store_writer *w, struct range refs, struct hash128 hash);
 uint32_t writer_link(struct store_writer *w, uint32_t index);
 uint32_t writer_resource(struct store_writer *w, uint32_t index, struct hash128 *hash);
 uint32_t writer_scope(struct store_writer *w, uint32_t index, struct hash128 *hash);
