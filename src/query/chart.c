@@ -1,215 +1,12 @@
-/* chart.c - the flame chart: from events to each thread's boxes. */
+/* chart.c - the flame chart: events in order, their stacks, each thread's boxes. */
 #include <stdlib.h>
 
-#include "base/hash.h"
 #include "query/chart.h"
 #include "query/rows.h"
 #include "store/id_list.h"
 
 enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
-enum { SLICES = 1024, FEW = 24, STRIDE_MOST = 1 << 16, PAIRS_MOST = 1 << 15 };
-
-/* ---- events in ---- */
-
-static void drop_events(struct chart *c)
-{
-	struct query *q = c->q;
-
-	query_drop(q, &c->events, &c->event_cap, sizeof(*c->events));
-	query_drop(q, &c->durations, &c->duration_cap, sizeof(*c->durations));
-	query_drop(q, &c->stacks, &c->stack_cap, sizeof(*c->stacks));
-	query_drop(q, &c->order, &c->order_cap, sizeof(uint32_t));
-	query_drop(q, &c->runs, &c->run_cap, sizeof(*c->runs));
-	query_drop(q, &c->boxes, &c->box_cap, sizeof(*c->boxes));
-	number_release(q, &c->stack_numbers);
-	frame_set_release(&c->set);
-	c->event_count = c->stack_count = c->box_count = c->resolved_to = 0;
-	c->has_durations = false;
-}
-
-struct taking {
-	struct chart *c;
-	bool timed;         /* values are nanoseconds */
-	bool full;          /* there was no room for all: they are only counted */
-	uint32_t stride;    /* of the page's events, one in so many */
-	size_t bytes_most;  /* for events */
-	uint32_t last_pair; /* that of the event before; UINT32_MAX: none yet */
-};
-
-uint64_t chart_pair_number(uint32_t series, uint64_t set)
-{
-	uint64_t parts[] = { series, set };
-
-	return set >> 32 ? hash64(str_from(parts, sizeof(parts))) : set << 32 | series;
-}
-
-static bool add_pair(struct taking *t, const struct engine_batch *b, uint64_t set, uint32_t series,
-		     uint32_t *out, struct err *err)
-{
-	struct chart *c = t->c;
-	bool added;
-
-	if (!number_enter(c->q, &c->pair_numbers, chart_pair_number(series, set), c->pair_count,
-			  out, &added, err))
-		return false;
-	if (!added)
-		return true;
-	if (!query_grow(c->q, &c->pairs, &c->pair_cap, c->pair_count + 1u, sizeof(*c->pairs), err))
-		return false;
-	c->pairs[c->pair_count++] = (struct chart_pair){
-		.set = set,
-		.series = series,
-		.counted = b->series->counted,
-		.usual = b->series->counted ? (uint64_t)b->series->scale
-			 : t->timed         ? 0
-					    : 1,
-	};
-	return true;
-}
-
-static int heavier_pair(const void *a, const void *b)
-{
-	const struct chart_pair *x = a, *y = b;
-
-	if (x->value != y->value)
-		return x->value > y->value ? -1 : 1;
-	return x->events != y->events ? (x->events > y->events ? -1 : 1) : 0;
-}
-
-/* So many threads that there is no room to count them all: the lighter half is forgotten. */
-static bool forget_light(struct taking *t, struct err *err)
-{
-	struct chart *c = t->c;
-	uint32_t ignored;
-	bool added;
-
-	drop_events(c);
-	t->full = true;
-	t->last_pair = UINT32_MAX;
-	qsort(c->pairs, c->pair_count, sizeof(*c->pairs), heavier_pair);
-	c->pair_count /= 2;
-	c->forgot = true;
-	number_release(c->q, &c->pair_numbers);
-	for (uint32_t i = 0; i < c->pair_count; i++)
-		if (!number_enter(c->q, &c->pair_numbers,
-				  chart_pair_number(c->pairs[i].series, c->pairs[i].set), i,
-				  &ignored, &added, err))
-			return false;
-	return true;
-}
-
-static uint32_t find_pair(struct taking *t, uint32_t series, uint64_t set)
-{
-	const struct chart *c = t->c;
-
-	if (t->last_pair == UINT32_MAX || c->pairs[t->last_pair].series != series ||
-	    c->pairs[t->last_pair].set != set)
-		t->last_pair = number_find(&c->pair_numbers, chart_pair_number(series, set));
-	return t->last_pair;
-}
-
-static bool pair_of(struct taking *t, const struct engine_batch *b, uint64_t set, uint32_t *out,
-		    struct err *err)
-{
-	uint32_t series = (uint32_t)(b->series - t->c->q->series);
-
-	*out = find_pair(t, series, set);
-	if (*out != UINT32_MAX)
-		return true;
-	return (t->c->pair_count < PAIRS_MOST || forget_light(t, err)) &&
-	       add_pair(t, b, set, series, out, err);
-}
-
-static bool stack_of(struct chart *c, uint64_t id, uint32_t *out, struct err *err)
-{
-	bool added;
-
-	*out = number_find(&c->stack_numbers, id);
-	if (*out != UINT32_MAX)
-		return true;
-	if (!number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
-		return false;
-	if (!query_grow(c->q, &c->stacks, &c->stack_cap, c->stack_count + 1u, sizeof(*c->stacks),
-			err))
-		return false;
-	c->stacks[c->stack_count++] = id;
-	return true;
-}
-
-/* The first event that lasts otherwise: from here on each has its own. */
-static bool note_duration(struct chart *c, uint64_t lasts, uint64_t usual, struct err *err)
-{
-	if (lasts == usual && !c->has_durations)
-		return true;
-	if (!query_grow(c->q, &c->durations, &c->duration_cap, c->event_count + 1u,
-			sizeof(*c->durations), err))
-		return false;
-	for (uint32_t i = 0; i < c->event_count && !c->has_durations; i++)
-		c->durations[i] = c->pairs[c->events[i].pair].usual;
-	c->has_durations = true;
-	c->durations[c->event_count] = lasts;
-	return true;
-}
-
-static bool keep_event(struct taking *t, const struct engine_batch *b, uint32_t i, uint32_t pair,
-		       struct err *err)
-{
-	struct chart *c = t->c;
-	const struct chart_pair *p = &c->pairs[pair];
-	uint64_t lasts = p->usual;
-	struct chart_event out = { .start = b->times[i], .pair = pair };
-	size_t each = sizeof(out) + (c->has_durations ? sizeof(uint64_t) : 0);
-
-	if ((c->event_count + 1u) * each > t->bytes_most)
-		return err_set(err, ERR_LIMIT, "more events than one flame chart has room for");
-	if (p->counted || t->timed)
-		lasts = b->values[i] > 0 ? (uint64_t)b->values[i] : 0;
-	if (t->timed && !p->counted && b->timed) /* it ended then */
-		out.start = out.start > lasts ? out.start - lasts : 0;
-	if (!stack_of(c, b->stacks[i], &out.stack, err) ||
-	    !query_grow(c->q, &c->events, &c->event_cap, c->event_count + 1u, sizeof(out), err) ||
-	    !note_duration(c, lasts, p->usual, err))
-		return false;
-	c->events[c->event_count++] = out;
-	return true;
-}
-
-/* First walk: counts all; keeps events as long as there is room, which is usually enough. */
-static bool take_batch(void *ctx, const struct engine_batch *b, struct err *err)
-{
-	struct taking *t = ctx;
-	struct chart_pair *p;
-	struct err full;
-	uint32_t pair;
-
-	for (uint32_t i = 0; i < b->count; i++) {
-		if (!pair_of(t, b, b->attributes[i], &pair, err))
-			return false;
-		p = &t->c->pairs[pair];
-		p->events++;
-		p->value = engine_add(p->value, b->values[i]);
-		p->latest = b->times[i] > p->latest ? b->times[i] : p->latest;
-		if (!t->full)
-			t->full = !keep_event(t, b, i, pair, &full);
-	}
-	return true;
-}
-
-/* Further walks: events of the page alone. */
-static bool take_ranked(void *ctx, const struct engine_batch *b, struct err *err)
-{
-	struct taking *t = ctx;
-	uint32_t series = (uint32_t)(b->series - t->c->q->series);
-
-	for (uint32_t i = 0; i < b->count; i++) {
-		uint32_t pair = find_pair(t, series, b->attributes[i]);
-
-		if (pair != UINT32_MAX && t->c->pairs[pair].events++ % t->stride == 0 &&
-		    !keep_event(t, b, i, pair, err))
-			return false;
-	}
-	return true;
-}
+enum { SLICES = 1024, FEW = 24, STRIDE_MOST = 1 << 16 };
 
 /* ---- order ---- */
 
@@ -428,7 +225,7 @@ static bool draw_lanes(struct chart *c, struct page *page, struct err *err)
 			return true;
 		if (c->box_count < CHART_BOXES_MOST || attempt == 6)
 			return false;
-		while ((page->drawn + 1) * times < c->lane_count)
+		while ((page->drawn ? page->drawn : 1) * times < c->lane_count)
 			times *= 2;
 		set_bin(c, c->bin_ns * times);
 		query_note_partial(c->q, "drawn in steps of %.3g ms: finer ones are too many boxes",
@@ -480,7 +277,7 @@ static void release(struct chart *c)
 {
 	struct query *q = c->q;
 
-	drop_events(c);
+	chart_drop_events(c);
 	query_drop(q, &c->lane_first, &c->lane_first_cap, sizeof(uint32_t));
 	query_drop(q, &c->pairs, &c->pair_cap, sizeof(*c->pairs));
 	query_drop(q, &c->lanes, &c->lane_cap, sizeof(*c->lanes));
@@ -509,7 +306,7 @@ static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 	q->only = ids;
 	q->only_count = ok ? chart_sort_ids(ids, c->pair_count) : 0;
 	q->parts = ROW_STACK | ROW_ATTRIBUTES;
-	ok = ok && engine_batches(q, q->group_key, take_ranked, t, err);
+	ok = ok && engine_batches(q, q->group_key, chart_take_page, t, err);
 	q->events = events; /* of the whole selection */
 	q->only = NULL;
 	query_drop(q, &ids, &cap, sizeof(*ids));
@@ -523,11 +320,10 @@ static bool again(struct chart *c, struct taking *t, const struct query_chart_op
 	struct query *q = c->q;
 
 	for (t->stride = 1;; t->stride *= 2) {
-		drop_events(c);
+		chart_drop_events(c);
 		q->partial = false;
 		note_forgotten(c);
 		set_width(c, o->width);
-		t->last_pair = UINT32_MAX;
 		for (uint32_t i = 0; i < c->pair_count; i++)
 			c->pairs[i].events = 0; /* from here on a turn of the stride */
 		if (t->stride > 1)
@@ -547,21 +343,19 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 	const struct query_type *type = q->type < q->type_count ? &q->types[q->type] : NULL;
 	struct taking t = { .c = c,
 			    .timed = type && str_is(type->unit, "nanoseconds"),
-			    .bytes_most = q->limit_bytes / 2,
-			    .last_pair = UINT32_MAX };
+			    .bytes_most = q->limit_bytes / 3 * 2 };
 
 	set_width(c, o->width);
 	q->parts = ROW_STACK | ROW_ATTRIBUTES;
-	if (!engine_batches(q, q->group_key, take_batch, &t, err))
+	if (!engine_batches(q, q->group_key, chart_take_all, &t, err))
 		return false;
-	if (!chart_make_lanes(c, err)) { /* without events there is more room */
-		if (err->kind != ERR_LIMIT || t.full)
+	query_fit(q, &c->events, &c->event_cap, c->event_count, sizeof(*c->events));
+	query_fit(q, &c->durations, &c->duration_cap, c->event_count, sizeof(*c->durations));
+	query_fit(q, &c->pairs, &c->pair_cap, c->pair_count, sizeof(*c->pairs));
+	while (!chart_make_lanes(c, err)) /* without events, or light ones, there is more room */
+		if (err->kind != ERR_LIMIT || !chart_make_room(&t, err))
 			return false;
-		t.full = true;
-		drop_events(c);
-		if (!chart_make_lanes(c, err))
-			return false;
-	}
+	t.ranked = true;
 	if (!chart_keep_page(c, o->lanes_skipped, o->lanes_most, err))
 		return false;
 	note_forgotten(c);

@@ -1,6 +1,7 @@
 /*
- * chart.h - what the parts of the flame chart share: chart.c takes events in, chart_lanes.c finds
- * whose they are, chart_boxes.c draws a lane. Only src/query includes this.
+ * chart.h - what the parts of the flame chart share: chart_events.c takes events in, chart_lanes.c
+ * finds whose they are, chart.c puts them in order, chart_boxes.c draws a lane. Only src/query
+ * includes this.
  *
  * Memory: the query's counted heap, until chart_release(); lanes and boxes are the answer's.
  */
@@ -18,6 +19,7 @@ struct chart_pair {
 	uint64_t events, latest;
 	int64_t value;
 	uint32_t series, lane; /* places in q->series, chart.lanes */
+	uint32_t next;         /* the pair of the same set and another series; UINT32_MAX: none */
 	bool counted;
 };
 
@@ -46,9 +48,9 @@ struct chart {
 
 	struct chart_pair *pairs;
 	uint32_t pair_count, pair_cap;
-	bool forgot; /* light pairs: there were too many */
-	struct number_table pair_numbers, stack_numbers;
-	uint64_t *stacks; /* their ids */
+	bool forgot;                                     /* light pairs: there were too many */
+	struct number_table pair_numbers, stack_numbers; /* pair_numbers: the first of each set */
+	uint64_t *stacks;                                /* their ids */
 	uint32_t stack_count, stack_cap;
 	uint32_t
 		*runs; /* of each stack, a run of `set`; UINT32_MAX: of none of the lanes at hand */
@@ -63,13 +65,34 @@ struct chart {
 	uint32_t box_count, box_cap;
 };
 
+struct taking {
+	struct chart *c;
+	bool timed;        /* values are nanoseconds */
+	bool ranked;       /* only the page's events come */
+	bool full;         /* there was no room for all: they are only counted */
+	uint32_t stride;   /* of the page's events, one in so many */
+	size_t bytes_most; /* for events */
+	uint64_t latest;   /* time of an event */
+};
+
+/* chart_events.c: walks over events (engine_batch_fn, ctx: struct taking). The first one counts all
+ * and keeps events as long as there is room, which is usually enough; further ones keep those of
+ * the page alone. */
+bool chart_take_all(void *ctx, const struct engine_batch *b, struct err *err) MUST_CHECK;
+bool chart_take_page(void *ctx, const struct engine_batch *b, struct err *err) MUST_CHECK;
+void chart_drop_events(struct chart *c);
+/* Where there is no room left: first the events are forgotten, which further walks bring again,
+ * then the lighter half of the pairs. False: there is nothing left to forget. */
+bool chart_make_room(struct taking *t, struct err *err) MUST_CHECK;
+
 /* Every pair's lane; c->lanes as they come. */
 bool chart_make_lanes(struct chart *c, struct err *err) MUST_CHECK;
 /* Keeps `most` lanes behind the `skipped` heaviest ones; of pairs and events theirs. */
 bool chart_keep_page(struct chart *c, uint32_t skipped, uint32_t most, struct err *err) MUST_CHECK;
 /* Fills the names of out[i], which is c->lanes[i]. */
 bool chart_name_lanes(struct chart *c, struct query_lane *out, struct err *err) MUST_CHECK;
-uint64_t chart_pair_number(uint32_t series, uint64_t set);
+/* The pairs find each other again by their sets, after their places changed. */
+bool chart_number_pairs(struct chart *c, struct err *err) MUST_CHECK;
 /* Ascending, without doubles; gives how many are left. */
 uint32_t chart_sort_ids(uint64_t *ids, uint32_t count);
 

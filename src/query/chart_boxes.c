@@ -87,17 +87,31 @@ static bool activate(struct drawing *d, uint64_t from, uint64_t to, struct err *
 	return query_alive(c->q, err);
 }
 
-/* The frame at `depth` that spans of `within` were longest in, and of those the one that was there
- * first. False: none, or they stood longer in the frame above. d->next: each one's. */
-static bool choose_frame(struct drawing *d, uint32_t count, uint32_t depth, uint32_t *out)
+/* Each span's next frame at `depth`. True: all have the same one, or none, which is *out. */
+static bool look_ahead(struct drawing *d, uint32_t count, uint32_t depth, uint32_t *out)
 {
 	const uint32_t *pool = d->c->set.pool;
-	uint64_t ended = 0, most = 0;
+	uint32_t differ = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct span *s = &d->within[i];
 
 		d->next[i] = s->depth == depth ? NO_FRAME : pool[s->first + depth];
+		differ |= d->next[i] ^ d->next[0];
+	}
+	*out = count ? d->next[0] : NO_FRAME;
+	return !differ;
+}
+
+/* Of their next frames the one that spans were longest in, and of those the one that was there
+ * first. False: they stood longer in the frame above. */
+static bool choose_frame(struct drawing *d, uint32_t count, uint32_t *out)
+{
+	uint64_t ended = 0, most = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct span *s = &d->within[i];
+
 		if (d->next[i] == NO_FRAME)
 			ended += s->to - s->from;
 		else
@@ -116,11 +130,12 @@ static bool choose_frame(struct drawing *d, uint32_t count, uint32_t depth, uint
 	return most > 0 && most >= ended;
 }
 
+/* Leaves the spans that go on with the frame; *out: what they are together. */
 static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t frame, struct step *out)
 {
 	uint32_t kept = 0;
 
-	*out = (struct step){ .frame = frame, .from = UINT64_MAX };
+	*out = (struct step){ .from = UINT64_MAX };
 	for (uint32_t i = 0; i < count; i++) {
 		struct span s = d->within[i];
 
@@ -134,31 +149,46 @@ static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t frame, st
 	return kept;
 }
 
-/* What the pixel [from, to) shows. */
+/* What there is of the pixel [from, to): all of it goes on. */
+static uint32_t cut_active(struct drawing *d, uint64_t from, uint64_t to, struct step *out)
+{
+	for (uint32_t i = 0; i < d->active_count; i++) {
+		struct span s = d->active[i];
+
+		s.from = s.from > from ? s.from : from;
+		s.to = s.to < to ? s.to : to;
+		d->within[i] = s;
+		d->next[i] = NO_FRAME;
+	}
+	return keep_frame(d, d->active_count, NO_FRAME, out);
+}
+
+/* What the pixel [from, to) shows. Most steps are those where all go on together. */
 static bool choose_path(struct drawing *d, uint64_t from, uint64_t to, struct err *err)
 {
 	struct query *q = d->c->q;
-	uint32_t count = 0, frame = 0;
+	uint32_t count, frame = NO_FRAME;
+	struct step step;
 
 	d->path_len = 0;
 	if (!query_grow(q, &d->within, &d->within_cap, d->active_count + 1u, sizeof(*d->within),
 			err) ||
 	    !query_grow(q, &d->next, &d->next_cap, d->active_count + 1u, sizeof(*d->next), err))
 		return false;
-	for (uint32_t i = 0; i < d->active_count; i++) {
-		struct span s = d->active[i];
-
-		s.from = s.from > from ? s.from : from;
-		s.to = s.to < to ? s.to : to;
-		d->within[count++] = s;
-	}
-	while (choose_frame(d, count, d->path_len, &frame)) {
+	count = cut_active(d, from, to, &step);
+	for (;;) {
+		if (!look_ahead(d, count, d->path_len, &frame)) {
+			if (!choose_frame(d, count, &frame))
+				return true;
+			count = keep_frame(d, count, frame, &step);
+		}
+		if (frame == NO_FRAME)
+			return true;
 		if (!query_grow(q, &d->path, &d->path_cap, d->path_len + 1u, sizeof(*d->path), err))
 			return false;
-		count = keep_frame(d, count, frame, &d->path[d->path_len]);
-		d->path_len++;
+		step.frame = frame;
+		d->path[d->path_len++] = step;
 	}
-	return true;
 }
 
 static bool open_box(struct drawing *d, uint32_t depth, struct err *err)

@@ -6,20 +6,10 @@
 #include "query/chart.h"
 #include "query/rows.h"
 
-static uint64_t text_hash(const struct query_attribute *a)
-{
-	struct buf scratch;
-	uint64_t hash;
-
-	buf_init(&scratch, 0);
-	hash = hash64(attribute_text(a, &scratch));
-	buf_release(&scratch);
-	return hash;
-}
-
 struct threads { /* thread.id of attribute sets, as hashes; 0: none */
 	uint64_t *sets, *tids;
 	uint32_t count, sets_cap, tids_cap, at;
+	struct buf scratch;
 };
 
 static bool take_thread(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
@@ -31,7 +21,8 @@ static bool take_thread(void *ctx, uint64_t id, struct query_attributes list, st
 		t->at++;
 	for (uint32_t i = 0; i < list.count && t->at < t->count; i++)
 		if (str_is(list.ptr[i].key, "thread.id")) {
-			t->tids[t->at] = text_hash(&list.ptr[i]);
+			buf_reset(&t->scratch);
+			t->tids[t->at] = hash64(attribute_text(&list.ptr[i], &t->scratch));
 			break;
 		}
 	return true;
@@ -40,16 +31,23 @@ static bool take_thread(void *ctx, uint64_t id, struct query_attributes list, st
 static bool find_threads(struct chart *c, struct threads *t, struct err *err)
 {
 	struct query_source *s = c->q->request.source;
+	bool ok;
 
 	if (!query_grow(c->q, &t->sets, &t->sets_cap, c->pair_count + 1u, sizeof(uint64_t), err) ||
 	    !query_grow(c->q, &t->tids, &t->tids_cap, c->pair_count + 1u, sizeof(uint64_t), err))
 		return false;
-	for (uint32_t i = 0; i < c->pair_count; i++)
-		if (c->pairs[i].set)
+	if (number_list(&c->pair_numbers, t->sets)) {
+		t->count = c->pair_numbers.paged;
+	} else {
+		for (uint32_t i = 0; i < c->pair_count; i++)
 			t->sets[t->count++] = c->pairs[i].set;
-	t->count = chart_sort_ids(t->sets, t->count);
+		t->count = chart_sort_ids(t->sets, t->count);
+	}
 	memset(t->tids, 0, t->tids_cap * sizeof(uint64_t));
-	return s->ops->attributes(s, t->sets, t->count, take_thread, t, err);
+	buf_init(&t->scratch, 0);
+	ok = s->ops->attributes(s, t->sets, t->count, take_thread, t, err);
+	buf_release(&t->scratch);
+	return ok;
 }
 
 static bool add_to_lane(struct chart *c, struct number_table *lanes, struct chart_pair *p,
@@ -161,10 +159,9 @@ static void keep_events(struct chart *c, const uint32_t *places)
 /* Of pairs and events those of the page. */
 static bool keep_pairs(struct chart *c, struct err *err)
 {
-	uint32_t *places = NULL, cap = 0, kept = 0, ignored;
-	bool added, ok = query_grow(c->q, &places, &cap, c->pair_count + 1u, sizeof(*places), err);
+	uint32_t *places = NULL, cap = 0, kept = 0;
+	bool ok = query_grow(c->q, &places, &cap, c->pair_count + 1u, sizeof(*places), err);
 
-	number_release(c->q, &c->pair_numbers);
 	number_release(c->q, &c->stack_numbers);
 	for (uint32_t i = 0; i < c->pair_count && ok; i++) {
 		const struct chart_pair p = c->pairs[i];
@@ -176,8 +173,6 @@ static bool keep_pairs(struct chart *c, struct err *err)
 		lane = &c->lanes[p.lane];
 		if (lane->latest_pair == i)
 			lane->latest_pair = kept;
-		ok = number_enter(c->q, &c->pair_numbers, chart_pair_number(p.series, p.set), kept,
-				  &ignored, &added, err);
 		c->pairs[kept] = p;
 		places[i] = kept++;
 	}
@@ -187,7 +182,7 @@ static bool keep_pairs(struct chart *c, struct err *err)
 		query_fit(c->q, &c->pairs, &c->pair_cap, kept, sizeof(*c->pairs));
 	}
 	query_drop(c->q, &places, &cap, sizeof(*places));
-	return ok;
+	return ok && chart_number_pairs(c, err);
 }
 
 bool chart_keep_page(struct chart *c, uint32_t skipped, uint32_t most, struct err *err)

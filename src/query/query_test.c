@@ -422,6 +422,47 @@ static void little_memory_gives_a_coarser_answer_then_none(void **state)
 	assert_true(coarse && refused);
 }
 
+/* Whatever memory there is: a chart that is whole says what it says with more, and the others are
+ * coarser, or refused with a reason. */
+static void a_chart_is_coarser_before_it_is_refused(void **state)
+{
+	struct query_request r = { .source = source };
+	bool coarse = false, refused = false;
+	uint32_t lanes = 0;
+	int64_t whole = 0;
+
+	(void)state;
+	for (size_t limit = 16 << 20; limit > 32 << 10; limit = limit / 4 * 3) {
+		struct query_chart chart = { 0 };
+		struct err err = { 0 };
+		struct query *q;
+		int64_t value = 0;
+
+		r.limit_bytes = limit;
+		q = query_begin(&r, &err);
+		if (!q || !query_chart(q, NULL, &chart, &err)) {
+			assert_int_equal(err.kind, ERR_LIMIT);
+			assert_true(err.msg[0]);
+			refused = true;
+			query_end(q);
+			continue;
+		}
+		for (uint32_t i = 0; i < chart.lane_count; i++)
+			value += chart.lanes[i].value;
+		if (!lanes) {
+			lanes = chart.lanes_in_all;
+			whole = value;
+		}
+		coarse |= query_facts(q).partial;
+		if (!query_facts(q).partial) {
+			assert_int_equal(chart.lanes_in_all, lanes);
+			assert_int_equal(value, whole);
+		}
+		query_end(q);
+	}
+	assert_true(lanes && whole && coarse && refused);
+}
+
 /* Whatever memory there is: a table and a tree are both given, coarser when they must be, or both
  * refused with a reason; totals stay what they are. */
 static void a_tree_is_coarser_before_it_is_refused(void **state)
@@ -490,6 +531,7 @@ int main(void)
 		cmocka_unit_test(pruning_keeps_the_heaviest),
 		cmocka_unit_test(a_path_opens_what_it_leads_to),
 		cmocka_unit_test(little_memory_gives_a_coarser_answer_then_none),
+		cmocka_unit_test(a_chart_is_coarser_before_it_is_refused),
 		cmocka_unit_test(a_tree_is_coarser_before_it_is_refused),
 		cmocka_unit_test(what_is_cancelled_ends),
 	};

@@ -20,6 +20,15 @@ static const size_t limit_usual = (size_t)8 << 20;
 	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, " \
 	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
 
+/* What row_each() gives. */
+#define ROW_OF_LOCATION      "mapping_id, address, attrset_id, frame_type_id, lines"
+#define ROW_OF_FUNCTION      "name_id, system_name_id, filename_id, start_line"
+#define ROW_OF_ATTRIBUTE     "key_id, kind, v, unit_id"
+#define EACH(table, columns) "SELECT row(id, " columns ") FROM " table " WHERE id BETWEEN ?1 AND ?2"
+#define PICK(table, columns)                                                                  \
+	"SELECT row(" table ".id, " columns ") FROM (SELECT value AS at FROM json_each(?1)) " \
+	"CROSS JOIN " table " ON " table ".id=at"
+
 /* Rows of a bucket; of a series in it, by time. enum sample_depth */
 #define TAKE(bucket, more) \
 	"SELECT take(" bucket ", series_id, dt, seq, value, more" more ") FROM sample "
@@ -61,14 +70,18 @@ static const char *const sql[QUERY_COUNT] = {
 	[SERVICES_OF_SERIES] = "SELECT id, service_id FROM series WHERE id<=?1",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
-	[EACH_STACK] = "SELECT stack(id, locations, hash) FROM stack WHERE id BETWEEN ?1 AND ?2",
-	[PICK_STACKS] = "SELECT stack(s.id, s.locations, s.hash) FROM json_each(?1) j CROSS JOIN "
-			"stack s ON s.id=j.value",
-	[EACH_LOCATION] = "SELECT " LOCATION " FROM location WHERE id>=?1",
-	[EACH_ATTRIBUTE] = "SELECT " ATTRIBUTE " FROM attribute WHERE id>=?1",
-	[EACH_ATTRSET] = "SELECT attributes, id FROM attrset WHERE id>=?1",
-	[EACH_FUNCTION] = "SELECT " FUNCTION " FROM function WHERE id>=?1",
-	[EACH_STRING] = "SELECT v, id FROM string WHERE id>=?1",
+	[EACH_STACK] = EACH("stack", "locations, hash"),
+	[PICK_STACKS] = PICK("stack", "locations, hash"),
+	[EACH_LOCATION] = EACH("location", ROW_OF_LOCATION),
+	[PICK_LOCATIONS] = PICK("location", ROW_OF_LOCATION),
+	[EACH_FUNCTION] = EACH("function", ROW_OF_FUNCTION),
+	[PICK_FUNCTIONS] = PICK("function", ROW_OF_FUNCTION),
+	[EACH_ATTRSET] = EACH("attrset", "attributes"),
+	[PICK_ATTRSETS] = PICK("attrset", "attributes"),
+	[EACH_ATTRIBUTE] = EACH("attribute", ROW_OF_ATTRIBUTE),
+	[PICK_ATTRIBUTES] = PICK("attribute", ROW_OF_ATTRIBUTE),
+	[EACH_STRING] = EACH("string", "v"),
+	[PICK_STRINGS] = PICK("string", "v"),
 	[GET_REQUEST] = "SELECT seq, arrived, hash, version, unknown_fields, moved, layout "
 			"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
 	[NEXT_REQUEST] = "SELECT seq FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
@@ -214,7 +227,7 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 	sqlite3_extended_result_codes(snap->db, 1);
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
 	if (!reader_make_take(snap, err) || !reader_make_mark(snap, err) ||
-	    !reader_make_stack(snap, err) || !reader_make_brief(snap, err))
+	    !reader_make_row(snap, err) || !reader_make_brief(snap, err))
 		return false;
 	if (db_exec_f(snap->db, err,
 		      "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "

@@ -6,24 +6,27 @@
 
 /* ---- texts and functions, many at a time ---- */
 
+struct text_reader {
+	struct sqlite_snapshot *snap;
+	const uint64_t *ids;
+};
+
+static bool take_text(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
+{
+	const struct text_reader *r = ctx;
+
+	(void)err;
+	reader_keep_text(r->snap, r->ids[at], row_bytes(columns[0]));
+	return true;
+}
+
 static bool keep_texts(struct sqlite_snapshot *snap, struct wanted_ids *texts, struct err *err)
 {
-	struct row_walk w = { .snap = snap, .get = GET_STRING, .id_column = 1 };
-	bool ok;
+	struct text_reader r = { snap, NULL };
 
 	wanted_ids_sort(texts);
-	ok = row_walk_begin(&w, EACH_STRING, texts->ids, texts->count, err);
-	for (size_t i = 0; ok && i < texts->count; i++) {
-		sqlite3_stmt *s;
-
-		ok = row_walk_to(&w, texts->ids[i], &s, err);
-		if (ok)
-			reader_keep_text(snap, texts->ids[i], db_bytes(s, 0));
-		if (ok)
-			row_walk_done(&w, s);
-	}
-	row_walk_end(&w);
-	return ok;
+	r.ids = texts->ids;
+	return row_each(snap, EACH_STRING, texts->ids, texts->count, take_text, &r, err);
 }
 
 struct function_row {
@@ -37,27 +40,25 @@ static void want_text(struct sqlite_snapshot *snap, struct wanted_ids *texts, ui
 		wanted_ids_add(texts, id);
 }
 
-static bool list_functions(struct sqlite_snapshot *snap, const struct wanted_ids *functions,
-			   struct function_row *out, struct wanted_ids *texts, struct err *err)
+struct function_reader {
+	struct sqlite_snapshot *snap;
+	const uint64_t *ids;
+	struct function_row *rows;
+	struct wanted_ids texts;
+};
+
+static bool take_function(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
 {
-	struct row_walk w = { .snap = snap, .get = GET_FUNCTION, .id_column = 5 };
-	bool ok = row_walk_begin(&w, EACH_FUNCTION, functions->ids, functions->count, err);
+	struct function_reader *r = ctx;
+	struct function_row *row = &r->rows[at];
 
-	for (size_t i = 0; ok && i < functions->count; i++) {
-		sqlite3_stmt *s;
-
-		ok = row_walk_to(&w, functions->ids[i], &s, err);
-		if (!ok)
-			break;
-		out[i] = (struct function_row){ functions->ids[i], db_u64(s, 0), db_u64(s, 1),
-						db_u64(s, 2), sqlite3_column_int64(s, 3) };
-		row_walk_done(&w, s);
-		want_text(snap, texts, out[i].name);
-		want_text(snap, texts, out[i].system_name);
-		want_text(snap, texts, out[i].filename);
-	}
-	row_walk_end(&w);
-	return ok;
+	(void)err;
+	*row = (struct function_row){ r->ids[at], row_u64(columns[0]), row_u64(columns[1]),
+				      row_u64(columns[2]), sqlite3_value_int64(columns[3]) };
+	want_text(r->snap, &r->texts, row->name);
+	want_text(r->snap, &r->texts, row->system_name);
+	want_text(r->snap, &r->texts, row->filename);
+	return true;
 }
 
 static bool keep_function(struct sqlite_snapshot *snap, const struct function_row *r,
@@ -77,18 +78,19 @@ static bool keep_function(struct sqlite_snapshot *snap, const struct function_ro
 static bool keep_functions(struct sqlite_snapshot *snap, struct wanted_ids *functions,
 			   struct err *err)
 {
-	struct wanted_ids texts = { 0 };
-	struct function_row *rows;
+	struct function_reader r = { .snap = snap };
 	bool ok;
 
 	wanted_ids_sort(functions);
-	rows = calloc(functions->count + 1, sizeof(*rows));
-	assert(rows);
-	ok = list_functions(snap, functions, rows, &texts, err) && keep_texts(snap, &texts, err);
+	r.ids = functions->ids;
+	r.rows = calloc(functions->count + 1, sizeof(*r.rows));
+	assert(r.rows);
+	ok = row_each(snap, EACH_FUNCTION, r.ids, functions->count, take_function, &r, err) &&
+	     keep_texts(snap, &r.texts, err);
 	for (size_t i = 0; ok && i < functions->count; i++)
-		ok = keep_function(snap, &rows[i], err);
-	free(texts.ids);
-	free(rows);
+		ok = keep_function(snap, &r.rows[i], err);
+	free(r.texts.ids);
+	free(r.rows);
 	return ok;
 }
 
@@ -233,34 +235,29 @@ static void note_functions(struct location_reader *r, struct str lines)
 	}
 }
 
+static bool take_row(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
+{
+	struct location_reader *r = ctx;
+	struct str lines = row_bytes(columns[4]);
+
+	(void)err;
+	r->rows[at] = (struct location_row){ .mapping = row_u64(columns[0]),
+					     .address = row_u64(columns[1]),
+					     .attributes = row_u64(columns[2]),
+					     .frame_type = row_u64(columns[3]),
+					     .lines = r->bytes.len,
+					     .lines_len = lines.len };
+	buf_str(&r->bytes, lines);
+	note_functions(r, lines);
+	return true;
+}
+
 static bool read_rows(struct location_reader *r, const store_id *ids, size_t count)
 {
-	struct row_walk w = { .snap = r->snap, .get = GET_LOCATION, .id_column = 6 };
-	bool ok = row_walk_begin(&w, EACH_LOCATION, ids, count, r->err);
-
 	r->functions.count = 0;
 	buf_reset(&r->bytes);
-	for (size_t i = 0; ok && i < count; i++) {
-		struct location_row *row = &r->rows[i];
-		sqlite3_stmt *s;
-		struct str lines;
-
-		ok = row_walk_to(&w, ids[i], &s, r->err);
-		if (!ok)
-			break;
-		lines = db_bytes(s, 4);
-		*row = (struct location_row){ .mapping = db_u64(s, 0),
-					      .address = db_u64(s, 1),
-					      .attributes = db_u64(s, 2),
-					      .frame_type = db_u64(s, 3),
-					      .lines = r->bytes.len,
-					      .lines_len = lines.len };
-		buf_str(&r->bytes, lines);
-		note_functions(r, lines);
-		row_walk_done(&w, s);
-	}
-	row_walk_end(&w);
-	return ok && keep_functions(r->snap, &r->functions, r->err);
+	return row_each(r->snap, EACH_LOCATION, ids, count, take_row, r, r->err) &&
+	       keep_functions(r->snap, &r->functions, r->err);
 }
 
 static bool make_location(struct location_reader *r, const struct location_row *row,

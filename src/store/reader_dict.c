@@ -42,69 +42,104 @@ static struct str keep_in(struct arena *arena, struct str s)
 	return s.len ? str_dup(arena, s) : (struct str){ 0 };
 }
 
-bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena *arena,
-		struct any_value *out, struct err *err)
+struct any_cell reader_any_cell(sqlite3_stmt *s, int kind_column, int value_column)
 {
-	int kind = sqlite3_column_int(s, kind_column);
-	struct any_value v = { .kind = (enum any_kind)(kind & 127) };
+	struct any_cell c = { .kind = sqlite3_column_int(s, kind_column) };
+
+	switch (sqlite3_column_type(s, value_column)) {
+	case SQLITE_INTEGER:
+	case SQLITE_FLOAT:
+		c.integer = sqlite3_column_int64(s, value_column);
+		c.real = sqlite3_column_double(s, value_column);
+		break;
+	default:
+		c.bytes = db_bytes(s, value_column);
+	}
+	return c;
+}
+
+static struct any_cell any_cell_of(sqlite3_value *kind, sqlite3_value *v)
+{
+	struct any_cell c = { .kind = sqlite3_value_int(kind) };
+
+	switch (sqlite3_value_type(v)) {
+	case SQLITE_INTEGER:
+	case SQLITE_FLOAT:
+		c.integer = sqlite3_value_int64(v);
+		c.real = sqlite3_value_double(v);
+		break;
+	default:
+		c.bytes = row_bytes(v);
+	}
+	return c;
+}
+
+bool reader_any(const struct any_cell *cell, struct arena *arena, struct any_value *out,
+		struct err *err)
+{
+	struct any_value v = { .kind = (enum any_kind)(cell->kind & 127) };
 	struct codec c;
 
 	switch (v.kind) {
 	case ANY_EMPTY:
 		break;
 	case ANY_STRING:
-		v.string = keep_in(arena, db_bytes(s, value_column));
-		codec_string_reference(&v, (kind & 128) != 0);
+		v.string = keep_in(arena, cell->bytes);
+		codec_string_reference(&v, (cell->kind & 128) != 0);
 		break;
 	case ANY_BYTES:
-		v.string = keep_in(arena, db_bytes(s, value_column));
+		v.string = keep_in(arena, cell->bytes);
 		break;
 	case ANY_BOOL:
-		v.boolean = sqlite3_column_int(s, value_column) != 0;
+		v.boolean = cell->integer != 0;
 		break;
 	case ANY_INT:
-		v.integer = sqlite3_column_int64(s, value_column);
+		v.integer = cell->integer;
 		break;
 	case ANY_DOUBLE:
-		if (sqlite3_column_type(s, value_column) == SQLITE_BLOB &&
-		    db_bytes(s, value_column).len == sizeof(v.real))
-			memcpy(&v.real, db_bytes(s, value_column).ptr, sizeof(v.real));
+		if (cell->bytes.len == sizeof(v.real))
+			memcpy(&v.real, cell->bytes.ptr, sizeof(v.real));
 		else
-			v.real = sqlite3_column_double(s, value_column);
+			v.real = cell->real;
 		break;
 	case ANY_ARRAY:
 	case ANY_KVLIST:
-		c = codec_of(keep_in(arena, db_bytes(s, value_column)));
+		c = codec_of(keep_in(arena, cell->bytes));
 		v = codec_get_any(&c, arena);
 		if (c.failed || codec_more(&c))
 			return err_set(err, ERR_INVALID, "an attribute's value is damaged");
 		break;
 	default:
-		return err_set(err, ERR_INVALID, "an attribute is of the unknown kind %d", kind);
+		return err_set(err, ERR_INVALID, "an attribute is of the unknown kind %d",
+			       cell->kind);
 	}
 	*out = v;
 	return true;
 }
 
-static bool take_attribute(struct sqlite_snapshot *snap, sqlite3_stmt *s, bool reset,
-			   struct store_attribute *out, struct err *err)
+static bool make_attribute(struct sqlite_snapshot *snap, const struct any_cell *cell, uint64_t key,
+			   uint64_t unit, struct store_attribute *out, struct err *err)
 {
-	uint64_t key = db_u64(s, 0), unit = db_u64(s, 3);
-	bool ok = reader_any(s, 1, 2, &snap->kept, &out->value, err);
-
-	if (reset)
-		sqlite3_reset(s);
-	return ok && reader_text(snap, key, &out->key, err) &&
-	       reader_text(snap, unit, &out->unit, err);
+	return reader_any(cell, &snap->kept, &out->value, err) &&
+	       reader_text(snap, key, &out->key, err) && reader_text(snap, unit, &out->unit, err);
 }
 
 static bool fetch_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
 			    struct err *err)
 {
+	struct any_cell cell;
+	uint64_t key, unit;
 	sqlite3_stmt *s;
+	bool ok;
 
-	return reader_row(snap, GET_ATTRIBUTE, id, &s, err) &&
-	       take_attribute(snap, s, true, out, err);
+	if (!reader_row(snap, GET_ATTRIBUTE, id, &s, err))
+		return false;
+	cell = reader_any_cell(s, 1, 2);
+	key = db_u64(s, 0);
+	unit = db_u64(s, 3);
+	ok = make_attribute(snap, &cell, key, unit, out, err);
+	sqlite3_reset(s);
+	return ok;
 }
 
 static bool read_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
@@ -188,53 +223,46 @@ struct set_reader {
 	struct wanted_ids attributes; /* of theirs, those that are not known yet */
 };
 
-static bool read_sets(struct set_reader *r, const store_id *ids, size_t count, struct err *err)
+static bool take_set(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
 {
-	struct row_walk w = { .snap = r->snap, .get = GET_ATTRSET, .id_column = 1 };
-	bool ok = row_walk_begin(&w, EACH_ATTRSET, ids, count, err);
+	struct set_reader *r = ctx;
+	struct str ids = row_bytes(columns[0]);
+	struct codec c = codec_of(ids);
 
-	r->attributes.count = 0;
-	buf_reset(&r->bytes);
-	for (size_t i = 0; ok && i < count; i++) {
-		sqlite3_stmt *s;
-		struct codec c;
+	(void)err;
+	r->rows[at] = (struct set_row){ r->bytes.len, ids.len };
+	buf_str(&r->bytes, ids);
+	while (codec_more(&c)) {
+		uint64_t id = codec_get(&c);
 
-		ok = row_walk_to(&w, ids[i], &s, err);
-		if (!ok)
-			break;
-		r->rows[i] = (struct set_row){ r->bytes.len, db_bytes(s, 0).len };
-		buf_str(&r->bytes, db_bytes(s, 0));
-		c = codec_of(db_bytes(s, 0));
-		while (codec_more(&c)) {
-			uint64_t id = codec_get(&c);
-
-			if (id && !idmap_find(&r->snap->attributes, id))
-				wanted_ids_add(&r->attributes, id);
-		}
-		row_walk_done(&w, s);
+		if (id && !idmap_find(&r->snap->attributes, id))
+			wanted_ids_add(&r->attributes, id);
 	}
-	row_walk_end(&w);
-	return ok;
+	return true;
 }
 
-static bool keep_attributes(struct set_reader *r, struct err *err)
+/* key_id, kind, v, unit_id */
+static bool take_attribute(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
 {
-	struct row_walk w = { .snap = r->snap, .get = GET_ATTRIBUTE, .id_column = 5 };
-	bool ok;
+	struct set_reader *r = ctx;
+	struct store_attribute *a = arena_zalloc(&r->snap->kept, sizeof(*a));
+	struct any_cell cell = any_cell_of(columns[1], columns[2]);
 
+	if (!make_attribute(r->snap, &cell, row_u64(columns[0]), row_u64(columns[3]), a, err))
+		return false;
+	idmap_add(&r->snap->attributes, r->attributes.ids[at])->ptr = a;
+	return true;
+}
+
+static bool read_sets(struct set_reader *r, const store_id *ids, size_t count, struct err *err)
+{
+	r->attributes.count = 0;
+	buf_reset(&r->bytes);
+	if (!row_each(r->snap, EACH_ATTRSET, ids, count, take_set, r, err))
+		return false;
 	wanted_ids_sort(&r->attributes);
-	ok = row_walk_begin(&w, EACH_ATTRIBUTE, r->attributes.ids, r->attributes.count, err);
-	for (size_t i = 0; ok && i < r->attributes.count; i++) {
-		struct store_attribute *a = arena_zalloc(&r->snap->kept, sizeof(*a));
-		sqlite3_stmt *s;
-
-		ok = row_walk_to(&w, r->attributes.ids[i], &s, err) &&
-		     take_attribute(r->snap, s, !w.rows, a, err);
-		if (ok)
-			idmap_add(&r->snap->attributes, r->attributes.ids[i])->ptr = a;
-	}
-	row_walk_end(&w);
-	return ok;
+	return row_each(r->snap, EACH_ATTRIBUTE, r->attributes.ids, r->attributes.count,
+			take_attribute, r, err);
 }
 
 static bool give_set(struct set_reader *r, uint64_t id, const struct set_row *row,
@@ -289,7 +317,7 @@ bool sqlite_each_attributes(struct sqlite_snapshot *snap, const store_id *ids, s
 	for (size_t from = 0, n; ok && more && from < count; from += n) {
 		n = count - from < room ? count - from : room;
 		reader_trim(snap);
-		ok = read_sets(&r, ids + from, n, err) && keep_attributes(&r, err);
+		ok = read_sets(&r, ids + from, n, err);
 		for (size_t i = 0; ok && more && i < n; i++) {
 			struct store_attributes a;
 

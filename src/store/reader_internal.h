@@ -27,13 +27,18 @@ enum query {
 	SERVICES_OF_SERIES,
 	MARK_SERIES,
 	MARK_CHUNKS,
-	EACH_STACK,
+	EACH_STACK, /* for row_each(); behind each the same of a list of ids */
 	PICK_STACKS,
 	EACH_LOCATION,
+	PICK_LOCATIONS,
 	EACH_FUNCTION,
+	PICK_FUNCTIONS,
 	EACH_ATTRSET,
+	PICK_ATTRSETS,
 	EACH_ATTRIBUTE,
+	PICK_ATTRIBUTES,
 	EACH_STRING,
+	PICK_STRINGS,
 	GET_REQUEST,
 	NEXT_REQUEST,
 	GET_PROFILE,
@@ -107,9 +112,9 @@ struct sqlite_snapshot {
 	struct idmap strings, attrsets, attributes, functions, mappings;
 
 	/* Of the sample that is given. */
-	struct sample_scan *scan;  /* that is running */
-	struct id_bits *marking;   /* of the list of series that is made */
-	struct stack_walk *stacks; /* that is running */
+	struct sample_scan *scan; /* that is running */
+	struct id_bits *marking;  /* of the list of series that is made */
+	struct row_walk *walk;    /* that is running */
 	struct series_walk *series_walk;
 	int64_t *values;
 	uint64_t *times;
@@ -129,9 +134,16 @@ bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out,
 		 struct err *err) MUST_CHECK;
 bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
 		       struct err *err) MUST_CHECK;
-/* The value of a row of `attribute`, from columns kind and v. */
-bool reader_any(sqlite3_stmt *s, int kind_column, int value_column, struct arena *arena,
-		struct any_value *out, struct err *err) MUST_CHECK;
+/* The value of a row of `attribute`: what its columns kind and v say. */
+struct any_cell {
+	int kind;
+	struct str bytes;
+	int64_t integer;
+	double real;
+};
+struct any_cell reader_any_cell(sqlite3_stmt *s, int kind_column, int value_column);
+bool reader_any(const struct any_cell *cell, struct arena *arena, struct any_value *out,
+		struct err *err) MUST_CHECK;
 
 /* reader_scan.c: whether a sample is one that is asked for, but for its series; and what its lists
  * say (chunk.h, more) into the snapshot's room: false when the bytes are broken. */
@@ -157,8 +169,8 @@ void event_room_free(struct sample_scan *x);
 bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
 /* Give the connection the functions mark() and brief() (reader_series.c), take() (reader_scan.c)
- * and stack() (reader_stacks.c). */
+ * and row() (reader_walk.c). */
 bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
-bool reader_make_stack(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
+bool reader_make_row(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_take(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

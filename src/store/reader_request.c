@@ -108,6 +108,7 @@ static void keep_apart(struct rebuild *r, struct str notes)
 static struct attribute_index attribute_of(struct rebuild *r, uint64_t id)
 {
 	struct attribute a = { 0 };
+	struct any_cell cell;
 	struct str notes;
 	sqlite3_stmt *s;
 	uint32_t index;
@@ -121,7 +122,8 @@ static struct attribute_index attribute_of(struct rebuild *r, uint64_t id)
 	key = db_u64(s, 0);
 	unit = db_u64(s, 3);
 	notes = copy(r, db_bytes(s, 4));
-	r->failed |= !reader_any(s, 1, 2, &r->scratch, &a.value, r->err);
+	cell = reader_any_cell(s, 1, 2);
+	r->failed |= !reader_any(&cell, &r->scratch, &a.value, r->err);
 	sqlite3_reset(s);
 	get_unknown(r, notes, &a.value);
 	a.key = string_of(r, key);
@@ -338,6 +340,7 @@ static struct key_value key_value_of(struct rebuild *r, uint64_t id)
 {
 	struct key_value kv = { 0 };
 	sqlite3_stmt *s = id ? row_of(r, GET_ATTRIBUTE, id) : NULL;
+	struct any_cell cell;
 	bool by_reference;
 	struct str notes;
 	uint64_t key;
@@ -347,7 +350,8 @@ static struct key_value key_value_of(struct rebuild *r, uint64_t id)
 	key = db_u64(s, 0);
 	notes = copy(r, db_bytes(s, 4));
 	by_reference = sqlite3_column_int(s, 1) & 256;
-	r->failed |= !reader_any(s, 1, 2, &r->scratch, &kv.value, r->err);
+	cell = reader_any_cell(s, 1, 2);
+	r->failed |= !reader_any(&cell, &r->scratch, &kv.value, r->err);
 	sqlite3_reset(s);
 	get_unknown(r, notes, &kv.value);
 	kv.key = text_of(r, key);

@@ -3,23 +3,28 @@
 #pragma once
 #include "store/reader_internal.h"
 
-struct row_walk {
-	struct sqlite_snapshot *snap;
-	enum query get;     /* a row by its id */
-	sqlite3_stmt *rows; /* the walk; NULL: each by itself */
-	int id_column;
-};
-/* `each`: the rows from an id on. Ascending ids; what it gives back is to be ended. */
-bool row_walk_begin(struct row_walk *w, enum query each, const store_id *ids, size_t count,
-		    struct err *err) MUST_CHECK;
-/* The row of the next id, until the next call; row_walk_done() when it is read. */
-bool row_walk_to(struct row_walk *w, uint64_t id, sqlite3_stmt **out, struct err *err) MUST_CHECK;
-static inline void row_walk_done(const struct row_walk *w, sqlite3_stmt *row)
+/* A row: the columns that the query gives behind the id. False with err ends the walk, as a
+ * failure. It may ask for other rows one by one (reader_row()), and walk over others. */
+typedef bool row_fn(void *ctx, size_t at, sqlite3_value **columns, struct err *err);
+
+/*
+ * Rows of ids in ascending order, each once: ids[at] for every `at`. `each` is a query of enum
+ * query whose rows go to the function row(id, ...), from an id to another; the one behind it is the
+ * same of a list of ids. A row that is not there is ERR_NOT_FOUND.
+ */
+bool row_each(struct sqlite_snapshot *snap, enum query each, const store_id *ids, size_t count,
+	      row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+
+static inline struct str row_bytes(sqlite3_value *v)
 {
-	if (!w->rows)
-		sqlite3_reset(row);
+	const void *bytes = sqlite3_value_blob(v);
+
+	return str_from(bytes, (size_t)sqlite3_value_bytes(v));
 }
-void row_walk_end(struct row_walk *w);
+static inline uint64_t row_u64(sqlite3_value *v)
+{
+	return (uint64_t)sqlite3_value_int64(v);
+}
 
 /* Ids that are still to be read. */
 struct wanted_ids {
