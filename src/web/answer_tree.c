@@ -67,19 +67,54 @@ static bool covered_seconds(struct query *q, double *out, struct err *err)
 	return true;
 }
 
-static bool write_tree(struct web_ask *a, struct query *q, const struct query_tree *tree, int sides,
-		       const double seconds[QUERY_SIDES], struct err *err)
+/* What was lost on either side: the page's foot speaks of all that is shown. */
+static bool add_losses(struct web_ask *a, struct query *q, struct query_losses *sum,
+		       struct err *err)
+{
+	struct query_losses more;
+	struct query_loss *all;
+
+	if (!query_losses(q, &more, err))
+		return false;
+	all = arena_alloc_array(&a->arena, sum->count + more.count + 1, sizeof(*all));
+	for (uint32_t i = 0; i < sum->count; i++)
+		all[i] = sum->ptr[i];
+	for (uint32_t i = 0; i < more.count; i++) {
+		uint32_t at = 0;
+
+		while (at < sum->count && !str_equal(all[at].reason, more.ptr[i].reason))
+			at++;
+		if (at < sum->count)
+			all[at].n += more.ptr[i].n;
+		else
+			all[sum->count++] = more.ptr[i];
+	}
+	sum->ptr = all;
+	return true;
+}
+
+/* `right`: NULL where there is one side. */
+static bool write_tree(struct web_ask *a, struct query *q, struct query *right,
+		       const struct query_tree *tree, const double seconds[QUERY_SIDES],
+		       struct err *err)
 {
 	struct tree_out out = {
 		.tree = tree,
 		.facts = query_facts(q),
 		.by = web_by(a),
-		.sides = sides,
+		.sides = right ? 2 : 1,
 		.seconds = { seconds[0], seconds[1] },
 	};
 
-	if (!query_losses(q, &out.losses, err))
+	if (!query_losses(q, &out.losses, err) ||
+	    (right && !add_losses(a, right, &out.losses, err)))
 		return false;
+	if (right) {
+		struct query_facts f = query_facts(right);
+
+		out.samples2 = f.events;
+		out.processes2 = f.processes;
+	}
 	out.unit = out.facts.type.unit;
 	tree_write(&out, &a->arena, &a->body);
 	a->content_type = "application/vnd.flametap.tree";
@@ -97,7 +132,7 @@ bool web_answer_flamegraph(struct web_ask *a, struct err *err)
 	if (!tree_options(a, &o, err) || !(q = web_begin(a, 0, err)))
 		return false;
 	ok = query_flamegraph(q, &o, &tree, err) && covered_seconds(q, &seconds[0], err);
-	ok = ok && write_tree(a, q, &tree, 1, seconds, err);
+	ok = ok && write_tree(a, q, NULL, &tree, seconds, err);
 	query_end(q);
 	return ok;
 }
@@ -113,7 +148,7 @@ bool web_answer_diff(struct web_ask *a, struct err *err)
 	ok = tree_options(a, &o, err) && (left = web_begin(a, 0, err)) &&
 	     (right = web_begin(a, 1, err)) && query_diff(left, right, &o, &tree, err) &&
 	     covered_seconds(left, &seconds[0], err) && covered_seconds(right, &seconds[1], err);
-	ok = ok && write_tree(a, left, &tree, 2, seconds, err);
+	ok = ok && write_tree(a, left, right, &tree, seconds, err);
 	query_end(right);
 	query_end(left);
 	return ok;
@@ -138,7 +173,7 @@ bool web_answer_sandwich(struct web_ask *a, struct err *err)
 	     covered_seconds(q, &seconds[0], err);
 	if (ok && !s.found)
 		ok = err_set(err, ERR_NOT_FOUND, "no stack of this selection holds that function");
-	ok = ok && write_tree(a, q, callers ? &s.callers : &s.callees, 1, seconds, err);
+	ok = ok && write_tree(a, q, NULL, callers ? &s.callers : &s.callees, seconds, err);
 	query_end(q);
 	return ok;
 }

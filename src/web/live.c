@@ -81,8 +81,9 @@ static void channel_free(struct channel *c)
 
 static void key_of(struct buf *key, const struct params *p)
 {
-	static const char *const names[] = { "type",  "query", "x",    "by",
-					     "group", "trace", "span", "from" };
+	static const char *const names[] = { "type", "query", "x",
+					     "by",   "group", "trace",
+					     "span", "from",  "timeline_group" };
 
 	for (size_t n = 0; n < ARRAY_LEN(names); n++)
 		for (uint32_t i = 0; i < p->count; i++)

@@ -121,12 +121,18 @@ static void put_timeline(struct buf *b, const struct query_timeline *t, struct s
 	buf_lit(b, "]}");
 }
 
+/* The timeline may be told apart by another label than the graph. */
+static struct str timeline_group(const struct params *p)
+{
+	return params_get(p, params_has(p, "timeline_group") ? "timeline_group" : "group");
+}
+
 static bool put_time(struct part *p, struct query *q, struct err *err)
 {
 	uint64_t step = p->selection->step_ns, now = clock_realtime_ns();
 	struct query_timeline_options o = {
 		.step_ns = step,
-		.group_by = params_get(&p->selection->params, "group"),
+		.group_by = timeline_group(&p->selection->params),
 		.groups_most = GROUPS_MOST,
 	};
 	struct query_timeline t;

@@ -216,6 +216,9 @@ static void put_header(struct buf *b, const struct tree_out *o, const struct typ
 		   (unsigned long long)o->tree->stacks, (unsigned long long)f->events, f->processes,
 		   o->tree->pruned_nodes);
 	buf_json_string(b, str_cstr(f->partial && f->reason ? f->reason : ""));
+	if (o->sides == 2)
+		buf_printf(b, ",\"samples2\":%llu,\"processes2\":%u",
+			   (unsigned long long)o->samples2, o->processes2);
 	put_losses(b, &o->losses);
 	buf_lit(b, ",\"frame_types\":[");
 	for (uint32_t i = 0; i < t->count; i++) {

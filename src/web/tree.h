@@ -17,7 +17,9 @@ struct tree_out {
 	enum query_by by;
 	int sides;                   /* 1 or 2 */
 	double seconds[QUERY_SIDES]; /* covered by profiles; 0: not known */
-	struct query_losses losses;  /* of the left side; none: not reported */
+	struct query_losses losses;  /* of all sides; none: not reported */
+	uint64_t samples2;           /* of the right side, of two */
+	uint32_t processes2;
 };
 
 /* Scratch memory from the arena. */

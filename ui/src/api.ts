@@ -66,7 +66,33 @@ export async function sendFile(file: File): Promise<Upload> {
 }
 
 export async function askTree(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<Tree> {
-	return decodeTree(await (await ask(path, params, { signal })).arrayBuffer());
+	return (await earlyTree(path, params, true)) ?? decodeTree(await (await ask(path, params, { signal })).arrayBuffer());
+}
+
+/* The first graph is asked for before anything else is there: by what the URL says. What that leaves open, the program
+ * fills in, and says so in its answer. */
+let early: { path: string; params: URLSearchParams; tree: Promise<Tree | null> } | null = null;
+const FILLED = ["type", "from", "to"] as const;
+
+export function askEarly(path: string, params: URLSearchParams): void {
+	const tree = ask(path, params, {}).then(async (response) => decodeTree(await response.arrayBuffer()));
+	early = { path, params, tree: tree.catch(() => null) };
+}
+
+/** The graph that was asked for early, once; null: none was, it was another, or it came to nothing. `exactly`: what the
+ * program filled in is what these parameters say. */
+export async function earlyTree(path: string, params: URLSearchParams, exactly: boolean): Promise<Tree | null> {
+	const asked = early;
+	early = null;
+	if (!asked || asked.path !== path) return null;
+	const open = FILLED.filter((key) => !asked.params.has(key));
+	const [is, was] = [new URLSearchParams(params), new URLSearchParams(asked.params)];
+	for (const key of open) is.delete(key);
+	is.sort();
+	was.sort();
+	if (is.toString() !== was.toString()) return null;
+	const tree = await asked.tree;
+	return tree && exactly && open.some((key) => params.get(key) !== tree.header[key]) ? null : tree;
 }
 
 export interface ProfileType {
@@ -184,21 +210,20 @@ export interface Answer<T> {
 
 /** Asks whenever `key` changes; null asks nothing. Keeps the old answer until the new one is there. */
 export function useAnswer<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>): Answer<T> {
-	const [answer, setAnswer] = useState<Answer<T>>({ value: null, error: null, loading: key !== null });
+	const [answer, setAnswer] = useState<{ key: string | null; value: T | null; error: ApiError | null }>({ key: null, value: null, error: null });
 	const latest = useRef(load);
 	latest.current = load;
 	useEffect(() => {
 		if (key === null) return;
 		const abort = new AbortController();
-		setAnswer((old) => ({ ...old, loading: true }));
 		latest.current(abort.signal).then(
-			(value) => setAnswer({ value, error: null, loading: false }),
+			(value) => abort.signal.aborted || setAnswer({ key, value, error: null }),
 			(error) => {
 				if (abort.signal.aborted) return;
-				setAnswer((old) => ({ value: old.value, error: error instanceof ApiError ? error : new ApiError(-1, String(error.message ?? error), ""), loading: false }));
+				setAnswer((old) => ({ key, value: old.value, error: error instanceof ApiError ? error : new ApiError(-1, String(error.message ?? error), "") }));
 			},
 		);
 		return () => abort.abort();
 	}, [key]);
-	return answer;
+	return { value: answer.value, error: answer.error, loading: key !== null && answer.key !== key };
 }

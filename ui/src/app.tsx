@@ -1,12 +1,13 @@
 // app.tsx - the page: one selection above, its views below. All state lives in the URL (state.ts).
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
-	askJSON, askTree, slowestAsk, useAnswer, type Answer, type ApiError, type Chart as ChartData, type Heatmap, type ProfileType, type Raw, type Source, type Status, type Timeline as TimelineData,
+	askJSON, askTree, earlyTree, slowestAsk, useAnswer, type Answer, type ApiError, type Chart as ChartData, type Heatmap, type ProfileType, type Raw, type Source, type Status, type Timeline as TimelineData,
 	type Top as TopData,
 } from "./api";
 import type { Tree } from "./flame/tree";
-import { Bar, diffState } from "./bar";
+import { Bar } from "./bar";
+import { diffState, noteTimeline } from "./halves";
 import { clock, dateTime, duration } from "./format";
 import { useKeys } from "./keys";
 import { followTimeline, followTop, followTree, spanOf, useFeed, useFollowed } from "./follow";
@@ -16,7 +17,7 @@ import { Help } from "./parts/help";
 import { exactly } from "./parts/chips";
 import { Menu } from "./parts/menu";
 import { Command, Empty, ErrorBox, Show } from "./parts/states";
-import { Timeline } from "./parts/timeline";
+import { Timeline, type Band } from "./parts/timeline";
 import { report } from "./report";
 import { matcher, withMatcher } from "./selector";
 import { UploadLayer, UploadNote, uploadOf, useUpload } from "./parts/upload";
@@ -40,7 +41,15 @@ function resolve(state: State, status: Status): State {
 	const right = state.right && { type: state.right.type || type, query: state.right.query, from: state.right.from || from, to: state.right.to || to };
 	const filled = { ...state, type, from, to, right };
 	const halves = right && right.from === from && right.to === to && right.query === state.query;
-	return halves ? { ...filled, ...diffState({ ...filled, right: null }) } : filled;
+	return halves ? { ...filled, ...diffState({ ...filled, right: null }, status, false) } : filled;
+}
+
+/** A store that grows is followed from the start, where the URL says no time. */
+const FRESH_NS = 60e9;
+
+function opensLive(state: State, status: Status): boolean {
+	const { from, to, asof, trace, span, live, view } = state;
+	return !(from || to || asof || trace || span || live || report()) && view !== "diff" && status.store.kind === "sqlite" && !uploadOf(state.query) && Number(status.now_ns) - Number(status.to) < FRESH_NS;
 }
 
 export function typeLabel(type: ProfileType | undefined): string {
@@ -54,6 +63,8 @@ export function typeLabel(type: ProfileType | undefined): string {
  * there is at all, once a minute. */
 const ASK_ALL_MS = 10_000;
 const ASK_STATUS_MS = 60_000;
+/** As long as there is nothing. */
+const ASK_EMPTY_MS = 1000;
 const ASKED_VIEWS = ["diff", "time", "heat", "raw", "source"];
 
 const FLAMEGRAPH = followTree("flamegraph", false);
@@ -72,14 +83,25 @@ export function App() {
 	const status = useAnswer(`status ${statusParams} ${tick}`, async (signal) => ({ upload, is: await askJSON<Status>("status", statusParams, signal) }));
 	/* What another source said is no answer. */
 	const known = status.value?.upload === upload ? status.value.is : null;
-	const state = known ? resolve(store.state, known) : store.state;
+	const first = known !== null && opensLive(store.state, known);
+	const said: State = first ? { ...store.state, from: "now-15m", to: "now", live: true } : store.state;
+	useEffect(() => {
+		if (first) store.set({ from: "now-15m", to: "now", live: true }, "replace");
+	}, [first]);
+	const state = known ? resolve(said, known) : said;
 	const filled: Store = { ...store, state };
+	const empty = known?.types.length === 0;
+	useEffect(() => {
+		if (!empty || report()) return;
+		const timer = setTimeout(() => setTick((n) => n + 1), ASK_EMPTY_MS);
+		return () => clearTimeout(timer);
+	}, [empty, tick]);
 
 	const type = known?.types.find((t) => t.id === state.type);
 	/* Averages do not add up. */
 	const follows = !!type && !type.gauge && state.to === "now" && !state.asof && state.view !== "diff" && spanOf(state.from) !== null;
-	const isLive = store.state.live && known !== null && !report();
-	const feed = useFeed(isLive ? (follows ? selectionParams(state) : new URLSearchParams()) : null);
+	const isLive = state.live && known !== null && !report();
+	const feed = useFeed(isLive ? (follows ? timelineParams(state) : new URLSearchParams()) : null);
 	const askAll = !follows || ASKED_VIEWS.includes(state.view);
 	useEffect(() => {
 		if (!feed) return;
@@ -102,7 +124,7 @@ export function App() {
 		},
 		findInTop: (name) => store.set({ layout: state.layout === "graph" ? "both" : state.layout, search: exactly(name) }),
 	};
-	useKeys(filled, { help: () => setHelp(true), theme: switchTheme, selected });
+	useKeys(filled, { help: () => setHelp(true), theme: switchTheme, selected, status: known });
 
 	if (status.error && !known)
 		return (
@@ -226,6 +248,56 @@ function Refused(props: { store: Store; error: ApiError }) {
 	);
 }
 
+/** Without a label to group by, the timeline tells processes apart. */
+const LINE_GROUP = "process.executable.name";
+
+function timelineParams(state: State): URLSearchParams {
+	const params = selectionParams(state);
+	params.set("timeline_group", state.group || LINE_GROUP);
+	return params;
+}
+
+/** Nanoseconds since 1970; NaN: neither a time nor one before now. */
+function instant(text: string): number {
+	const before = spanOf(text);
+	if (before !== null) return Date.now() * 1e6 - Number(before);
+	return text === "now" ? Date.now() * 1e6 : Number(text);
+}
+
+/** A step of a second says what the machine did; much below, it would say when it was sampled. */
+function stepsOf(from: number, to: number): number {
+	const most = Math.min(1000, Math.max(60, Math.floor(innerWidth / 3)));
+	const seconds = (to - from) / 1e9;
+	return seconds >= 10 ? Math.min(most, Math.ceil(seconds < 60 ? 2 * seconds : seconds)) : most;
+}
+
+/** Of a diff: both sides' time, that each can be seen in its place. */
+function lineQuestion(state: State, side: "left" | "right"): URLSearchParams {
+	const { right } = state;
+	const params = selectionParams(side === "right" && right ? { ...state, query: right.query } : state);
+	let [from, to] = [instant(state.from), instant(state.to)];
+	if (state.view === "diff" && right) {
+		const [from2, to2] = [instant(right.from), instant(right.to)];
+		if (Number.isFinite(from2 - to2 + from - to)) {
+			params.set("from", from <= from2 ? state.from : right.from);
+			params.set("to", to >= to2 ? state.to : right.to);
+			[from, to] = [Math.min(from, from2), Math.max(to, to2)];
+		}
+	}
+	if (!report()) params.set("group", state.group || LINE_GROUP);
+	params.set("width", String(stepsOf(from, to)));
+	return params;
+}
+
+function bandsOf(state: State, side?: "left" | "right"): Band[] {
+	if (state.view !== "diff" || !state.right) return [];
+	const bands: Band[] = [
+		{ name: "before", from: instant(state.from), to: instant(state.to) },
+		{ name: "after", from: instant(state.right.from), to: instant(state.right.to) },
+	];
+	return bands.filter((b) => Number.isFinite(b.from + b.to) && (!side || (side === "left") === (b.name === "before")));
+}
+
 function treePath(state: State): string {
 	return state.view === "diff" ? "diff" : "flamegraph";
 }
@@ -233,7 +305,10 @@ function treePath(state: State): string {
 function Body(props: BodyProps) {
 	const { store, status, theme, actions, tick } = props;
 	const { state } = store;
-	const [sort, setSort] = useState(state.view === "diff" ? "change" : "self");
+	const of = state.view === "diff" ? "diff" : "one"; // what it makes sense to sort by
+	const [sorts, setSorts] = useState({ diff: "change", one: "self" });
+	const sort = sorts[of];
+	const setSort = (by: string) => setSorts((old) => ({ ...old, [of]: by }));
 	const [opened, setOpened] = useState("");
 	const params = selectionParams(state, state.view === "diff" ? "both" : "left");
 	const key = `${params} ${tick}`;
@@ -247,22 +322,40 @@ function Body(props: BodyProps) {
 	if (opened) treeParams.set("root", opened);
 	const askedTree = useAnswer(!followed ? `${treePath(state)} ${treeParams} ${tick}` : null, (signal) => askTree(treePath(state), treeParams, signal));
 	const followedTree = useFollowed(feed, treeParams, state.view === "inverted" ? INVERTED : FLAMEGRAPH);
-	const tree = !followed ? askedTree : followedTree;
+	const firstTree = useAnswer(followed ? "first" : null, () => earlyTree(treePath(state), treeParams, false));
+	const tree = !followed ? askedTree : followedTree.value || followedTree.error ? followedTree : { value: firstTree.value, error: null, loading: true };
+
+	/* The graph is what is looked at first: it is not made to wait for what stands around it. */
+	const graphFirst = !followed && askedTree.loading && !["time", "heat", "raw", "source"].includes(state.view);
+	const asked = useRef(new Map<string, string | null>());
+	const behind = (name: string, question: string | null): string | null => {
+		if (!graphFirst) asked.current.set(name, question);
+		return asked.current.get(name) ?? null;
+	};
+	const dim = <T,>(answer: Answer<T>): Answer<T> => (graphFirst ? { ...answer, loading: true } : answer);
 
 	const topParams = new URLSearchParams(params);
 	topParams.set("sort", sort);
 	const tabled = state.layout !== "graph";
 	const followedTop = useFollowed(tabled ? feed : null, params, followTop);
-	const askedTop = useAnswer(tabled && !followed ? `${topParams} ${state.view === "diff"} ${tick}` : null, (signal) => askJSON<TopData>("top", topParams, signal));
+	const askedTop = useAnswer(behind("top", tabled && !followed ? `${topParams} ${state.view === "diff"} ${tick}` : null), (signal) => askJSON<TopData>("top", topParams, signal));
 
-	const lineParams = new URLSearchParams(selectionParams(state));
-	lineParams.set("width", String(Math.min(1000, Math.max(60, Math.floor(innerWidth / 3)))));
-	const top = !followed ? askedTop : followedTop;
-	const askedLine = useAnswer(!followed ? `${lineParams} ${tick}` : null, (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
-	const followedLine = useFollowed(feed, params, followTimeline);
-	const timeline = !followed ? askedLine : followedLine;
+	const lineParams = lineQuestion(state, "left");
+	const secondParams = state.view === "diff" && state.right && state.right.query !== state.query && !report() ? lineQuestion(state, "right") : null;
+	const top = !followed ? dim(askedTop) : followedTop;
+	const askedLine = useAnswer(behind("line", !followed ? `${lineParams} ${tick}` : null), (signal) => askJSON<TimelineData>("timeline", lineParams, signal));
+	const second = useAnswer(behind("second", secondParams && `${secondParams} ${tick}`), (signal) => askJSON<TimelineData>("timeline", secondParams!, signal));
+	const followedLine = useFollowed(feed, timelineParams(state), followTimeline);
+	const timeline = !followed ? dim(askedLine) : followedLine;
 
-	const selectTime = (from: number, to: number) => !report() && store.set({ from: String(Math.round(from)), to: String(Math.round(to)), zoom: "", live: false });
+	const selectTime = (from: number, to: number, after = false) => {
+		const time = { from: String(Math.round(from)), to: String(Math.round(to)) };
+		if (report()) return;
+		if (state.view === "diff" && state.right && after) store.set({ right: { ...state.right, ...time }, zoom: "" });
+		else store.set({ ...time, ...(state.view === "diff" ? { right: state.right } : {}), zoom: "", live: false });
+	};
+	const lineFilter = report() ? undefined : (label: string, value: string) => store.set({ query: withMatcher(state.query, matcher(label, "=", value)), zoom: "" });
+	noteTimeline(timeline.value);
 	const sorted = useMemo(() => (top.value && (report() || followed) ? { ...top.value, rows: sortRows(top.value, sort) } : top.value), [top.value, sort, followed]);
 	usePublishedState(state, tree.value, top.value, status, tree.loading || top.loading || timeline.loading);
 
@@ -277,8 +370,15 @@ function Body(props: BodyProps) {
 			<section class="timeline-row" aria-label="Timeline" hidden={Number(state.to) < 1e12}>
 				{error && <ErrorBox error={error} />}
 				<Show answer={once(timeline)}>
-					{(data) => <Timeline data={data} theme={theme} selected={null} onSelect={selectTime} label={typeLabel(type)} />}
+					{(data) => (
+						<Timeline data={data} theme={theme} bands={bandsOf(state, secondParams ? "left" : undefined)} onSelect={selectTime} onFilter={state.view === "diff" ? undefined : lineFilter} label={typeLabel(type)} />
+					)}
 				</Show>
+				{secondParams && (
+					<Show answer={once(dim(second))}>
+						{(data) => <Timeline data={data} theme={theme} bands={bandsOf(state, "right")} onSelect={(from, to) => selectTime(from, to, true)} label={`${typeLabel(type)} after`} />}
+					</Show>
+				)}
 			</section>
 			<main class={`panes${withTable && withGraph ? " two" : ""}`} aria-label="Views" key={state.view === "diff" ? "diff" : "one"}>
 				{withTable && (

@@ -1,11 +1,14 @@
 // bar.tsx - the selection: profile type, time, filter; and what is done with it: views, grouping, export, link.
 
+import { useRef, useState } from "preact/hooks";
 import type { Status } from "./api";
 import { typeLabel } from "./app";
 import { count, dateTime, range } from "./format";
 import { Icon } from "./parts/icons";
 import type { Theme } from "./flame/colour";
+import { aroundTime, dayBefore, diffState, twoValues } from "./halves";
 import { Filter } from "./parts/filter";
+import { LabelInput, ValueInput } from "./parts/labels";
 import { Popup } from "./parts/menu";
 import { copyText } from "./parts/states";
 import { OpenFile, type Uploading } from "./parts/upload";
@@ -42,16 +45,6 @@ const FORMATS: [string, string, string][] = [
 	["svg", "SVG", "zooms and searches by itself"],
 	["html", "HTML report", "this page with its answers in one file"],
 ];
-
-/** Entering diff: the window's first half against its second, unless there was a right side already. */
-export function diffState(state: State): Partial<State> {
-	if (state.right) return { view: "diff" };
-	const [from, to] = [Number(state.from), Number(state.to)];
-	if (!Number.isFinite(from) || !Number.isFinite(to))
-		return { view: "diff", right: { type: state.type, query: state.query, from: state.from, to: state.to } };
-	const middle = String(Math.round((from + to) / 2));
-	return { view: "diff", to: middle, right: { type: state.type, query: state.query, from: middle, to: state.to }, zoom: "" };
-}
 
 export function swapped(state: State): Partial<State> {
 	if (!state.right) return {};
@@ -128,6 +121,61 @@ function TimePicker(props: { from: string; to: string; status: Status; type: str
 	);
 }
 
+/** What people mostly compare. */
+function Presets(props: { store: Store; status: Status }) {
+	const { state, set } = props.store;
+	const { status } = props;
+	const [at, setAt] = useState(dateTime(Number(state.to) || Number(status.now_ns)));
+	const values = useRef({ label: "", one: "", other: "" });
+	return (
+		<Popup label="compare ▾" title="Compare">
+			{(close) => {
+				const go = (change: Partial<State>) => {
+					set(change);
+					close();
+				};
+				return (
+					<div class="column presets">
+						<button type="button" class="quiet" onClick={() => go(diffState({ ...state, view: "icicle", query: state.query, to: state.right?.to ?? state.to, right: null }, status))}>
+							First half and second half
+						</button>
+						<button type="button" class="quiet" onClick={() => go(dayBefore(state, status))}>
+							A day before, and now
+						</button>
+						<form
+							class="row"
+							onSubmit={(event) => {
+								event.preventDefault();
+								const ms = Date.parse(at.trim().replace(" ", "T"));
+								if (!Number.isNaN(ms)) go(aroundTime(state, status, ms * 1e6));
+							}}
+						>
+							<label>
+								Before and after
+								<input value={at} onInput={(event) => setAt(event.currentTarget.value)} spellcheck={false} />
+							</label>
+							<button type="submit">Compare</button>
+						</form>
+						<form
+							class="row"
+							onSubmit={(event) => {
+								event.preventDefault();
+								const { label, one, other } = values.current;
+								if (label && one && other) go(twoValues(state, label, one, other));
+							}}
+						>
+							<LabelInput text="Values of" base={selectionParams(state)} value="" onInput={(v) => (values.current.label = v)} />
+							<ValueInput text="before" name={() => values.current.label} base={selectionParams(state)} onInput={(v) => (values.current.one = v)} />
+							<ValueInput text="after" name={() => values.current.label} base={selectionParams(state)} onInput={(v) => (values.current.other = v)} />
+							<button type="submit">Compare</button>
+						</form>
+					</div>
+				);
+			}}
+		</Popup>
+	);
+}
+
 function DiffBar(props: { store: Store; status: Status }) {
 	const { state, set } = props.store;
 	const right = state.right!;
@@ -149,6 +197,7 @@ function DiffBar(props: { store: Store; status: Status }) {
 				<Icon name="swap" />
 			</button>
 			{side("after", right, (c) => set({ right: { ...right, ...c } }))}
+			<Presets {...props} />
 			<label class="check">
 				<input type="checkbox" checked={state.normalised} onChange={(event) => set({ normalised: event.currentTarget.checked })} />
 				shares
@@ -252,17 +301,7 @@ function Grouping(props: { store: Store }) {
 	const { state, set } = props.store;
 	return (
 		<>
-			<label>
-				group by{" "}
-				<input
-					class="short"
-					value={state.group}
-					placeholder="label"
-					spellcheck={false}
-					onKeyDown={(event) => event.stopPropagation()}
-					onChange={(event) => set({ group: event.currentTarget.value.trim(), zoom: "" })}
-				/>
-			</label>
+			<LabelInput text="group by" class="short" base={selectionParams(state)} value={state.group} onChange={(group) => set({ group, zoom: "" })} />
 			<label>
 				by{" "}
 				<select value={state.by} onChange={(event) => set({ by: event.currentTarget.value, zoom: "" })}>
@@ -327,7 +366,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 						class="tab"
 						aria-current={state.view === view ? "page" : undefined}
 						title={`${label} (${key})`}
-						onClick={() => set(view === "diff" ? diffState(state) : { view, zoom: view === "inverted" || state.view === "inverted" ? "" : state.zoom })}
+						onClick={() => set(view === "diff" ? diffState(state, status) : { view, zoom: view === "inverted" || state.view === "inverted" ? "" : state.zoom })}
 					>
 						{label}
 					</button>

@@ -119,7 +119,8 @@ export const followTimeline: Follow<Timeline> = {
 		const now = BigInt(Date.now()) * 1_000_000n;
 		const to = now - (now % step) + step;
 		const p = windowOf(params, at);
-		for (const [k, v] of Object.entries({ from, to, width: (to - from) / step })) p.set(k, String(v));
+		for (const [k, v] of Object.entries({ from, to, width: (to - from) / step, group: p.get("timeline_group") ?? p.get("group") ?? "" })) p.set(k, String(v));
+		p.delete("timeline_group");
 		return askJSON<Timeline>("timeline", p, signal);
 	},
 	keep(whole, at) {
@@ -127,13 +128,16 @@ export const followTimeline: Follow<Timeline> = {
 		const number = (ns: number) => Math.round(ns / step);
 		const covered = new Set<number>();
 		const series = new Map<string, { labels: Record<string, string>; values: Map<number, number> }>();
-		const other = whole.series.find((s) => Object.values(s.labels)[0] === "other");
+		/* As the program does: what has no place of its own goes into `other`. */
+		const otherOf = (labels: Record<string, string>) => Object.fromEntries(Object.keys(labels).map((key) => [key, "other"]));
 		const add = (part: NonNullable<Part["timeline"]>) => {
 			const first = number(Number(part.start_ns));
 			part.covered.forEach((c, i) => c && covered.add(first + i));
 			for (const s of part.series) {
-				let to = series.get(nameOf(s.labels)) ?? (other && series.size >= SERIES_MOST ? series.get(nameOf(other.labels)) : undefined);
-				if (!to) series.set(nameOf(s.labels), (to = { labels: s.labels, values: new Map() }));
+				const full = series.size >= SERIES_MOST && !series.has(nameOf(s.labels));
+				const labels = full ? otherOf(s.labels) : s.labels;
+				let to = series.get(nameOf(labels));
+				if (!to) series.set(nameOf(labels), (to = { labels, values: new Map() }));
 				s.values.forEach((v, i) => v && to!.values.set(first + i, (to!.values.get(first + i) ?? 0) + v));
 			}
 		};

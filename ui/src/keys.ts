@@ -1,7 +1,9 @@
 // keys.ts - the page's keys (parts/help.tsx lists them). Inputs keep theirs.
 
 import { useEffect, useRef } from "preact/hooks";
-import { diffState, frozenLink, swapped } from "./bar";
+import type { Status } from "./api";
+import { frozenLink, swapped } from "./bar";
+import { diffState } from "./halves";
 import { copyText } from "./parts/states";
 import { report } from "./report";
 import type { Store, ViewName } from "./state";
@@ -11,6 +13,7 @@ export interface KeyTargets {
 	help(): void;
 	theme(): void;
 	selected: FrameId | null;
+	status: Status | null;
 }
 
 const VIEW_KEYS: Record<string, ViewName> = { f: "flame", i: "icicle", v: "inverted", t: "time", h: "heat", r: "raw" };
@@ -54,7 +57,7 @@ export function useKeys(store: Store, targets: KeyTargets): void {
 			else if (key === "?") t.help();
 			else if (key in VIEW_KEYS) s.set({ view: VIEW_KEYS[key], zoom: VIEW_KEYS[key] === "inverted" || state.view === "inverted" ? "" : state.zoom });
 			else if (key === "s") s.set({ view: "sandwich", name: t.selected?.name ?? state.name, key: t.selected?.key ?? state.key });
-			else if (key === "d") s.set(diffState(state));
+			else if (key === "d" && t.status) s.set(diffState(state, t.status));
 			else if (key === "x" && state.right) s.set(swapped(state));
 			else if (key === "Backspace") {
 				if (state.zoom) s.set({ zoom: "" });

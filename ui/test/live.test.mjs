@@ -27,7 +27,7 @@ test("live adds what comes, and asks for the whole only once", { skip: !url && "
 			await push(folded, 10 + i);
 			await total(want * 1e7);
 		}
-		assert.deepEqual(asked.map((u) => /v1\/(\w+)/.exec(u)[1]).sort(), ["flamegraph", "timeline", "top"], "the whole, once each");
+		assert.deepEqual(asked.map((u) => /v1\/(\w+)/.exec(u)[1]).sort(), ["flamegraph", "flamegraph", "timeline", "top"], "the first picture, then the whole, once each");
 		const rows = await page.locator(".top-pane .row").allInnerTexts();
 		assert.match(rows[0], /40\.0 %[^]*way/, "the table follows, sorted");
 		assert.ok((await page.evaluate(() => window.__state.depth)) === 4);
@@ -40,6 +40,15 @@ test("live adds what comes, and asks for the whole only once", { skip: !url && "
 		assert.equal(await page.evaluate(() => window.__state.depth), 4, "all, its leaves, their callers");
 		await table("last");
 		if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/live-1440.png` });
+		await push("main;first 1\n", 5);
+		await page.goto(`${url}/`);
+		await total(111 * 1e7);
+		assert.equal(await page.evaluate(() => window.__state.live), true, "a store that grows is followed from the start");
+		assert.match(page.url(), /from=now-15m&to=now&live=1/);
+		await page.keyboard.press("d");
+		await page.waitForFunction(() => window.__state.view === "diff" && window.__state.loading === false && window.__state.total2 > 0, null, { timeout: 60_000 });
+		const sides = await page.evaluate(() => [window.__state.total, window.__state.total2, window.__state.live]);
+		assert.deepEqual([sides[0] > 0, sides[0] + sides[1], sides[2]], [true, 111 * 1e7, false], "each half has something, both are all");
 		assert.deepEqual(lines, []);
 	} finally {
 		await browser.close();

@@ -184,6 +184,36 @@ test("keys switch views; ? lists them and Escape closes", async () => {
 	await close();
 });
 
+test("the sides of a diff: both are counted, and two values of a label are compared", async () => {
+	const { page, lines, close } = await open();
+	const whole = (await state(page)).total;
+	const samples = Number((await page.locator("footer span").first().textContent()).replace(/\D/g, ""));
+	await page.keyboard.press("d");
+	await settled(page, "diff");
+	await page.waitForFunction((t) => window.__state.total > 0 && window.__state.total + window.__state.total2 === t, whole);
+	const [before, after] = (await page.locator("footer span").first().textContent()).split("→").map((t) => Number(t.replace(/\D/g, "")));
+	assert.ok(before > 0 && after > 0 && before + after === samples, `${before} and ${after} of ${samples}`);
+	await page.getByRole("button", { name: "compare" }).click();
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "compare-1440");
+	const fill = async (label, value) => page.getByRole("dialog").getByLabel(label, { exact: true }).fill(value);
+	await fill("Values of", "thread.name");
+	await page.getByRole("dialog").getByLabel("before", { exact: true }).focus();
+	await page.waitForFunction(() => [...document.querySelectorAll("dialog, [role=dialog]")].some((d) => [...d.querySelectorAll("datalist")].some((l) => l.options.length > 2 && l.previousElementSibling?.placeholder === "value")));
+	const two = await page.evaluate(() => [...[...document.querySelectorAll("[role=dialog] datalist")].find((l) => l.options.length > 2 && l.previousElementSibling?.placeholder === "value").options].slice(0, 2).map((o) => o.value));
+	await fill("before", two[0]);
+	await fill("after", two[1]);
+	await page.getByRole("dialog").getByRole("button", { name: "Compare" }).last().click();
+	await page.waitForFunction((v) => new URLSearchParams(location.search).get("query2")?.includes(v), two[1]);
+	await settled(page, "diff");
+	assert.ok((await state(page)).total > 0 && (await state(page)).total2 > 0);
+	assert.equal(await page.locator(".timeline").count(), 2, "each side has its timeline");
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "compare-values-1440");
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 test("a burst that is dragged over has its flame graph", async () => {
 	const { page, lines, close } = await open("/?view=time");
 	await settled(page, "time");

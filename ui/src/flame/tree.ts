@@ -25,6 +25,9 @@ export interface TreeHeader {
 	/** Where the program says it: samples in the window, processes they are of, what was lost. */
 	samples?: number;
 	processes?: number;
+	/** Of a diff's second side; what was lost is that of both. */
+	samples2?: number;
+	processes2?: number;
 	coverage?: Coverage;
 	partial: string;
 	frame_types: string[];

@@ -18,12 +18,23 @@ export function Foot(props: { header: TreeHeader; source: string }) {
 	const dropped = coverage ? (sumOf(coverage, "dropped") ?? (coverage.sampled != null ? 0 : null)) : null;
 	const cut = coverage ? sumOf(coverage, "cut") : null;
 	const unnamed = coverage?.unnamed ?? null;
-	const sampled = coverage?.sampled ?? header.samples;
+	const two = header.sides === 2 && header.samples2 !== undefined;
+	const sampled = two ? header.samples : (coverage?.sampled ?? header.samples);
 	const reasons = Object.entries(coverage ?? {}).filter(([, n]) => n !== null && n > 0);
 	return (
 		<footer>
-			{sampled != null && <span>{count(sampled)} samples</span>}
-			{header.processes !== undefined && <span>{count(header.processes)} processes</span>}
+			{sampled != null && (
+				<span>
+					{count(sampled)}
+					{two && ` → ${count(header.samples2!)}`} samples
+				</span>
+			)}
+			{header.processes !== undefined && (
+				<span>
+					{count(header.processes)}
+					{two && header.processes2 !== undefined && ` → ${count(header.processes2)}`} processes
+				</span>
+			)}
 			<span>{count(header.stacks)} stacks</span>
 			<span>{dropped === null ? "losses: not reported" : `${count(dropped)} dropped`}</span>
 			{cut !== null && <span>{count(cut)} cut</span>}

@@ -130,7 +130,7 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 		g.fillRect(0, AXIS - 1, size.width, 1);
 		g.fillStyle = dim;
 		g.font = `11px ${cssColour("--sans")}`;
-		for (const t of ticks) if (t * scale < size.width - 40) g.fillText(t === 0 ? clock(start) : `+${duration(t).replace(/\.0+ /, " ")}`, t * scale + 4, AXIS / 2);
+		for (const t of ticks) if (t * scale < size.width - 70) g.fillText(t === 0 ? clock(start) : `+${duration(t).replace(/\.0+ /, " ")}`, t * scale + 4, AXIS / 2);
 		const chosen = range ?? (props.picked && (props.picked.map((t) => (t - start) * scale) as [number, number]));
 		if (chosen) {
 			g.fillStyle = cssColour("--selection");

@@ -1,7 +1,7 @@
 // heat.tsx - sub-second heat map: a column per second (or more), a row per slice of it. A drag over a burst selects
 // its time, and every other view follows.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Heatmap } from "../api";
 import type { Theme } from "../flame/colour";
 import { clock, duration, value } from "../format";
@@ -23,13 +23,36 @@ function labelled(columns: number, width: number): number[] {
 	return Array.from({ length: Math.ceil(columns / step) }, (_, i) => i * step).filter((c) => c === 0 || ((columns - c) / columns) * width > 60);
 }
 
+const ROWS = [50, 25, 10, 5, 2];
+const PER_CELL = 4;
+
+/** Rows are joined until the ordinary cell holds some samples: where none or one fits, the map would show the sampler's
+ * clock, not the load. The least that any cell holds is taken for one sample. */
+export function joined(data: Heatmap): Heatmap {
+	const least = data.counts.reduce((m, v) => (v > 0 && v < m ? v : m), Infinity);
+	for (const rows of ROWS) {
+		if (data.rows % rows !== 0 || rows > data.rows) continue;
+		const each = data.rows / rows;
+		const counts = new Array<number>(data.columns * rows).fill(0);
+		for (const [i, v] of data.counts.entries()) {
+			const column = Math.floor(i / data.rows);
+			counts[column * rows + Math.floor((i % data.rows) / each)] += v;
+		}
+		const filled = counts.filter((v) => v > 0).sort((a, b) => a - b);
+		if (rows === ROWS[ROWS.length - 1] || filled.length === 0 || filled[filled.length >> 1] >= PER_CELL * least)
+			return { ...data, rows, row_ns: data.column_ns / rows, counts, max: filled[filled.length - 1] ?? 0 };
+	}
+	return data;
+}
+
 interface Cell {
 	column: number;
 	row: number;
 }
 
 export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: number, toNs: number): void }) {
-	const { data, theme } = props;
+	const { theme } = props;
+	const data = useMemo(() => joined(props.data), [props.data]);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const box = useRef<HTMLDivElement>(null);
 	const [size, setSize] = useState({ width: 0, height: 0 });
@@ -51,7 +74,7 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 		for (let x = 0; x < data.columns; x++)
 			for (let y = 0; y < data.rows; y++) {
 				const v = data.counts[x * data.rows + y];
-				const [r, g, b] = colour(v === 0 ? 0 : 0.12 + 0.88 * Math.sqrt(v / data.max), theme);
+				const [r, g, b] = colour(v === 0 ? 0 : 0.1 + 0.9 * (v / data.max), theme);
 				const at = ((data.rows - 1 - y) * data.columns + x) * 4;
 				image.data.set([r, g, b, 255], at);
 			}
@@ -100,6 +123,13 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 		<section class="heat" aria-label="Heat map">
 			<p class="dim">
 				A column is {duration(data.column_ns)}, a row {duration(data.row_ns)} of it. Drag over a burst to look at just that.
+				<span class="heat-scale" role="img" aria-label={`Colours from 0 to ${value(data.max, data.unit)} a cell`}>
+					0
+					{[0, 0.25, 0.5, 0.75, 1].map((t) => (
+						<i key={t} style={{ background: `rgb(${colour(t === 0 ? 0 : 0.1 + 0.9 * t, theme).map(Math.round).join(" ")})` }} />
+					))}
+					{value(data.max, data.unit)}
+				</span>
 				{shown && (
 					<output>
 						{" "}
