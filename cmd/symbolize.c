@@ -41,7 +41,7 @@ static bool again, no_lines;
 
 static const struct flag flags[] = {
 	{ "Store", "db", FLAG_STRING, &db, "STORE", "flametap.db",
-	  "an SQLite store; a writer may be at work", NULL, false, false },
+	  "an SQLite file, or http://user@host:8123/db", NULL, false, false },
 	{ "Store", "again", FLAG_BOOL, &again, NULL, NULL,
 	  "also what was named by this command before", NULL, false, false },
 	{ "Where the files are", "files", FLAG_LIST, &files, "PATH", NULL,
@@ -60,6 +60,7 @@ static const struct flag flags[] = {
 static const char *const examples[] = {
 	"flametap symbolize --db flametap.db",
 	"flametap symbolize --db flametap.db --files ./build --debug-dir ./debug",
+	"flametap symbolize --db http://user@host:8123/profiles",
 	NULL,
 };
 
@@ -512,10 +513,6 @@ int symbolize_run(int argc, char **argv)
 	if (!command_begin(&command, argc, argv, &words, &status))
 		return status;
 	free(words.items);
-	if (strstr(db, "://")) {
-		err_set(&err, ERR_UNSUPPORTED, "-db %s: names are kept in SQLite stores only", db);
-		return command_usage_error("symbolize", &err);
-	}
 	ok = symbolize(&err);
 	if (!ok)
 		fprintf(stderr, "flametap symbolize: %s\n", err.msg);

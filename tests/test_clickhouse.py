@@ -24,6 +24,7 @@ import view
 from test_decode import same, same_message, source_view
 from test_query import check, check_selections, events_of, random_selection, resource_of
 from test_store import NEWEST, export
+from test_symbolize import binaries, body, shown, symbolize, wanted  # noqa: F401 (two are fixtures)
 
 pytestmark = pytest.mark.peer
 _databases = itertools.count()
@@ -134,6 +135,25 @@ def test_a_store_answers_as_the_bodies_say(server, database):
     for type_ in ("cpu", "inuse_space"):
         words, selection = random_selection(rng, [e for e in events if e.series[1] == type_])
         check(url, events, type_, words, **selection)
+
+
+def test_names_found_later(server, database, binaries, body):  # noqa: F811
+    """symbolize, twice: answers have the names, what was sent comes back as it was, the newest names count."""
+    url, (first, second) = f"{server.url}/{database}", binaries
+    with Keeping(url) as keeping:
+        assert clients.post(keeping.server.http, body).status == 200
+        keeping.settled(1)
+    before = export(url)
+    assert shown(url) == wanted(bare=binaries)
+    everything = len(first.addresses) + len(second.addresses)
+    assert f"{len(first.addresses)} of {everything} addresses named, in 1 of 2 files" in symbolize(url, "--files", first.path)
+    assert shown(url) == wanted(first, bare=[second])
+    out = symbolize(url, "--files", first.path.parent)
+    assert f"{len(second.addresses)} of {len(second.addresses)} addresses named, in 1 of 1 files" in out, "what has names is not asked again"
+    assert shown(url) == wanted(*binaries) and export(url) == before
+    if server.quick or program.LONG:
+        assert f"{everything} of {everything} addresses named" in symbolize(url, "--again", "--no-lines", "--files", first.path.parent)
+        assert {name for name, _ in shown(url)} >= {"outer", "plain", "main"} and not any(inlined for _, inlined in shown(url))
 
 
 def test_a_repeated_request_is_known_again(server, database):

@@ -2,15 +2,18 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "store/clickhouse/symbols.h"
 #include "store/db.h"
 #include "store/schema.h"
 
 enum { BUSY_MS = 60000 };
 
 struct store_symbols {
+	struct ch_symbols *clickhouse; /* NULL: it is in db */
 	sqlite3 *db;
 	struct arena arena;
 	struct store_nameless *list;
@@ -25,12 +28,29 @@ static const char LIST[] =
 	"FROM symbol s WHERE s.build_id=m.build_id AND s.address=coalesce(l.address, 0))) "
 	"ORDER BY 1, 4";
 
-bool store_symbols_open(const char *path, struct store_symbols **out, struct err *err)
+static bool open_clickhouse(const char *url, struct store_symbols **out, struct err *err)
 {
 	struct store_symbols *s = calloc(1, sizeof(*s));
+
+	assert(s);
+	arena_init(&s->arena, 64, 0);
+	if (!ch_symbols_open(url, &s->clickhouse, err)) {
+		store_symbols_close(s);
+		return false;
+	}
+	*out = s;
+	return true;
+}
+
+bool store_symbols_open(const char *path, struct store_symbols **out, struct err *err)
+{
+	struct store_symbols *s;
 	int64_t version;
 	bool ok;
 
+	if (strstr(path, "://"))
+		return open_clickhouse(path, out, err);
+	s = calloc(1, sizeof(*s));
 	assert(s);
 	arena_init(&s->arena, 64 << 10, 0);
 	ok = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
@@ -56,6 +76,7 @@ void store_symbols_close(struct store_symbols *s)
 {
 	if (!s)
 		return;
+	ch_symbols_close(s->clickhouse);
 	sqlite3_close(s->db);
 	arena_release(&s->arena);
 	free(s->list);
@@ -90,6 +111,8 @@ bool store_symbols_list(struct store_symbols *s, bool again, const struct store_
 	sqlite3_stmt *rows;
 	bool row = true, ok;
 
+	if (s->clickhouse)
+		return ch_symbols_list(s->clickhouse, again, out, count, err);
 	s->count = 0;
 	if (!db_prepare(s->db, LIST, &rows, err))
 		return false;
@@ -168,6 +191,8 @@ bool store_symbols_put(struct store_symbols *s, const struct store_symbol *symbo
 
 	if (!count)
 		return true;
+	if (s->clickhouse)
+		return ch_symbols_put(s->clickhouse, symbols, count, err);
 	if (!db_exec(s->db, "BEGIN IMMEDIATE", err))
 		return false;
 	ok = renew_views(s, err) &&

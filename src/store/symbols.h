@@ -1,5 +1,6 @@
 /*
- * symbols.h - names found later: the table `symbol` of an SQLite store.
+ * symbols.h - names found later: the table `symbol` of an SQLite store, rows of the dictionary of
+ * one in ClickHouse.
  *
  * A native location is (build id, address) and what was sent with it; names that are found when it
  * lies in the store already go into an overlay that readers apply where none were sent. Stacks keep
@@ -15,7 +16,7 @@ enum { SYMBOL_ADDRESSES_MOST = 8 << 20 };
 
 struct store_symbols;
 
-/* A store that is there; anything else is refused, and left as it is. */
+/* A store that is there, a file or a URL; anything else is refused, and left as it is. */
 bool store_symbols_open(const char *path, struct store_symbols **out, struct err *err) MUST_CHECK;
 void store_symbols_close(struct store_symbols *s); /* NULL is fine */
 

@@ -121,16 +121,21 @@ static struct ch_snapshot *snapshot_new(struct ch_store *s, struct err *err)
 	return NULL;
 }
 
+/* The newest request, and are there names found later? */
 static bool find_asof(struct ch_snapshot *snap, struct err *err)
 {
 	struct codec c;
 
 	buf_reset(&snap->sql);
-	buf_lit(&snap->sql, "SELECT max(last_seq) FROM flametap_requests FORMAT RowBinary");
+	buf_printf(&snap->sql,
+		   "SELECT max(last_seq), (SELECT count() FROM flametap_dictionary WHERE kind = "
+		   "%d) FROM flametap_requests FORMAT RowBinary",
+		   CH_KIND_SYMBOL);
 	if (!ch_ask(snap, &c, err))
 		return false;
 	snap->asof = row_get(&c, 8);
-	return true;
+	snap->overlay = row_get(&c, 8) != 0;
+	return ch_answer_ended(&c, "requests", err);
 }
 
 bool ch_begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
@@ -318,7 +323,8 @@ static bool fetch_some(struct ch_snapshot *snap, unsigned kind, const uint64_t *
 		   "kind = %u AND id IN (",
 		   kind);
 	ch_put_ids(&snap->sql, ids, count);
-	buf_lit(&snap->sql, ") LIMIT 1 BY id FORMAT RowBinary");
+	buf_str(&snap->sql, kind == CH_KIND_SYMBOL ? STR(") ORDER BY hash_hi DESC") : STR(")"));
+	buf_lit(&snap->sql, " LIMIT 1 BY id FORMAT RowBinary");
 	if (!ch_ask(snap, &c, err))
 		return false;
 	while (codec_more(&c))

@@ -1,6 +1,7 @@
 /* reader_dict.c - attribute sets, series, stacks, locations, links: from dictionary rows to what
  * they say. */
 #include "store/clickhouse/snapshot.h"
+#include "store/clickhouse/symbols.h"
 #include "store/lifted.h"
 
 enum { CHUNK = 2000 };
@@ -298,6 +299,39 @@ static bool fill_lines(struct ch_snapshot *snap, const struct ch_entry *e, struc
 	return true;
 }
 
+/* What was found later, where nothing was sent. */
+static bool fill_overlay(struct ch_snapshot *snap, struct store_location *l, struct err *err)
+{
+	const struct idmap_slot *slot;
+	const struct ch_entry *e;
+	struct store_line *lines;
+
+	if (!snap->overlay || l->line_count || !l->build_id.len)
+		return true;
+	slot = idmap_find(&snap->entries[ch_slot(CH_KIND_SYMBOL)],
+			  ch_symbol_id(l->build_id, l->address));
+	e = slot ? slot->ptr : NULL;
+	if (!e || !str_equal(ch_text(e, 0), l->build_id) || (uint64_t)ch_number(e, 0) != l->address)
+		return true;
+	if (e->text_count != e->number_count || e->text_count % 3 != 1)
+		return err_set(err, ERR_INVALID, "the names %llu are damaged",
+			       (unsigned long long)e->id);
+	l->line_count = e->text_count / 3;
+	lines = arena_zalloc(&snap->kept, l->line_count * sizeof(*lines));
+	for (uint32_t i = 0; i < l->line_count; i++)
+		lines[i] = (struct store_line){
+			.function = ch_text(e, 1 + 3 * i),
+			.system_name = ch_text(e, 2 + 3 * i),
+			.filename = ch_text(e, 3 + 3 * i),
+			.line = ch_number(e, 1 + 3 * i),
+			.column = ch_number(e, 2 + 3 * i),
+			.start_line = ch_number(e, 3 + 3 * i),
+		};
+	l->lines = lines;
+	l->overlay = l->line_count != 0;
+	return true;
+}
+
 static bool read_location(struct ch_snapshot *snap, const struct ch_entry *e,
 			  struct store_location *l, struct err *err)
 {
@@ -320,7 +354,31 @@ static bool read_location(struct ch_snapshot *snap, const struct ch_entry *e,
 		l->mapping_filename = ch_text(m, 0);
 		l->build_id = ch_text(m, 1);
 	}
-	return fill_lines(snap, e, l, err);
+	return fill_lines(snap, e, l, err) && fill_overlay(snap, l, err);
+}
+
+/* Names found later of fetched locations without lines, whose mappings were fetched. */
+static bool fetch_overlay(struct ch_snapshot *snap, const uint64_t *ids, size_t n, struct err *err)
+{
+	struct id_list symbols = { 0 };
+	bool ok = true;
+
+	for (size_t i = 0; i < n && snap->overlay; i++) {
+		const struct idmap_slot *l = idmap_find(&snap->entries[KIND_LOCATION], ids[i]);
+		const struct ch_entry *e = l ? l->ptr : NULL;
+		const struct idmap_slot *m =
+			e && e->ref_count <= 2
+				? idmap_find(&snap->entries[KIND_MAPPING], ch_ref(e, 0))
+				: NULL;
+		struct str build_id = m ? ch_text(m->ptr, 1) : (struct str){ 0 };
+
+		if (build_id.len)
+			id_list_add(&symbols, ch_symbol_id(build_id, (uint64_t)ch_number(e, 0)));
+	}
+	if (symbols.count)
+		ok = ch_fetch(snap, CH_KIND_SYMBOL, symbols.ids, symbols.count, err);
+	free(symbols.ids);
+	return ok;
 }
 
 static bool fetch_locations(struct ch_snapshot *snap, const uint64_t *ids, size_t n,
@@ -338,7 +396,8 @@ static bool fetch_locations(struct ch_snapshot *snap, const uint64_t *ids, size_
 			id_list_add(&functions, e->refs[k]);
 	}
 	ok = ok && ch_fetch(snap, KIND_MAPPING, mappings.ids, mappings.count, err) &&
-	     ch_fetch(snap, KIND_FUNCTION, functions.ids, functions.count, err);
+	     ch_fetch(snap, KIND_FUNCTION, functions.ids, functions.count, err) &&
+	     fetch_overlay(snap, ids, n, err);
 	free(mappings.ids);
 	free(functions.ids);
 	return ok;

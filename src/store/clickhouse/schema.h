@@ -25,6 +25,7 @@ enum {
 	CH_KIND_REACH =
 		65, /* samples of a bucket that end in a later one: numbers = bucket, longest */
 	CH_KIND_SCHEMA = 66, /* numbers = CH_SCHEMA_VERSION */
+	CH_KIND_SYMBOL = 67, /* names found later: clickhouse/symbols.h */
 	CH_STEM = 16,
 };
 #define CH_BUCKET_NS "600000000000" /* STORE_BUCKET_NS */

@@ -13,7 +13,7 @@
 enum {
 	CH_PAGE_ROWS = 200000, /* of samples in one answer */
 	CH_IDS_MOST = 8000,    /* in one IN (...): a query has at most 256 KiB */
-	CH_KIND_SLOTS = KIND_COUNT + 1,
+	CH_KIND_SLOTS = KIND_COUNT + 2,
 };
 
 /* A row of the dictionary. */
@@ -38,6 +38,7 @@ struct ch_snapshot {
 	struct ch_store *store;
 	struct ch_server *server;
 	uint64_t asof;
+	bool overlay; /* there are names found later */
 	struct buf sql, answer;
 
 	/* What was met; forgotten when it passes the limit. */
@@ -57,7 +58,7 @@ struct ch_snapshot {
 
 static inline unsigned ch_slot(unsigned kind)
 {
-	return kind == CH_KIND_STEM ? KIND_COUNT : kind;
+	return kind == CH_KIND_STEM ? KIND_COUNT : kind == CH_KIND_SYMBOL ? KIND_COUNT + 1 : kind;
 }
 
 /* Runs what is in snap->sql; the answer is in snap->answer. */
