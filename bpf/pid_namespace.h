@@ -16,7 +16,8 @@ const volatile __u64 pidns_dev, pidns_ino; /* 0: the root namespace */
 
 static volatile __u32 pidns_level; /* ours; 0: not known yet (it is the root's alone) */
 
-/* At most so many namespaces lie within one another (MAX_PID_NS_LEVEL, include/linux/pid_namespace.h). */
+/* At most so many namespaces lie within one another (MAX_PID_NS_LEVEL,
+ * include/linux/pid_namespace.h). */
 #define PID_NAMESPACE_LEVELS 32
 
 /* The number of a task at one level; 0: it is not of our namespace there. */

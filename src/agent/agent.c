@@ -29,15 +29,16 @@ enum {
 	WRAPPED_BYTES_MOST = 1 << 20,
 };
 /* How long samples and records wait, at most, where nothing that BPF meets wakes us. */
-#define POLL_NS       (250 * MILLI_NS)
-#define POLL_FIRST_NS (50 * MILLI_NS)  /* during the first seconds */
-#define POLL_QUIET_NS (500 * MILLI_NS) /* no process came, went or mapped anything for as long */
-#define POLL_IDLE_NS  SECOND_NS        /* and no sample came */
-#define FIRST_NS      (3 * SECOND_NS)
-#define ATTACH_NS     (100 * MILLI_NS) /* for runtimes that run already, before the first sample */
-#define BUILD_NS      (2 * MILLI_NS) /* between two rounds, for rows that none has asked for yet */
-#define SYNC_NS       (3 * MINUTE_NS)
-#define MEMORY_BYTES  (UINT64_C(128) << 20)
+#define POLL_NS          (250 * MILLI_NS)
+#define POLL_FIRST_NS    (50 * MILLI_NS)  /* during the first seconds */
+#define POLL_REPLACED_NS (20 * MILLI_NS)  /* after plugins changed: BPF walks by what was there */
+#define POLL_QUIET_NS    (500 * MILLI_NS) /* no process came, went or mapped anything for as long */
+#define POLL_IDLE_NS     SECOND_NS        /* and no sample came */
+#define FIRST_NS         (3 * SECOND_NS)
+#define ATTACH_NS        (100 * MILLI_NS) /* for runtimes that run already, before the first sample */
+#define BUILD_NS         (2 * MILLI_NS) /* between two rounds, for rows that none has asked for yet */
+#define SYNC_NS          (3 * MINUTE_NS)
+#define MEMORY_BYTES     (UINT64_C(128) << 20)
 
 struct sample_item {
 	uint64_t time_ns;
@@ -312,6 +313,8 @@ static uint64_t usual_interval(const struct agent *a, uint64_t now)
 		return a->options.poll_ns;
 	if (now - a->started_ns < FIRST_NS)
 		return POLL_FIRST_NS;
+	if (now - a->table.replaced_ns < FIRST_NS)
+		return POLL_REPLACED_NS;
 	if (now - a->changed_ns < FIRST_NS)
 		return POLL_NS;
 	return a->sample_count ? POLL_QUIET_NS : POLL_IDLE_NS;
@@ -385,6 +388,7 @@ static void *trace_thread(void *arg)
 			;
 		if (a->record_count)
 			a->changed_ns = now;
+		process_table_bury(&a->table, now);
 		modules_sweep(&a->modules, now);
 		follow_cpus(a, now);
 		publish_cgroups(a, NULL);

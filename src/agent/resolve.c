@@ -74,9 +74,12 @@ static enum frame_kind runtime_kind(uint32_t tag)
 	}
 }
 
-static void put_words(struct resolver *r, const struct process *p, const uint64_t *words,
-		      uint32_t count)
+/* False: from the last frame on BPF walked by what was mapped there before. */
+static bool put_words(struct resolver *r, const struct process *p, uint64_t time_ns,
+		      const uint64_t *words, uint32_t count)
 {
+	const struct replaced_code *replaced;
+
 	for (uint32_t i = 0; i + 1 < count;) {
 		uint64_t header = words[i];
 		uint32_t tag = header & 0xff, payload = header >> 16 & 0xff;
@@ -85,7 +88,15 @@ static void put_words(struct resolver *r, const struct process *p, const uint64_
 
 		if (!payload || payload > count - i - 1) {
 			r->bad_records++;
-			return;
+			return true;
+		}
+		replaced = tag == FRAME_TAG_NATIVE
+				   ? replaced_find(p->replaced, time_ns, m, words[i + 1])
+				   : NULL;
+		if (replaced) {
+			if (replaced->module)
+				put_pc(r, p, words[i + 1] + replaced->load_bias, return_address);
+			return false;
 		}
 		if (tag == FRAME_TAG_NATIVE && m)
 			put_native(r, m, words[i + 1], return_address);
@@ -102,6 +113,7 @@ static void put_words(struct resolver *r, const struct process *p, const uint64_
 						      .address = words[i + 1] });
 		i += 1 + payload;
 	}
+	return true;
 }
 
 /* ---- the rest of a stack ------------------------------------------------------------------------
@@ -412,15 +424,16 @@ bool resolve_sample(struct resolver *r, struct str record, struct str stack, str
 	if (s.image && s.image != p->image && !compared &&
 	    !only_a_pc(words + s.kernel_count, s.word_count)) {
 		end = UNWIND_END_STALE; /* walked by the mappings of what ran before exec() */
+	} else if (!put_words(r, p, s.time_ns, words + s.kernel_count, s.word_count)) {
+		end = UNWIND_END_STALE; /* or before dlopen() */
 	} else {
-		put_words(r, p, words + s.kernel_count, s.word_count);
 		if (end == UNWIND_END_NO_TABLE && !(s.flags & SAMPLE_STACK))
 			build_for_next(r);
 		if (s.flags & SAMPLE_STACK && take_stack(stack, &cursor, &memory)) {
 			memory.ahead = ahead;
 			end = go_on(r, p, &memory, &cursor);
 			more = twin_words(r->twin, &count);
-			put_words(r, p, more, count);
+			put_words(r, p, 0, more, count); /* by the mappings of now */
 		}
 		if (leave_out_old_image(r, p, &s))
 			end = UNWIND_END_KERNEL_ONLY;

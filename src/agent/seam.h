@@ -87,7 +87,10 @@ struct seam_ops {
 	/* Sampling on or off (probabilistic profiling). */
 	bool (*enable)(struct seam *s, bool on, struct err *err) MUST_CHECK;
 
-	/* /proc/PID/<file>, or with pid 0 /proc/kallsyms and the like is not here: see kallsyms. */
+	/* A process whose first thread has ended is shown by another of its threads, here and
+	 * below.
+	 *
+	 * /proc/PID/<file>, or with pid 0 /proc/kallsyms and the like is not here: see kallsyms. */
 	bool (*open_proc)(struct seam *s, uint32_t pid, enum seam_proc_file file, int *fd,
 			  struct err *err) MUST_CHECK;
 	/* Where /proc/PID/exe points, NUL-terminated. */

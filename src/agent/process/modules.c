@@ -44,13 +44,26 @@ static struct module **bucket_of(struct modules *all, const struct module_key *k
 	return &all->buckets[h >> 32 & (BUCKETS - 1)];
 }
 
+/* Does the file of m hold what it held when it was opened? */
+static bool is_unwritten(const struct module *m)
+{
+	return file_stamp_unwritten(&m->stamp, m->fd >= 0 ? m->fd : m->same->fd);
+}
+
+static bool is_untouched(const struct module *m)
+{
+	return m->state != MODULE_READY ||
+	       file_stamp_untouched(&m->stamp, m->fd >= 0 ? m->fd : m->same->fd);
+}
+
 static bool has_key(const struct module *m, const struct module_key *key)
 {
 	if (key->build_id.len)
 		return !m->inode &&
 		       str_equal(str_from(m->build_id, m->build_id_bytes), key->build_id);
-	return m->inode == key->inode && m->device == key->device &&
-	       (key->inode || str_is(key->path, m->path));
+	if (!key->inode)
+		return !m->inode && !m->device && str_is(key->path, m->path);
+	return m->inode == key->inode && m->device == key->device && is_untouched(m);
 }
 
 struct module *modules_get(struct modules *all, const struct module_key *key)
@@ -312,19 +325,22 @@ static struct executable *make_facts(const struct module *m, const struct elf_fi
 	return executable_new(&e);
 }
 
-/* A module of the same build that is ready, or NULL. */
+/* A module of the same build that is ready, or NULL. Its file may have been written over: what it
+ * was is in its facts. */
 static struct module *find_build(const struct modules *all, const struct elf_file *f)
 {
 	struct bytes id = elf_file_build_id(f);
+	char text[2 * ELF_BUILD_ID_MOST + 1];
+	struct str hex;
 
-	if (!id.len)
+	if (!id.len || id.len > ELF_BUILD_ID_MOST)
 		return NULL;
+	hex = to_hex(text, id.ptr, id.len);
 	for (uint32_t i = 1; i < all->store->executable_count; i++) {
-		const struct module *o = all->by_id[i];
-		struct bytes other = o ? elf_file_build_id(o->file) : (struct bytes){ 0 };
+		struct module *o = all->by_id[i];
 
-		if (o && other.len == id.len && memcmp(other.ptr, id.ptr, id.len) == 0)
-			return all->by_id[i];
+		if (o && str_equal(o->facts->build_id_gnu, hex) && is_unwritten(o))
+			return o;
 	}
 	return NULL;
 }
@@ -352,12 +368,16 @@ static void make_ready(struct module *m, struct elf_file *f, int fd)
 	struct modules *all = m->owner;
 	struct module *same = find_build(all, f);
 
+	m->stamp = file_stamp_of(fd);
 	if (same) {
 		m->same = same;
 		module_ref(same);
 		m->state = MODULE_READY;
 		elf_file_free(f);
-		close(fd);
+		if (file_stamp_same_file(&m->stamp, &same->stamp))
+			close(fd);
+		else
+			m->fd = fd;
 		return;
 	}
 	if (!unwind_store_take_executable(all->store, &m->id)) {
@@ -501,6 +521,9 @@ bool module_open_again(const struct module *m, int *fd, struct err *err)
 {
 	if (m->same->fd < 0)
 		return err_set(err, ERR_NOT_FOUND, "%s has no file", m->path);
+	if (!is_unwritten(m->same))
+		return err_set(err, ERR_NOT_FOUND, "%s was written over since it was opened",
+			       m->path);
 	*fd = fcntl(m->same->fd, F_DUPFD_CLOEXEC, 3);
 	return *fd >= 0 || err_set_errno(err, "another descriptor of %s", m->path);
 }

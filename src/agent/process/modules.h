@@ -4,7 +4,8 @@
  * A mapping names its file by what is known without opening it: device and inode (/proc/PID/maps)
  * or the build id (side band). Only when a walk first gets into the file is it opened; then its
  * load bias, identity and unwind tables are known, and two names that lead to one build become one
- * executable. Tables are built a page at a time (module_build()), evicted by last use.
+ * executable. A file that was written over since (`cp new.so old.so` keeps the inode) is another
+ * module. Tables are built a page at a time (module_build()), evicted by last use.
  *
  * Memory: counted references; a module without any is kept for a while, as shells start the same
  * programs again and again. ELF files stay mapped, not copied. Threads: one at a time.
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "agent/process/executable.h"
+#include "agent/process/file_stamp.h"
 #include "agent/process/mappings.h"
 #include "agent/seam.h"
 #include "agent/unwind/store.h"
@@ -43,7 +45,9 @@ struct module {
 	uint8_t build_id[64];
 	uint32_t build_id_bytes;
 	struct elf_file *file;
-	int fd;                       /* of the file, to open it again for its symbols; -1: none */
+	int fd;                       /* of the file, to open it again for its symbols; -1: none,
+				       * or that of `same`, if that is the very file */
+	struct file_stamp stamp;      /* of it, when it was opened */
 	struct unwind_tables *tables; /* NULL: none could be read */
 	struct executable *facts;     /* one reference */
 	/* Of a runtime's file: what the last process that was attached to needed; most others of

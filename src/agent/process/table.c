@@ -10,8 +10,10 @@
 #include "base/clock.h"
 
 enum { BUCKETS = 4096, MAPS_BYTES_MOST = 16 << 20 };
-#define REREAD_NS   (SECOND_NS / 2)
-#define KERNEL_HALF (UINT64_C(1) << 63)
+#define REREAD_NS        (SECOND_NS / 2)
+#define BURY_NS          SECOND_NS
+#define STILL_SAMPLED_NS (SECOND_NS / 4) /* after exit() */
+#define KERNEL_HALF      (UINT64_C(1) << 63)
 
 void process_table_init(struct process_table *t)
 {
@@ -51,6 +53,7 @@ static void drop_runtimes(struct process_table *t, struct process *p)
 static void image_reset(struct process_table *t, struct process *p)
 {
 	drop_runtimes(t, p);
+	replaced_free(&p->replaced);
 	mapping_set_unref(t->sets, p->set);
 	process_info_unref(p->info);
 	free(p->path);
@@ -67,6 +70,7 @@ static void image_reset(struct process_table *t, struct process *p)
 static void process_free(struct process_table *t, struct process *p)
 {
 	drop_runtimes(t, p);
+	replaced_free(&p->replaced);
 	mapping_set_unref(t->sets, p->set);
 	process_info_unref(p->info);
 	process_info_unref(p->parent);
@@ -85,6 +89,7 @@ static void process_remove(struct process_table *t, uint32_t pid)
 		return;
 	*at = p->next;
 	t->count--;
+	t->ended_count -= p->life != LIFE_WHOLE;
 	if (p->published)
 		unwind_store_drop_process(t->store, pid);
 	process_free(t, p);
@@ -157,8 +162,9 @@ static uint32_t code_step(const struct process *p, uint64_t start)
 	return UNWIND_STEP_NATIVE;
 }
 
+/* time_ns: when it was mapped, as far as the side band told; 0: some time before. */
 static void add_mapping(struct process_table *t, struct process *p, uint64_t start, uint64_t end,
-			uint64_t file_offset, const struct module_key *key)
+			uint64_t file_offset, const struct module_key *key, uint64_t time_ns)
 {
 	struct mapping m = { .start = start, .end = end, .file_offset = file_offset };
 	struct mapping_set *old = p->set;
@@ -170,6 +176,8 @@ static void add_mapping(struct process_table *t, struct process *p, uint64_t sta
 		m.module = modules_get(t->modules, key);
 	else
 		m.step = code_step(p, start);
+	if (time_ns && p->published && replaced_note(&p->replaced, p->set, &m, time_ns))
+		t->replaced_ns = time_ns;
 	p->set = mapping_set_add(t->sets, p->set, &m);
 	module_unref(m.module);
 	if (p->set != old || p->set->count != count || p->set->stale) {
@@ -201,7 +209,7 @@ static bool read_maps(struct process_table *t, struct process *p)
 			key = (struct module_key){ .device = m.device,
 						   .inode = m.inode,
 						   .path = m.path };
-			add_mapping(t, p, m.start, m.end, m.file_offset, &key);
+			add_mapping(t, p, m.start, m.end, m.file_offset, &key, 0);
 		}
 	}
 	buf_release(&text);
@@ -254,8 +262,10 @@ static struct process *add_from_proc(struct process_table *t, uint32_t pid)
 {
 	struct process *p = process_add(t, pid);
 
-	if (p)
+	if (p) {
 		p->kernel_thread = !read_maps(t, p);
+		p->threaded = true;
+	}
 	return p;
 }
 
@@ -310,8 +320,12 @@ static void apply_fork(struct process_table *t, const struct side_record *r)
 {
 	struct process *parent, *p;
 
-	if (r->pid == r->ppid || r->tid != r->pid)
-		return; /* a thread */
+	if (r->pid == r->ppid || r->tid != r->pid) {
+		p = process_table_find(t, r->pid);
+		if (p)
+			p->threaded = true;
+		return;
+	}
 	process_remove(t, r->pid);
 	parent = process_table_find(t, r->ppid);
 	p = process_add(t, r->pid);
@@ -345,6 +359,68 @@ static void apply_fork(struct process_table *t, const struct side_record *r)
 		mark_dirty(t, p);
 }
 
+static void set_life(struct process_table *t, struct process *p, enum process_life life)
+{
+	t->ended_count += (uint32_t)(life != LIFE_WHOLE) - (uint32_t)(p->life != LIFE_WHOLE);
+	p->life = life;
+}
+
+/* BPF asks anew about a process that it does not know. */
+static void unpublish(struct process_table *t, struct process *p)
+{
+	if (p->published)
+		unwind_store_drop_process(t->store, p->pid);
+	p->published = false;
+}
+
+/* The first thread may end long before the last (pthread_exit() in main). */
+static void apply_exit(struct process_table *t, const struct side_record *r)
+{
+	struct process *p = r->pid == r->tid ? process_table_find(t, r->pid) : NULL;
+
+	if (!p)
+		return;
+	set_life(t, p, p->threaded ? LIFE_FIRST_ENDED : LIFE_ENDED);
+	p->ended_ns = r->time_ns;
+	if (p->life == LIFE_ENDED)
+		unpublish(t, p); /* its number may be another's soon */
+}
+
+void process_table_bury(struct process_table *t, uint64_t now_ns)
+{
+	char path[4096];
+	struct err err;
+
+	if (!t->ended_count || now_ns - t->buried_ns < BURY_NS)
+		return;
+	t->buried_ns = now_ns;
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		for (struct process *p = t->buckets[i], *next; p; p = next) {
+			next = p->next;
+			if (now_ns - p->ended_ns < STILL_SAMPLED_NS)
+				continue;
+			if (p->life == LIFE_ENDED ||
+			    (p->life == LIFE_FIRST_ENDED &&
+			     !t->seam->ops->exe_path(t->seam, p->pid, path, sizeof(path), &err)))
+				process_remove(t, p->pid);
+		}
+	}
+}
+
+static void apply_comm(struct process_table *t, const struct side_record *r)
+{
+	struct process *p = r->pid == r->tid ? process_table_find(t, r->pid) : NULL;
+
+	if (!p)
+		return;
+	set_comm(p, r->name);
+	if (filter_is_empty(t->filter))
+		return;
+	p->judged = false; /* the filter knows processes by this name, too */
+	p->verdict = PROCESS_UNKNOWN;
+	unpublish(t, p);
+}
+
 static void apply_exec(struct process_table *t, const struct side_record *r)
 {
 	struct process *p = process_table_find(t, r->pid);
@@ -358,6 +434,8 @@ static void apply_exec(struct process_table *t, const struct side_record *r)
 		p->parent = process_info_ref(p->info);
 	}
 	image_reset(t, p);
+	set_life(t, p, LIFE_WHOLE); /* whichever thread did this is the first now, and alone */
+	p->threaded = false;
 	p->set = mapping_set_new(t->sets);
 	p->start_ns = r->time_ns;
 	p->read_ns = r->time_ns;
@@ -381,28 +459,23 @@ static void apply_mmap(struct process_table *t, const struct side_record *r)
 	if (!p->path && p->start_ns && !p->set->count && names_file(r->name) &&
 	    r->name.ptr[0] == '/')
 		p->path = strndup(r->name.ptr, r->name.len); /* the first file is the program */
-	add_mapping(t, p, r->start, r->start + r->length, r->file_offset, &key);
+	add_mapping(t, p, r->start, r->start + r->length, r->file_offset, &key, r->time_ns);
 }
 
 void process_table_apply(struct process_table *t, const struct side_record *r)
 {
-	struct process *p;
-
 	switch (r->kind) {
 	case SIDE_FORK:
 		apply_fork(t, r);
 		break;
 	case SIDE_EXIT:
-		if (r->pid == r->tid)
-			process_remove(t, r->pid);
+		apply_exit(t, r);
 		break;
 	case SIDE_EXEC:
 		apply_exec(t, r);
 		break;
 	case SIDE_COMM:
-		p = r->pid == r->tid ? process_table_find(t, r->pid) : NULL;
-		if (p)
-			set_comm(p, r->name);
+		apply_comm(t, r);
 		break;
 	case SIDE_MMAP:
 		apply_mmap(t, r);
@@ -444,7 +517,7 @@ struct process *process_table_get(struct process_table *t, const struct sample_r
 		p->exec_id_known = true;
 		mark_dirty(t, p);
 	}
-	if (!p->published && !p->kernel_thread)
+	if (!p->published && !p->kernel_thread && p->life != LIFE_ENDED)
 		mark_dirty(t, p);
 	return p;
 }
@@ -566,10 +639,7 @@ void process_table_judge_again(struct process_table *t)
 			p->judged = false;
 			p->verdict = PROCESS_UNKNOWN;
 			p->pid_wanted = filter_lists(t->filter, p->pid);
-			/* BPF asks again: the next sample of it brings the new verdict. */
-			if (p->published)
-				unwind_store_drop_process(t->store, p->pid);
-			p->published = false;
+			unpublish(t, p); /* the next sample of it brings the new verdict */
 		}
 	}
 }
@@ -584,7 +654,7 @@ static void publish(struct process_table *t, struct process *p)
 	};
 	struct err err;
 
-	if (p->kernel_thread) {
+	if (p->kernel_thread || p->life == LIFE_ENDED) {
 		p->dirty = false;
 		return;
 	}
@@ -601,6 +671,8 @@ static void publish(struct process_table *t, struct process *p)
 		value.mapping_count = p->set->run_count;
 	}
 	p->published = unwind_store_put_process(t->store, p->pid, &value, &err);
+	if (p->published)
+		replaced_known(p->replaced, clock_monotonic_ns());
 }
 
 void process_table_publish(struct process_table *t)

@@ -2,10 +2,10 @@
  * table.h - the processes of the machine as they were at one moment: the side band moves that
  * moment on, record by record.
  *
- * A process is known by its pid until it exits; what runs in it is its image, which exec()
- * replaces. Facts that cost file reads (process_info) are gathered when its first sample comes.
- * What the kernel did not tell, because the ring was full or the agent started late, is read from
- * /proc.
+ * A process is known by its pid until its last thread exits (the first may before it); what runs in
+ * it is its image, which exec() replaces. Facts that cost file reads (process_info) are gathered
+ * when its first sample comes. What the kernel did not tell, because the ring was full or the agent
+ * started late, is read from /proc.
  *
  * Memory: all owned by the table; infos are counted references. Threads: one at a time.
  */
@@ -16,12 +16,19 @@
 #include "agent/process/mappings.h"
 #include "agent/process/modules.h"
 #include "agent/process/process_info.h"
+#include "agent/process/replaced.h"
 #include "agent/runtimes/runtime.h"
 #include "agent/sample/side_band.h"
 #include "agent/seam.h"
 #include "bpf/records.h"
 
 enum { PROCESSES_MOST = 65536, ATTACH_WAITING_MOST = 32, ATTACH_BUILDING_MOST = 8 };
+
+enum process_life {
+	LIFE_WHOLE,
+	LIFE_FIRST_ENDED, /* the first thread, maybe others go on */
+	LIFE_ENDED, /* known for a moment still: exit() goes on in the kernel, and is sampled */
+};
 
 struct process {
 	struct process *next; /* in its bucket */
@@ -32,17 +39,21 @@ struct process {
 	uint64_t start_ns;          /* of the image, CLOCK_MONOTONIC; 0: before we came */
 	uint64_t read_ns;           /* when /proc/PID/maps was last read */
 	struct mapping_set *set;
+	struct replaced *replaced;   /* what BPF may still take for what it was; NULL: nothing */
 	struct process_info *info;   /* NULL until the first sample */
 	struct process_info *parent; /* info of the process it was forked from, if that had one */
 	char *path;                  /* of the executable, as the side band told; NULL: not told */
 	char comm[16];
 	enum process_verdict verdict;
 	bool exec_id_known, kernel_thread;
-	bool ran;        /* a sample has met this image's own code */
-	bool published;  /* BPF knows it */
-	bool dirty;      /* what BPF knows is old */
-	bool judged;     /* the verdict stands until exec() */
-	bool pid_wanted; /* the filter's pids name it, or a process it descends from */
+	bool threaded; /* it has had other threads than the first, or may have had */
+	enum process_life life;
+	uint64_t ended_ns; /* when that changed, CLOCK_MONOTONIC */
+	bool ran;          /* a sample has met this image's own code */
+	bool published;    /* BPF knows it */
+	bool dirty;        /* what BPF knows is old */
+	bool judged;       /* the verdict stands until exec() */
+	bool pid_wanted;   /* the filter's pids name it, or a process it descends from */
 	/* Its language runtimes: slots of the store, with a reference each; 0: none. */
 	uint16_t runtimes[UNWIND_PROCESS_RUNTIMES];
 	bool runtimes_guessed; /* runtimes[0] is what others of its file need */
@@ -65,6 +76,9 @@ struct process_table {
 	struct process **buckets;
 	uint64_t *dirty_buckets; /* bits: those that hold a dirty process */
 	uint32_t count, next_image;
+	uint32_t ended_count; /* processes whose life is not LIFE_WHOLE */
+	uint64_t buried_ns;
+	uint64_t replaced_ns; /* when code was last mapped over other code */
 	uint64_t resyncs, refused;
 	struct attach_state { /* runtimes/attach.c */
 		uint64_t attached, refused, later;
@@ -106,5 +120,7 @@ struct process_info *process_facts(struct process_table *t, struct process *p);
 /* May this process be sampled? Judged by its facts, once per image. */
 bool process_wanted(struct process_table *t, struct process *p);
 void process_table_judge_again(struct process_table *t); /* the filter is a new one */
+/* Forgets processes of which no thread is left; each second. */
+void process_table_bury(struct process_table *t, uint64_t now_ns);
 /* Tells BPF whatever has changed, once per round. */
 void process_table_publish(struct process_table *t);

@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "agent/process/table.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 enum { FAKES = 8 };
 
@@ -252,9 +253,26 @@ static void test_fork_shares(void **state)
 	assert_null(process_table_find(&r.table, 30));
 	tell_exit(&r, 10, 30);
 	assert_non_null(process_table_find(&r.table, 10));
+	/* Its first thread ends, the others go on; then they end, too. */
 	tell_exit(&r, 10, 10);
+	process_table_bury(&r.table, 2 * SECOND_NS);
+	assert_ptr_equal(process_table_find(&r.table, 10), parent);
+	r.fakes[0].exe = NULL;
+	process_table_bury(&r.table, 2 * SECOND_NS + 1); /* not again within a second */
+	assert_ptr_equal(process_table_find(&r.table, 10), parent);
+	process_table_bury(&r.table, 4 * SECOND_NS);
 	assert_null(process_table_find(&r.table, 10));
+	assert_int_equal(r.table.ended_count, 0);
 	assert_int_equal(other->set->count, 4);
+	/* One that never had another thread is known for a moment, but not to BPF: exit() goes on.
+	 */
+	s = sample_of(21, 0, 1);
+	tell_exit(&r, 21, 21);
+	assert_ptr_equal(process_table_get(&r.table, &s), other);
+	process_table_publish(&r.table);
+	assert_false(other->published);
+	process_table_bury(&r.table, 6 * SECOND_NS);
+	assert_null(process_table_find(&r.table, 21));
 	tear_down(&r);
 }
 
@@ -436,6 +454,37 @@ static void test_filters(void **state)
 	}
 }
 
+/* Workers name themselves after fork(): the filter looks again. */
+static void test_filter_and_new_names(void **state)
+{
+	const struct agent_filter kid = { .process_regex = "^kid$" };
+	struct sample_record s = sample_of(20, 7, 1);
+	struct side_record comm = { .kind = SIDE_COMM, .pid = 20, .tid = 20, .name = STR("kid") };
+	struct process *p;
+	struct err err;
+	struct rig r;
+
+	(void)state;
+	set_up(&r, &kid);
+	r.fakes[0] = (struct fake_process){ .pid = 10, .maps = MAPS, .exe = "/bin/server" };
+	assert_true(process_table_scan(&r.table, &err));
+	tell_fork(&r, 20, 10, 100);
+	memcpy(s.comm, "server", 7);
+	p = process_table_get(&r.table, &s);
+	assert_false(process_wanted(&r.table, p));
+	process_table_publish(&r.table);
+	assert_true(p->published); /* as one to drop */
+	process_table_apply(&r.table, &comm);
+	assert_false(p->published); /* so that its next sample is seen */
+	memcpy(s.comm, "kid", 4);
+	assert_true(process_wanted(&r.table, process_table_get(&r.table, &s)));
+	comm.name = STR("other");
+	process_table_apply(&r.table, &comm);
+	memcpy(s.comm, "other", 6);
+	assert_false(process_wanted(&r.table, process_table_get(&r.table, &s)));
+	tear_down(&r);
+}
+
 static void test_filter_text(void **state)
 {
 	const struct agent_filter bad = { .process_regex = "(" };
@@ -459,10 +508,11 @@ static void test_filter_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),       cmocka_unit_test(test_fork_shares),
-		cmocka_unit_test(test_short_life), cmocka_unit_test(test_exec_replaces),
-		cmocka_unit_test(test_pid_reused), cmocka_unit_test(test_resync),
-		cmocka_unit_test(test_filters),    cmocka_unit_test(test_filter_text),
+		cmocka_unit_test(test_scan),        cmocka_unit_test(test_fork_shares),
+		cmocka_unit_test(test_short_life),  cmocka_unit_test(test_exec_replaces),
+		cmocka_unit_test(test_pid_reused),  cmocka_unit_test(test_resync),
+		cmocka_unit_test(test_filters),     cmocka_unit_test(test_filter_and_new_names),
+		cmocka_unit_test(test_filter_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,47 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 
+enum { THREADS_LOOKED_AT = 4096 };
+
+static ssize_t exe_link(uint32_t pid, char *path, size_t cap)
+{
+	char link[64];
+
+	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
+	return readlink(link, path, cap);
+}
+
+/*
+ * By what number /proc shows memory, files and root of process `pid`: its own, or, where its first
+ * thread has ended before the others (pthread_exit() in main: a zombie that has none of them), that
+ * of one which lives.
+ */
+static uint32_t shown_by(uint32_t pid)
+{
+	char folder[64], path[1];
+	struct dirent *entry;
+	uint32_t looked_at = 0;
+	uint64_t tid;
+	DIR *dir;
+
+	if (!pid || exe_link(pid, path, sizeof(path)) > 0 || errno != ENOENT)
+		return pid;
+	snprintf(folder, sizeof(folder), "/proc/%u/task", pid);
+	dir = opendir(folder);
+	while (dir && looked_at < THREADS_LOOKED_AT && (entry = readdir(dir))) {
+		if (!str_to_u64(str_cstr(entry->d_name), &tid) || tid == pid)
+			continue;
+		looked_at++;
+		if (exe_link((uint32_t)tid, path, sizeof(path)) > 0) {
+			pid = (uint32_t)tid;
+			break;
+		}
+	}
+	if (dir)
+		closedir(dir);
+	return pid;
+}
+
 bool target_open_proc(uint32_t pid, enum seam_proc_file file, int *fd, struct err *err)
 {
 	static const char *const names[SEAM_PROC_FILES] = {
@@ -26,6 +67,8 @@ bool target_open_proc(uint32_t pid, enum seam_proc_file file, int *fd, struct er
 	if ((unsigned)file >= SEAM_PROC_FILES)
 		return err_set(err, ERR_INVALID, "file %u of a process, there are %u",
 			       (unsigned)file, SEAM_PROC_FILES);
+	if (file == SEAM_PROC_MAPS || file == SEAM_PROC_ENVIRON || file == SEAM_PROC_CMDLINE)
+		pid = shown_by(pid);
 	snprintf(path, sizeof(path), "/proc/%u/%s", pid, names[file]);
 	*fd = open(path, O_RDONLY | O_CLOEXEC);
 	return *fd >= 0 || err_set_errno(err, "%s", path);
@@ -33,13 +76,10 @@ bool target_open_proc(uint32_t pid, enum seam_proc_file file, int *fd, struct er
 
 bool target_exe_path(uint32_t pid, char *path, size_t cap, struct err *err)
 {
-	char link[64];
-	ssize_t n;
+	ssize_t n = exe_link(shown_by(pid), path, cap - 1);
 
-	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-	n = readlink(link, path, cap - 1);
 	if (n < 0)
-		return err_set_errno(err, "%s", link);
+		return err_set_errno(err, "/proc/%u/exe", pid);
 	path[n] = 0;
 	return true;
 }
@@ -122,6 +162,7 @@ static bool open_below(uint32_t pid, const char *path, const struct seam_file *f
 
 bool target_open_mapped(uint32_t pid, const struct seam_file *file, int *fd, struct err *err)
 {
+	pid = shown_by(pid);
 	if (pid && file->end > file->start && open_map_file(pid, file, fd, err))
 		return true;
 	if (!file->path || file->path[0] != '/')
@@ -133,7 +174,7 @@ bool target_open_mapped(uint32_t pid, const struct seam_file *file, int *fd, str
 
 bool target_open_in_root(uint32_t pid, const char *path, int *fd, struct err *err)
 {
-	return open_below(pid, path, NULL, fd, err);
+	return open_below(shown_by(pid), path, NULL, fd, err);
 }
 
 bool target_read_memory(uint32_t pid, uint64_t address, void *to, size_t bytes, size_t *got,
@@ -142,6 +183,8 @@ bool target_read_memory(uint32_t pid, uint64_t address, void *to, size_t bytes, 
 	struct iovec local = { to, bytes }, remote = { (void *)(uintptr_t)address, bytes };
 	ssize_t n = process_vm_readv((pid_t)pid, &local, 1, &remote, 1, 0);
 
+	if (n < 0 && errno == ESRCH)
+		n = process_vm_readv((pid_t)shown_by(pid), &local, 1, &remote, 1, 0);
 	if (n < 0)
 		return err_set_errno(err, "memory of process %u at 0x%llx", pid,
 				     (unsigned long long)address);
