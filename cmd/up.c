@@ -19,6 +19,7 @@
 #include "command.h"
 #include "flags.h"
 #include "graph_yaml.h"
+#include "net/address.h"
 #include "service.h"
 #include "store/writer.h"
 #include "up_page.h"
@@ -228,6 +229,9 @@ static void put_guard(struct yaml_out *y)
 		graph_put(y, "token", print_config ? "${env:FLAMETAP_TOKEN}" : token);
 }
 
+/* The agent's reports are small and alike: half of the exporter's own choice does. */
+static const char CACHE[] = "4MiB";
+
 static void put_store(struct yaml_out *y, const char *db)
 {
 	graph_begin(y, "exporters");
@@ -235,6 +239,7 @@ static void put_store(struct yaml_out *y, const char *db)
 	graph_put(y, "path", db);
 	graph_put(y, "retention", f.retention);
 	graph_put(y, "max_size", f.max_size);
+	graph_put(y, "cache", CACHE);
 	yaml_map_end(y);
 	yaml_map_end(y);
 	graph_begin(y, "extensions");
@@ -436,6 +441,24 @@ static int refuse_store(const char *db)
 	return EXIT_FAILED;
 }
 
+/* Said before anything is begun: whose port it is, and the flag that chooses another. */
+static bool port_is_free(const char *flag, const char *address)
+{
+	AUTO(fd_close) int fd = -1;
+	struct err err;
+
+	if (!address[0])
+		return true;
+	fd = address_listen(address, &err);
+	if (fd >= 0 || err.kind != ERR_BUSY)
+		return true; /* what else is wrong with it is said where it is used */
+	fprintf(stderr,
+		"flametap up: %s\n  --%s ADDRESS takes OTLP profiles elsewhere, --%s '' not at "
+		"all\n",
+		err.msg, flag, flag);
+	return false;
+}
+
 static void forget_url(const char *db)
 {
 	char path[PATH_MAX];
@@ -474,6 +497,8 @@ static int run(void)
 		return show_other(db);
 	if (store_written_elsewhere(db))
 		return refuse_store(db);
+	if (!port_is_free("grpc-address", f.grpc) || !port_is_free("http-address", f.http))
+		return EXIT_FAILED;
 	greet(db, agent);
 	keep_url(db);
 	if (open_browser)

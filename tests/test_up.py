@@ -75,6 +75,11 @@ def test_a_taken_port_names_its_holder_and_the_flag(tmp_path):
         done = program.run("up", "--no-agent", "--listen", address, *QUIET, "--db", tmp_path / "x.db", check=1)
         assert address.encode() in done.stderr and b"--listen" in done.stderr and f"pid {os.getpid()}".encode() in done.stderr
         assert not (tmp_path / "x.db.url").exists()
+        for flag in ("--grpc-address", "--http-address"):
+            done = program.run("up", "--no-agent", "--listen", "127.0.0.1:0", *QUIET, flag, address, "--db", tmp_path / "x.db", check=1)
+            said = done.stderr.decode()
+            assert f"cannot listen on {address}" in said and f"pid {os.getpid()}" in said and f"{flag} ADDRESS" in said
+            assert "http://" not in said and not (tmp_path / "x.db.url").exists(), "no address is told of what does not start"
 
 
 def test_without_privileges_it_receives_and_says_what_is_missing(tmp_path):

@@ -20,12 +20,14 @@ enum {
 	IDLE_NS = 1000000000,
 	UPKEEP_IDLE_NS = 200000000, /* in a pause: a request that comes then waits so long */
 	UPKEEP_BUSY_NS = 5000000,   /* after each commit */
+	CACHE_LEAST = 1 << 20,
+	CACHE_MOST = 1 << 30,
 };
 
 struct sqlite_exporter {
 	const char *path, *tenant;
 	int durability;
-	uint64_t retention_ns, max_size_bytes, dedup_window_ns;
+	uint64_t retention_ns, max_size_bytes, dedup_window_ns, cache_bytes;
 
 	const struct component_host *host;
 	struct worker *worker;
@@ -57,6 +59,8 @@ static const struct config_field sqlite_fields[] = {
 	FIELD("dedup_window", CONFIG_DURATION, dedup_window_ns, "10m",
 	      "how long a request is known again when its sender repeats it (0: never)"),
 	FIELD("tenant", CONFIG_STRING, tenant, NULL, "whose samples these are"),
+	FIELD("cache", CONFIG_SIZE, cache_bytes, "8MiB",
+	      "memory for pages of the file, and as much again for what is known to be in it"),
 	{ 0 },
 };
 
@@ -124,6 +128,8 @@ static bool open_writer(struct sqlite_exporter *x, struct err *err)
 		.retention_ns = x->retention_ns,
 		.max_size_bytes = x->max_size_bytes,
 		.tenant = x->tenant,
+		.known_bytes = x->cache_bytes,
+		.cache_bytes = x->cache_bytes,
 	};
 	char aside[512];
 
@@ -245,6 +251,9 @@ static bool sqlite_check(void *state, struct err *err)
 		return err_set(err, ERR_INVALID,
 			       "'max_size' is %llu bytes, less than 16 MiB are no store",
 			       (unsigned long long)x->max_size_bytes);
+	if (x->cache_bytes < CACHE_LEAST || x->cache_bytes > CACHE_MOST)
+		return err_set(err, ERR_INVALID, "'cache' is %llu bytes, wanted are 1 MiB to 1 GiB",
+			       (unsigned long long)x->cache_bytes);
 	return true;
 }
 

@@ -15,7 +15,7 @@
 #include "store/writer_internal.h"
 
 enum {
-	CACHE_KIB = 8 << 10,
+	CACHE_BYTES = 8 << 20,
 	KNOWN_BYTES = 8 << 20,
 	FOLD_AT = KNOWN_PENDING_MOST / 2,
 	LOG_PAGES = 1024,         /* a checkpoint when the log has that many */
@@ -185,12 +185,14 @@ static bool open_db(struct store_writer *w, struct err *err)
 	sqlite3_extended_result_codes(w->db, 1);
 	sqlite3_busy_timeout(w->db, BUSY_MS);
 	return schema_prepare(w->db, err) &&
-	       db_exec_f(w->db, err,
-			 "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; "
-			 "PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d; "
-			 "PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF",
-			 w->options.durability == STORE_DURABLE_DISK ? "FULL" : "NORMAL", CACHE_KIB,
-			 LOG_PAGES, LOG_KEPT_BYTES);
+	       db_exec_f(
+		       w->db, err,
+		       "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; "
+		       "PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d; "
+		       "PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF",
+		       w->options.durability == STORE_DURABLE_DISK ? "FULL" : "NORMAL",
+		       (int)((w->options.cache_bytes ? w->options.cache_bytes : CACHE_BYTES) >> 10),
+		       LOG_PAGES, LOG_KEPT_BYTES);
 }
 
 static bool prepare_statements(struct store_writer *w, struct err *err)

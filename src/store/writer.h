@@ -13,8 +13,8 @@
  * A second writer of the same file is refused (a lock on PATH-lock). A damaged file is renamed to
  * PATH.damaged-<time> (with its log) and a new one begun; it is never written to.
  *
- * Memory: SQLite's cache of 8 MiB, known ids of known_bytes, what one request needs. Threads: one
- * at a time.
+ * Memory: SQLite's cache of cache_bytes, known ids of known_bytes, what one request needs. Threads:
+ * one at a time.
  */
 #pragma once
 #include "base/hash.h"
@@ -30,6 +30,7 @@ struct store_writer_options {
 	uint64_t dedup_window_ns;           /* 0 = store whatever comes */
 	const char *tenant;                 /* NULL = "" */
 	size_t known_bytes;                 /* 0 = 8 MiB */
+	size_t cache_bytes;                 /* 0 = 8 MiB */
 	uint64_t retention_ns;              /* 0 = keep for ever; counts from arrival */
 	uint64_t max_size_bytes;            /* 0 = no limit; file and log */
 	uint64_t (*now_unix_ns)(void *arg); /* NULL = the clock */
