@@ -4,7 +4,9 @@
  * There may be far more nodes than an answer keeps, and than a query has memory for. So nodes are
  * opened, heaviest first: the runs that lead through one are told apart by their next frame, which
  * makes its children. A child that cannot be among the heaviest that are kept, nor anything below
- * it, is only counted: of most runs nothing but the first few frames is ever looked at.
+ * it, is only counted: of most runs nothing but the first few frames is ever looked at. Of those
+ * that weigh as much as the first one too many, which in a young window are most (each stack was
+ * seen once), the nearest to the root fill what room is left.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +14,7 @@
 #include "query/engine.h"
 #include "query/regex.h"
 
-enum { NODES_DEFAULT = 16384, NODES_LEAST = 256, AHEAD = 8 };
+enum { NODES_DEFAULT = 16384, NODES_LEAST = 256, AHEAD = 8, TIES_MOST = 1 << 16 };
 
 struct raw_node {
 	uint32_t frame, parent, depth;
@@ -21,6 +23,8 @@ struct raw_node {
 	uint32_t child, next;  /* kept children, linked while emitting; 0 = none */
 	int64_t total[QUERY_SIDES], self[QUERY_SIDES];
 	double weight;
+	uint64_t path; /* a hash of the frames from the root */
+	bool tie;      /* as heavy as the first one too many, and kept */
 };
 
 /* The `most` + 1 heaviest weights: a heap, the least on top. */
@@ -64,6 +68,9 @@ struct growing {
 	uint32_t *branch_of; /* by frame: + 1; all 0 between uses */
 	uint32_t branch_of_cap;
 	struct heaviest heaviest;
+	double tie_weight;  /* the limit when ties were last counted */
+	uint32_t tie_count; /* nodes of that weight; past TIES_MOST they are not kept */
+	uint32_t *ties, tie_cap;
 	uint64_t pruned;
 };
 
@@ -149,6 +156,21 @@ static bool too_light(const struct growing *g, double w)
 	return w < g->least || (h->count > h->most && w <= h->heap[0]);
 }
 
+/* As heavy as the first one too many: may it wait for what room is left? Where there are too many,
+ * all go: which ones stay is no matter of chance. */
+static bool may_tie(struct growing *g, double w)
+{
+	const struct heaviest *h = &g->heaviest;
+
+	if (h->count <= h->most || w != h->heap[0] || w < g->least)
+		return false;
+	if (w != g->tie_weight) {
+		g->tie_weight = w;
+		g->tie_count = 0;
+	}
+	return ++g->tie_count <= TIES_MOST;
+}
+
 /* ---- nodes that wait to be opened ---- */
 
 static bool wait_for(struct growing *g, uint32_t node, double reach, struct err *err)
@@ -187,6 +209,14 @@ static struct waiting take_heaviest(struct growing *g)
 }
 
 /* ---- opening a node ---- */
+
+/* The same for the same frames from the root, whatever their numbers are. */
+static uint64_t path_of(const struct growing *g, const struct raw_node *parent, uint32_t frame)
+{
+	uint64_t v = (parent->path + g->s->frames[frame].key) * UINT64_C(0xff51afd7ed558ccd);
+
+	return v ^ v >> 33;
+}
 
 static bool branch_for(struct growing *g, uint32_t frame, struct branch **out, struct err *err)
 {
@@ -249,12 +279,13 @@ static bool add_child(struct growing *g, uint32_t parent, const struct branch *b
 			      .first = p->first + b->at - b->count,
 			      .count = b->count,
 			      .total = { b->total[0], b->total[1] },
-			      .weight = weight(b->total, g->scale) };
+			      .weight = weight(b->total, g->scale),
+			      .path = path_of(g, p, b->frame) };
 	double reach = weight(b->reach, g->scale);
 
 	if (!note_weight(g, n.weight, err))
 		return false;
-	if (too_light(g, reach))
+	if (too_light(g, reach) && !(reach == n.weight && may_tie(g, reach)))
 		return true;
 	if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(n), err))
 		return false;
@@ -298,6 +329,102 @@ static bool open_root(struct growing *g, const struct frame_run *runs, struct er
 	return note_weight(g, weight(g->s->total, g->scale), err) && open_node(g, 0, err);
 }
 
+/* ---- those that weigh as much as the first one too many ---- */
+
+static int by_depth_and_path(const void *a, const void *b, void *ctx)
+{
+	const struct growing *g = ctx;
+	const struct raw_node *x = &g->nodes[*(const uint32_t *)a];
+	const struct raw_node *y = &g->nodes[*(const uint32_t *)b];
+
+	if (x->depth != y->depth)
+		return x->depth < y->depth ? -1 : 1;
+	return x->path < y->path ? -1 : x->path > y->path;
+}
+
+static bool add_tie(struct growing *g, uint32_t node, uint32_t *count, struct err *err)
+{
+	if (!query_grow(g->s->q, &g->ties, &g->tie_cap, *count + 1u, sizeof(*g->ties), err))
+		return false;
+	g->ties[(*count)++] = node;
+	return true;
+}
+
+/* The node's own part, and those of its children that weigh as much as itself. */
+static bool open_tie(struct growing *g, uint32_t node, double w, uint32_t *count, struct err *err)
+{
+	if (!split_runs(g, &g->nodes[node], err))
+		return false;
+	g->nodes[node].children = g->branch_count;
+	g->nodes[node].tie = true;
+	for (uint32_t i = 0; i < g->branch_count; i++) {
+		const struct raw_node *p = &g->nodes[node];
+		const struct branch *b = &g->branches[i];
+		struct raw_node n = { .frame = b->frame,
+				      .parent = node,
+				      .depth = p->depth + 1,
+				      .first = p->first + b->at - b->count,
+				      .count = b->count,
+				      .total = { b->total[0], b->total[1] },
+				      .weight = weight(b->total, g->scale),
+				      .path = path_of(g, p, b->frame) };
+
+		if (n.weight != w)
+			continue;
+		if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(n), err))
+			return false;
+		g->nodes[g->count] = n;
+		if (!add_tie(g, g->count++, count, err))
+			return false;
+	}
+	return query_alive(g->s->q, err);
+}
+
+/* Those that are children of heavier ones; *room is left by these. By depth, then by path. */
+static bool find_ties(struct growing *g, double w, uint32_t *room, uint32_t *count, struct err *err)
+{
+	for (uint32_t i = 0; i < g->count && *room; i++) {
+		const struct raw_node *n = &g->nodes[i];
+
+		if (i == 0 || n->weight > w)
+			--*room;
+		else if (n->weight == w && (!n->parent || g->nodes[n->parent].weight > w) &&
+			 !add_tie(g, i, count, err))
+			return false;
+	}
+	if (*count)
+		qsort_r(g->ties, *count, sizeof(*g->ties), by_depth_and_path, g);
+	return true;
+}
+
+/* Level by level, the nearest to the root first, as long as there is room. */
+static bool keep_ties(struct growing *g, struct err *err)
+{
+	const struct heaviest *h = &g->heaviest;
+	uint32_t room = h->most, count = 0, found, next = 0, at;
+	double w = h->count > h->most ? h->heap[0] : 0;
+
+	if (w <= 0 || w < g->least || (w == g->tie_weight && g->tie_count > TIES_MOST))
+		return true;
+	if (!find_ties(g, w, &room, &count, err))
+		return false;
+	found = at = count;
+	while (room && (at < count || next < found)) {
+		/* Behind those that were found: the children of the level above, and who else is of
+		 * their depth. */
+		uint32_t depth = g->nodes[g->ties[at < count ? at : next]].depth, end;
+
+		while (next < found && g->nodes[g->ties[next]].depth == depth)
+			if (!add_tie(g, g->ties[next++], &count, err))
+				return false;
+		qsort_r(g->ties + at, count - at, sizeof(*g->ties), by_depth_and_path, g);
+		for (end = count; at < end && room; at++, room--)
+			if (!open_tie(g, g->ties[at], w, &count, err))
+				return false;
+	}
+	return true;
+}
+
 /* The nodes that are heavy enough, now that it is known what that is. What is light goes with all
  * below it: that is not heavier unless signs differ. */
 static void drop_light(struct growing *g)
@@ -310,7 +437,7 @@ static void drop_light(struct growing *g)
 
 		n->parent = g->nodes[n->parent].next; /* its new place */
 		n->next = UINT32_MAX;
-		if (too_light(g, n->weight) || n->parent == UINT32_MAX)
+		if ((too_light(g, n->weight) && !n->tie) || n->parent == UINT32_MAX)
 			continue;
 		n->next = kept++;
 		g->pruned += n->children;
@@ -339,6 +466,8 @@ static bool grow_tree(struct growing *g, const struct frame_run *runs, struct er
 		if (!open_node(g, w.node, err))
 			return false;
 	}
+	if (!keep_ties(g, err))
+		return false;
 	drop_light(g);
 	return true;
 }
@@ -499,6 +628,7 @@ static void growing_release(struct growing *g)
 	query_drop(q, &g->runs, &g->run_cap, sizeof(*g->runs));
 	query_drop(q, &g->split, &g->split_cap, sizeof(*g->split));
 	query_drop(q, &g->branch_at, &g->branch_at_cap, sizeof(uint32_t));
+	query_drop(q, &g->ties, &g->tie_cap, sizeof(*g->ties));
 	query_drop(q, &g->waiting, &g->waiting_cap, sizeof(*g->waiting));
 	query_drop(q, &g->branches, &g->branch_cap, sizeof(*g->branches));
 	query_drop(q, &g->branch_of, &g->branch_of_cap, sizeof(uint32_t));
