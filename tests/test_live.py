@@ -12,6 +12,7 @@ import pytest
 
 import fixtures
 import program
+from agents import Spinning, compile_spin, needs_bpf  # noqa: F401
 from web_pages import ask, page_of, request, tree
 
 UI = fixtures.ROOT / "ui"
@@ -201,17 +202,28 @@ def test_a_slow_page_begins_anew(tmp_path):
         quick.events.__exit__()
 
 
-def test_the_page_follows(tmp_path):
+def drive(script, **env):
     for tool in ("node", "chromium"):
         if not shutil.which(tool):
             pytest.skip(f"SKIPPED ALOUD: no {tool} on the PATH")
     if not (UI / "node_modules" / "playwright-core").exists():
         pytest.skip("SKIPPED ALOUD: ui/node_modules is not there; the release build makes it (npm ci)")
+    shots = os.environ.get("SHOTS") or str(fixtures.ROOT / "build" / "test" / "page")
+    os.makedirs(shots, exist_ok=True)
+    done = subprocess.run(["node", "--test", f"test/{script}"], cwd=UI, text=True, capture_output=True, timeout=300, check=False,
+                          env=os.environ | env | {"SHOTS": shots})
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
+
+
+def test_the_page_follows(tmp_path):
     with program.Server("up", *QUIET, "--db", tmp_path / "x.db") as server:
         page = page_of(server)
         push(page, time.time() - 60, b"main;first 20\n")
-        shots = os.environ.get("SHOTS") or str(fixtures.ROOT / "build" / "test" / "page")
-        os.makedirs(shots, exist_ok=True)
-        done = subprocess.run(["node", "--test", "test/live.test.mjs"], cwd=UI, text=True, capture_output=True, timeout=300, check=False,
-                              env=os.environ | {"FLAMETAP_LIVE": f"http://{page}", "SHOTS": shots})
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-1000:]
+        drive("live.test.mjs", FLAMETAP_LIVE=f"http://{page}")
+
+
+def test_the_page_of_a_live_agent(needs_bpf, tmp_path):
+    spin = compile_spin(tmp_path)
+    words = [w for w in QUIET if w != "--no-agent"]
+    with Spinning(spin), program.Server("up", *words, "--db", tmp_path / "x.db") as server:
+        drive("walk.test.mjs", FLAMETAP_AGENT=f"http://{page_of(server)}")

@@ -536,9 +536,19 @@ function usePicked(props: PaneProps): [[number, number] | null, (range: [number,
 	return [picked, setPicked];
 }
 
+/** What is drawn along time begins with the first sample there is, not with hours of nothing. */
+function fromFirst(props: PaneProps): URLSearchParams {
+	const { state } = props.store;
+	const params = selectionParams(state);
+	const first = props.status.types.find((t) => t.id === state.type)?.first;
+	const [from, to] = [instant(state.from), instant(state.to)];
+	if (first && !report() && from < Number(first) && Number(first) < to) params.set("from", first);
+	return params;
+}
+
 function HeatPane(props: PaneProps) {
 	const [picked, setPicked] = usePicked(props);
-	const params = selectionParams(props.store.state);
+	const params = fromFirst(props);
 	params.set("width", "600");
 	const answer = useAnswer(`heat ${props.answerKey}`, (signal) => askJSON<Heatmap>("heatmap", params, signal));
 	return (
@@ -560,7 +570,7 @@ function HeatPane(props: PaneProps) {
 function ChartPane(props: PaneProps) {
 	const [picked, setPicked] = usePicked(props);
 	const [lanes, setLanes] = useState(50);
-	const params = selectionParams(props.store.state);
+	const params = fromFirst(props);
 	params.set("width", String(Math.min(2000, Math.max(300, innerWidth))));
 	params.set("lanes", String(lanes));
 	const answer = useAnswer(`chart ${lanes} ${props.answerKey}`, (signal) => askJSON<ChartData>("chart", params, signal));
