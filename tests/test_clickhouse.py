@@ -547,6 +547,32 @@ def test_wrong_endpoints(url, says):
     assert says in done.stderr.decode() and "secret" not in done.stderr.decode()
 
 
+def test_keys_of_the_contrib_exporter(tmp_path):
+    """A section that people have for it is taken as it is."""
+    config = tmp_path / "config.yaml"
+    config.write_text("""
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:0"}}}}
+exporters:
+  clickhouse:
+    endpoint: http://127.0.0.1:1
+    username: u
+    password: p
+    database: d
+    tls: {insecure: true, insecure_skip_verify: false}
+    ttl: 72h
+    cluster_name: c
+    table_engine: {name: ReplicatedMergeTree}
+    create_schema: false
+    async_insert: true
+    compress: lz4
+    timeout: 5s
+    retry_on_failure: {enabled: true, initial_interval: 1s, max_interval: 5s, max_elapsed_time: 60s}
+    sending_queue: {enabled: true, queue_size: 100}
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [clickhouse]}}}
+""")
+    program.run("collector", "validate", "--config", config, check=0)
+
+
 def test_password_from_a_file(old, database, tmp_path):
     secret = tmp_path / "password"
     secret.write_text("open sesame\n")

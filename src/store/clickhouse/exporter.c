@@ -46,7 +46,7 @@ struct clickhouse {
 		const char *name, *params;
 	} table_engine;
 	struct {
-		bool insecure_skip_verify;
+		bool insecure, insecure_skip_verify;
 		const char *ca_file, *cert_file, *key_file, *server_name_override;
 	} tls;
 	struct config_pairs connection_params;
@@ -108,6 +108,8 @@ static const struct config_field engine_fields[] = {
 };
 
 static const struct config_field tls_fields[] = {
+	PART(tls, "insecure", CONFIG_BOOL, insecure, "false",
+	     "read for compatibility: the endpoint says whether there is TLS"),
 	PART(tls, "insecure_skip_verify", CONFIG_BOOL, insecure_skip_verify, "false",
 	     "TLS with any certificate"),
 	PART(tls, "ca_file", CONFIG_STRING, ca_file, NULL,
