@@ -13,8 +13,13 @@ struct regex;
 
 /* Room for `need` entries in a heap array; ERR_LIMIT past the query's limit, then nothing changed.
  */
-bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need, size_t entry_bytes,
-		struct err *err) MUST_CHECK;
+bool query_grow_slow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need,
+		     size_t entry_bytes, struct err *err) MUST_CHECK;
+static inline bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need,
+			      size_t entry_bytes, struct err *err)
+{
+	return need <= *cap || query_grow_slow(q, array_ptr, cap, need, entry_bytes, err);
+}
 void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes);
 /* Gives back what is not used of an array that grows no more. */
 void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes);
@@ -196,8 +201,22 @@ const struct engine_profile *engine_profile_of(const struct query *q, uint64_t s
 /* Of all values that a row has; and what its timestamp i counts: as sample_value_at() has it. */
 int64_t engine_row_sum(const struct query_row *row);
 int64_t engine_value_at(const struct query_row *row, int64_t row_sum, uint32_t i);
-int64_t engine_add(int64_t a, int64_t b); /* saturates */
-int64_t engine_scaled(int64_t value, int64_t scale);
+static inline int64_t engine_add(int64_t a, int64_t b) /* saturates */
+{
+	int64_t sum;
+
+	if (!__builtin_add_overflow(a, b, &sum))
+		return sum;
+	return b < 0 ? INT64_MIN : INT64_MAX;
+}
+static inline int64_t engine_scaled(int64_t value, int64_t scale) /* scales are positive */
+{
+	int64_t v;
+
+	if (!__builtin_mul_overflow(value, scale, &v))
+		return v;
+	return value < 0 ? INT64_MIN : INT64_MAX;
+}
 
 /* Finds q->site_stacks of the request's call site, where it has one (call_site.c). */
 bool call_site_select(struct query *q, struct err *err) MUST_CHECK;

@@ -16,24 +16,6 @@ struct walk {
 	struct engine_series *series; /* of the row before */
 };
 
-int64_t engine_add(int64_t a, int64_t b)
-{
-	int64_t sum;
-
-	if (!__builtin_add_overflow(a, b, &sum))
-		return sum;
-	return b < 0 ? INT64_MIN : INT64_MAX;
-}
-
-int64_t engine_scaled(int64_t value, int64_t scale)
-{
-	int64_t v;
-
-	if (!__builtin_mul_overflow(value, scale, &v))
-		return v;
-	return value < 0 ? INT64_MIN : INT64_MAX; /* scales are positive */
-}
-
 /* ---- what a row's attributes say ---- */
 
 static bool take_set(void *ctx, uint64_t id, struct query_attributes attributes, struct err *err)

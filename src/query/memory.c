@@ -25,14 +25,12 @@ static bool take(struct query *q, size_t bytes, struct err *err)
 	return true;
 }
 
-bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need, size_t entry_bytes,
-		struct err *err)
+bool query_grow_slow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need,
+		     size_t entry_bytes, struct err *err)
 {
 	void **array = array_ptr, *grown;
 	uint64_t target = *cap ? *cap : 16;
 
-	if (need <= *cap)
-		return true;
 	while (target < need) /* what is large grows by less: room that stays empty counts, too */
 		target += target * entry_bytes < GROW_LARGE ? target : target / 4;
 	if (target > UINT32_MAX / 2)

@@ -5,7 +5,7 @@
 #include "query/engine.h"
 #include "store/id_list.h"
 
-enum { LINES_MOST = 4096, ATTEMPTS = 8 };
+enum { LINES_MOST = 4096, ATTEMPTS = 12 };
 
 /* Stacks on their way into runs: first their locations stand in the set's pool, leaf first, as
  * places in the list of distinct ones; once those have names, the same memory takes the frames. */
@@ -43,32 +43,43 @@ static void loading_release(struct loading *l)
 	l->location_count = l->place_count = l->frame_count = l->at = 0;
 }
 
+static bool enter_location(struct loading *l, uint64_t id, uint32_t *place, struct err *err)
+{
+	struct query *q = l->set->q;
+	bool added;
+
+	if (!number_enter(q, &l->locations, id, l->location_count, place, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(q, &l->location_ids, &l->location_cap, l->location_count + 1u,
+			sizeof(uint64_t), err))
+		return false;
+	l->location_ids[l->location_count++] = id;
+	return true;
+}
+
 static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32_t count,
 		       struct err *err)
 {
 	struct loading *l = ctx;
 	struct query *q = l->set->q;
+	uint32_t *out;
 
 	(void)id;
 	if (!query_alive(q, err) ||
 	    !query_grow(q, &l->set->pool, &l->set->pool_cap,
 			(uint64_t)l->pool_first + l->place_count + count, sizeof(uint32_t), err))
 		return false;
+	out = l->set->pool + l->pool_first + l->place_count;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t place = number_find(&l->locations, locations[i]);
-		bool added = false;
 
-		if (place == UINT32_MAX && !number_enter(q, &l->locations, locations[i],
-							 l->location_count, &place, &added, err))
+		if (place == UINT32_MAX && !enter_location(l, locations[i], &place, err))
 			return false;
-		if (added) {
-			if (!query_grow(q, &l->location_ids, &l->location_cap,
-					l->location_count + 1u, sizeof(uint64_t), err))
-				return false;
-			l->location_ids[l->location_count++] = locations[i];
-		}
-		l->set->pool[l->pool_first + l->place_count++] = place;
+		out[i] = place;
 	}
+	l->place_count += count;
 	l->place_first[++l->at] = l->place_count;
 	return true;
 }
@@ -231,9 +242,10 @@ static void put_run(struct loading *l, uint32_t k, const uint32_t *places, uint3
 		*out++ = l->groups[sum->group]; /* before all, out of the filters' sight */
 	for (uint32_t i = place_count; i > 0; i--) {
 		const uint32_t *of = &l->frame_first[places[i - 1] * 2];
+		const uint32_t *frames = l->frames + of[0];
 
 		for (uint32_t n = of[1]; n > 0; n--)
-			out[count++] = l->frames[of[0] + n - 1];
+			out[count++] = frames[n - 1];
 	}
 	if (s->q->request.filter_count && !filter(s, out, &count)) {
 		if (l->keep_all)
@@ -419,12 +431,46 @@ static bool leaves_room(const struct frame_set *s, struct err *err)
 		       s->run_count, s->frame_count);
 }
 
+/* What an attempt that failed leaves is given back, room included. */
+static void take_back(struct loading *l, uint32_t runs, uint32_t pool, int64_t total)
+{
+	struct frame_set *s = l->set;
+
+	s->run_count = runs;
+	s->pool_count = pool;
+	s->total[l->side] = total;
+	if (runs)
+		query_fit(s->q, &s->runs, &s->run_cap, runs, sizeof(*s->runs));
+	else
+		query_drop(s->q, &s->runs, &s->run_cap, sizeof(*s->runs));
+	if (pool)
+		query_fit(s->q, &s->pool, &s->pool_cap, pool, sizeof(uint32_t));
+	else
+		query_drop(s->q, &s->pool, &s->pool_cap, sizeof(uint32_t));
+}
+
+/* How many stacks may fit, by what those took that were read; `before`: bytes in use without any.
+ */
+static uint32_t fitting(const struct loading *l, size_t before)
+{
+	enum { STACK_BYTES = 96 /* as a run, and in a tree */, SHARE = 8 };
+	size_t limit = l->set->q->limit_bytes, tables = limit / SHARE;
+	uint64_t each = STACK_BYTES, most = l->wanted_count / 4 * 3;
+
+	if (l->at) /* a place becomes one frame or more */
+		each += (uint64_t)l->place_count * sizeof(uint32_t) * 3 / 2 / l->at;
+	if (before + tables < limit && (limit - before - tables) / each < most)
+		most = (limit - before - tables) / each;
+	return most ? (uint32_t)most : 1;
+}
+
 static bool load_what_fits(struct loading *l, struct err *err)
 {
 	struct frame_set *s = l->set;
 	uint32_t runs = s->run_count, pool = s->pool_count;
-	uint32_t frames = s->frame_count, texts = s->text_count;
+	uint32_t frames = s->frame_count, texts = s->text_count, keep;
 	int64_t total = s->total[l->side];
+	size_t before = s->q->heap_bytes + s->q->arena.reserved_bytes;
 	struct arena_mark names = arena_mark(&s->q->arena);
 
 	for (unsigned attempt = 0;; attempt++) {
@@ -432,14 +478,15 @@ static bool load_what_fits(struct loading *l, struct err *err)
 			return true;
 		if (err->kind != ERR_LIMIT || attempt == ATTEMPTS || l->wanted_count < 2)
 			return false;
-		s->run_count = runs;
-		s->pool_count = pool;
-		s->total[l->side] = total;
+		keep = fitting(l, before);
+		if (attempt > 1 && keep > l->wanted_count / 2)
+			keep = l->wanted_count / 2;
+		take_back(l, runs, pool, total);
 		loading_release(l);
 		if (!frame_set_forget(s, frames, texts, err))
 			return false;
 		arena_rewind(&s->q->arena, names);
-		if (!keep_heaviest(l, l->wanted_count / 2, err))
+		if (!keep_heaviest(l, keep, err))
 			return false;
 		query_note_partial(
 			s->q, "the %u heaviest of %u stacks are resolved: one query has %zu KiB",

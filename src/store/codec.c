@@ -114,6 +114,26 @@ uint64_t codec_get_slow(struct codec *c)
 	return 0;
 }
 
+size_t codec_get_list(struct str bytes, uint64_t *out)
+{
+	const uint8_t *at = (const uint8_t *)bytes.ptr, *end = at ? at + bytes.len : at;
+	size_t count = 0;
+
+	while (at < end) {
+		uint8_t byte = *at++;
+		uint64_t v = byte & 0x7f;
+
+		for (unsigned shift = 7; byte >= 0x80; shift += 7) {
+			if (at == end || shift > 63)
+				return SIZE_MAX;
+			byte = *at++;
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		}
+		out[count++] = v;
+	}
+	return count;
+}
+
 uint8_t codec_get_byte(struct codec *c)
 {
 	if (c->at < c->end)

@@ -82,6 +82,8 @@ static inline bool codec_more(const struct codec *c)
 {
 	return !c->failed && c->at < c->end;
 }
+/* All numbers of a list; `out` has room for as many as there are bytes. SIZE_MAX: damaged. */
+size_t codec_get_list(struct str bytes, uint64_t *out);
 uint8_t codec_get_byte(struct codec *c);
 struct str codec_get_str(struct codec *c);
 /* string_value_strindex 0 is a reference, too. */

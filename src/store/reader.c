@@ -9,7 +9,7 @@
 #include "store/chunk.h"
 #include "store/reader_internal.h"
 
-enum { CACHE_KIB = 4 << 10, BUSY_MS = 5000 };
+enum { CACHE_KIB = 1 << 10, BUSY_MS = 5000 };
 static const size_t limit_usual = (size_t)8 << 20;
 
 #define LOCATION  "mapping_id, address, attrset_id, frame_type_id, lines, notes, id"
@@ -67,7 +67,7 @@ static const char *const sql[QUERY_COUNT] = {
 	[EACH_BRIEF] = "SELECT brief(id, resource_id, scope_id, sample_type_id, sample_unit_id, "
 		       "period_type_id, period_unit_id, period, process, service_id) FROM series "
 		       "WHERE id<=?1",
-	[SERVICES_OF_SERIES] = "SELECT id, service_id FROM series WHERE id<=?1",
+	[SERVICES_OF_SERIES] = "SELECT unmark(id, service_id) FROM series WHERE id<=?1",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
 	[EACH_STACK] = EACH("stack", "locations, hash"),

@@ -185,29 +185,75 @@ static void put_one(struct sample_scan *x, uint32_t i, uint64_t time, enum chunk
 	put(x, i, time, value, timed);
 }
 
+/* The lists of samples that are not asked for. */
+static bool skip_more(struct chunk *c, uint32_t i, uint32_t end)
+{
+	const struct cells *f = &c->form;
+	uint32_t lists = 0;
+
+	if (f->width == 1) {
+		const uint8_t *forms = f->bytes;
+
+		for (; i < end; i++)
+			lists += f->base + forms[i] == CHUNK_MORE;
+	}
+	for (; i < end; i++)
+		lists += cells_number(f, i) == CHUNK_MORE;
+	for (; lists && !c->more.failed; lists--)
+		codec_get_str(&c->more);
+	return !c->more.failed;
+}
+
+/* Samples of one timestamp, which most are, from `i` on: until the end, or one that is otherwise.
+ */
+static uint32_t put_timed(struct sample_scan *x, uint32_t i, uint32_t end, uint64_t begin)
+{
+	struct event_room *r = x->room;
+	uint32_t at;
+
+	if (r->out.count && (!r->out.timed || r->out.count == AT_ONCE))
+		give(x);
+	r->out.timed = true;
+	at = r->out.count;
+	for (; i < end && r->form[i] <= CHUNK_TIME_VALUE && at < AT_ONCE; i++, at++) {
+		r->times[at] = begin + r->dt[i];
+		r->values[at] = r->form[i] == CHUNK_TIME ? 1 : (int64_t)r->value[i];
+		r->stacks[at] = r->stack[i];
+		r->sets[at] = r->attributes[i];
+	}
+	r->out.count = at;
+	return i;
+}
+
 static bool put_run(struct sample_scan *x, struct chunk *c, uint32_t run, bool inside)
 {
 	struct event_room *r = x->room;
 	uint32_t end = chunk_run_end(c, run), i = (uint32_t)cells_get(&c->run_first, run);
 	uint64_t begin = c->bucket * STORE_BUCKET_NS, seq = c->seq + cells_get(&c->run_seq, run);
 	const struct store_scan *w = x->what;
-	bool wanted;
+	uint32_t first = i;
+	bool whole;
 
 	r->out.series = cells_id(&c->series, run);
-	wanted = is_wanted(r, r->out.series);
-	if (!wanted && c->more.at == c->more.end)
-		return true;
+	if (!is_wanted(r, r->out.series))
+		return c->more.at == c->more.end || skip_more(c, i, end);
 	unpack_numbers(&c->form, i, end, r->form);
-	if (wanted)
-		unpack(r, c, i, end);
-	for (; i < end && !x->ended; i++, seq++) {
-		uint64_t form = r->form[i];
-		bool now = wanted && seq > w->after && (!w->asof || seq <= w->asof);
+	unpack(r, c, i, end);
+	/* All of the run is asked for. */
+	whole = inside && seq > w->after && (!w->asof || seq + (end - i) <= w->asof + 1);
+	while (i < end && !x->ended) {
+		uint64_t form = r->form[i], number = seq + (i - first);
+		bool now = number > w->after && (!w->asof || number <= w->asof);
 
+		if (whole && form <= CHUNK_TIME_VALUE) {
+			i = put_timed(x, i, end, begin);
+			continue;
+		}
 		if (form == CHUNK_MORE ? !put_more(x, c, i, now) : form > CHUNK_MORE)
 			return false;
 		if (form != CHUNK_MORE && now && (inside || in_window(x, begin + r->dt[i])))
 			put_one(x, i, begin + r->dt[i], (enum chunk_form)form);
+		i++;
 	}
 	give(x);
 	return true;

@@ -168,8 +168,8 @@ bool event_room_make(struct sample_scan *x) MUST_CHECK;
 void event_room_free(struct sample_scan *x);
 bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
-/* Give the connection the functions mark() and brief() (reader_series.c), take() (reader_scan.c)
- * and row() (reader_walk.c). */
+/* Give the connection the functions mark(), brief() and unmark() (reader_series.c), take()
+ * (reader_scan.c) and row() (reader_walk.c). */
 bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_row(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

@@ -309,25 +309,15 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 		sqlite3_result_error_code(context, SQLITE_ABORT);
 }
 
-bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err)
+/* A walk over the series up to an id, row by row through an aggregate. */
+static bool run_series(struct series_walk *w, enum query query, uint64_t last, struct err *err)
 {
-	int rc = sqlite3_create_function_v2(snap->db, "brief", BRIEF_ARGUMENTS,
-					    SQLITE_UTF8 | SQLITE_DIRECTONLY, snap, NULL, brief_step,
-					    marked, NULL);
-
-	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
-}
-
-/* All are of the service that is asked for, or of none. */
-static bool walk_brief(struct series_walk *w, const struct id_bits *b, struct err *err)
-{
-	sqlite3_stmt *s = reader_query(w->snap, EACH_BRIEF, err);
+	sqlite3_stmt *s = reader_query(w->snap, query, err);
 	int rc;
 
 	if (!s)
 		return false;
-	db_bind_u64(s, 1, b->last);
-	w->marked = b;
+	db_bind_u64(s, 1, last);
 	w->snap->series_walk = w;
 	do
 		rc = sqlite3_step(s);
@@ -339,6 +329,13 @@ static bool walk_brief(struct series_walk *w, const struct id_bits *b, struct er
 	}
 	sqlite3_reset(s);
 	return !w->failed;
+}
+
+/* All are of the service that is asked for, or of none. */
+static bool walk_brief(struct series_walk *w, const struct id_bits *b, struct err *err)
+{
+	w->marked = b;
+	return run_series(w, EACH_BRIEF, b->last, err);
 }
 
 static bool walk_table(struct series_walk *w, const struct id_bits *b, struct err *err)
@@ -358,33 +355,49 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, struct er
 	return ok;
 }
 
+/* unmark(id, service_id): takes the mark away from what is of another service. */
+static void unmark_step(sqlite3_context *context, int count, sqlite3_value **args)
+{
+	struct sqlite_snapshot *snap = sqlite3_user_data(context);
+	struct series_walk *w = snap->series_walk;
+	struct id_bits *b = snap->marking;
+	uint64_t id = u64_of(args, 0);
+	bool yes = true;
+
+	(void)count;
+	if (w && b && !is_marked(b, id))
+		return;
+	if (w && b)
+		w->failed = !is_asked_for(w, u64_of(args, 1), &yes, w->err);
+	if (!w || !b || w->failed) {
+		sqlite3_result_error_code(context, SQLITE_ABORT);
+	} else if (!yes) {
+		b->bits[id / 8] &= (uint8_t) ~(1u << id % 8);
+		b->count--;
+	}
+}
+
 /* Takes the marks away from those of other services. */
 static bool unmark_others(struct series_walk *w, struct id_bits *b, struct err *err)
 {
-	sqlite3_stmt *s = reader_query(w->snap, SERVICES_OF_SERIES, err);
-	bool row = true, ok = s != NULL;
+	bool ok;
 
-	if (ok)
-		db_bind_u64(s, 1, b->last);
-	while (ok) {
-		uint64_t id;
-		bool yes;
-
-		ok = db_step(w->snap->db, s, &row, err, "listing series");
-		if (!ok || !row)
-			break;
-		id = db_u64(s, 0);
-		if (!is_marked(b, id))
-			continue;
-		ok = is_asked_for(w, db_u64(s, 1), &yes, err);
-		if (ok && !yes) {
-			b->bits[id / 8] &= (uint8_t) ~(1u << id % 8);
-			b->count--;
-		}
-	}
-	if (s)
-		sqlite3_reset(s);
+	w->snap->marking = b;
+	ok = run_series(w, SERVICES_OF_SERIES, b->last, err);
+	w->snap->marking = NULL;
 	return ok;
+}
+
+bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err)
+{
+	const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
+	int rc = sqlite3_create_function_v2(snap->db, "brief", BRIEF_ARGUMENTS, flags, snap, NULL,
+					    brief_step, marked, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_create_function_v2(snap->db, "unmark", 2, flags, snap, NULL,
+						unmark_step, marked, NULL);
+	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
 }
 
 static bool walk_marked(struct series_walk *w, struct err *err)

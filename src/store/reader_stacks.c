@@ -19,9 +19,8 @@ static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err
 {
 	struct stack_reader *r = ctx;
 	struct str locations = row_bytes(columns[0]), hash_bytes = row_bytes(columns[1]);
-	struct codec c = codec_of(locations);
 	struct hash128 hash = { 0, 0 };
-	uint32_t n = 0;
+	size_t count;
 
 	if (hash_bytes.len == sizeof(hash))
 		memcpy(&hash, hash_bytes.ptr, sizeof(hash));
@@ -31,12 +30,11 @@ static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err
 		r->locations = malloc(r->cap * sizeof(*r->locations));
 		assert(r->locations);
 	}
-	while (codec_more(&c))
-		r->locations[n++] = codec_get(&c);
-	if (c.failed)
+	count = codec_get_list(locations, r->locations);
+	if (count > UINT32_MAX)
 		return err_set(err, ERR_INVALID, "the stack %llu is damaged",
 			       (unsigned long long)r->ids[at]);
-	r->ended = !r->fn(r->arg, r->ids[at], hash, r->locations, n);
+	r->ended = !r->fn(r->arg, r->ids[at], hash, r->locations, (uint32_t)count);
 	return !r->ended;
 }
 
