@@ -1,5 +1,6 @@
 """flametap agent on the real kernel: known programs, a gRPC server of grpcio as the peer, reports read by Google's protobuf."""
 
+import datetime
 import gzip
 import json
 import os
@@ -14,6 +15,7 @@ import pytest
 
 import agents
 import program
+import pyroscope
 import receivers
 from agents import needs_bpf  # noqa: F401
 
@@ -216,13 +218,20 @@ def test_the_worker_is_another_user(needs_bpf, spin, peer, tmp_path):
     assert worker["Uid"].split() == ["65534"] * 4
 
 
+def log_time(line):
+    """Seconds; a difference of two of them is meant."""
+    return datetime.datetime.fromisoformat(line.split()[0].rstrip("Z")).timestamp()
+
+
 def test_a_killed_sampler_comes_back(needs_bpf, spin, peer, tmp_path):
     with agents.Spinning(spin) as p, agents.agent(peer, tmp_path, "-pid", p.pid) as a:
         agents.wait_events(peer, p.pid, 1)
         os.kill(agents.parts(a)["flametap-sample"], signal.SIGKILL)
-        a.wait_line("The sampler is gone")
-        a.wait_line("Sampling again")
-        agents.wait_events(peer, p.pid, 3, after_ns=agents.now_ns())
+        gone, again = (log_time(a.wait_line(what)) for what in ("The sampler is gone", "Sampling again"))
+        found = agents.wait_events(peer, p.pid, 3, after_ns=agents.now_ns())
+    covered = [r.host for r in agents.reports(peer)[1:] if r.host["begin"] < max(e.time_ns for e in found)]
+    unsampled = sum(h["end"] - h["begin"] - h["flametap.window_ns"] for h in covered)
+    assert unsampled / 1e9 >= (again - gone) / 2, (unsampled, again - gone)  # the log's clock has milliseconds
 
 
 def test_a_killed_worker_comes_back(needs_bpf, spin, peer, tmp_path):
@@ -343,6 +352,7 @@ def test_the_filter_changes_with_sighup(needs_bpf, spin, peer, tmp_path):
 # ---- record ----
 
 def test_record_a_command_into_each_format(needs_bpf, spin, tmp_path):
+    late = []
     for ending in ("folded", "txt", "otlp", "pb", "json", "pb.gz", "pprof"):
         out = tmp_path / f"out.{ending}"
         done = program.run("record", "-d", "500ms", "-o", out, "--", "timeout", "0.6", spin, check=0)
@@ -352,12 +362,15 @@ def test_record_a_command_into_each_format(needs_bpf, spin, tmp_path):
             lines = [line for line in data.decode().splitlines() if "known_middle" in line]
             assert lines and all(re.fullmatch(r"known_spin;.*main;known_outer;known_middle.* \d+", line) for line in lines)
         elif ending in ("pb.gz", "pprof"):
-            assert b"known_middle" in gzip.decompress(data)
+            profile = pyroscope.CLASSES["Profile"].FromString(gzip.decompress(data))
+            assert "known_middle" in list(profile.string_table)
+            late.append(profile.duration_nanos / 1e9 - 0.5)
         elif ending == "json":
             assert "known_middle" in json.loads(data)["dictionary"]["stringTable"]
         else:
             assert any("known_middle" in e.names for e in agents.Report(data).events())
             program.run("check", out, check=0)
+    assert -0.001 <= min(late) < 0.25, late  # neither loading nor writing is time that was sampled
 
 
 def test_ctrl_c_keeps_what_was_recorded(needs_bpf, spin, tmp_path):

@@ -385,7 +385,7 @@ static void *trace_thread(void *arg)
 		switch_sampling(a);
 		runtimes_retry(&a->table, now);
 		while (run_round(a))
-			;
+			switch_sampling(a);
 		if (a->record_count)
 			a->changed_ns = now;
 		process_table_bury(&a->table, now);

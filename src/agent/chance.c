@@ -13,8 +13,6 @@ struct chance {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	uint64_t on_ns;    /* lock; of the past spells */
-	uint64_t since_ns; /* lock; monotonic; of the present one */
 	bool on, stopping; /* lock */
 };
 
@@ -30,13 +28,8 @@ static uint32_t draw(void)
 /* lock held */
 static void turn(struct chance *c, bool on)
 {
-	uint64_t now = clock_monotonic_ns();
-
 	if (on == c->on)
 		return;
-	if (c->on)
-		c->on_ns += now - c->since_ns;
-	c->since_ns = now;
 	c->on = on;
 	c->o.enable(c->o.ctx, on);
 	LOG(LOG_INFO, on ? "Sampling in this interval" : "Not sampling in this interval");
@@ -70,7 +63,6 @@ struct chance *chance_new(const struct chance_options *options)
 	assert(c);
 	c->o = *options;
 	c->on = true;
-	c->since_ns = clock_monotonic_ns();
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -96,14 +88,4 @@ void chance_free(struct chance *c)
 	pthread_mutex_destroy(&c->lock);
 	pthread_cond_destroy(&c->wake);
 	free(c);
-}
-
-uint64_t chance_sampling_ns(struct chance *c)
-{
-	uint64_t ns;
-
-	pthread_mutex_lock(&c->lock);
-	ns = c->on_ns + (c->on ? clock_monotonic_ns() - c->since_ns : 0);
-	pthread_mutex_unlock(&c->lock);
-	return ns;
 }

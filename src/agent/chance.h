@@ -2,8 +2,7 @@
  * chance.h - probabilistic profiling: in how many of 100 intervals this machine samples.
  *
  * Each interval is drawn by itself, so that of a fleet about that share samples at any time. One
- * thread of its own; none at a threshold of 100. Threads: new and free by the owner,
- * chance_sampling_ns() by any.
+ * thread of its own; none at a threshold of 100. Threads: the owner's.
  */
 #pragma once
 #include <stdbool.h>
@@ -18,5 +17,3 @@ struct chance_options {
 };
 struct chance *chance_new(const struct chance_options *options);
 void chance_free(struct chance *c); /* NULL is fine */
-/* For how long was sampled since chance_new(). */
-uint64_t chance_sampling_ns(struct chance *c);

@@ -51,38 +51,27 @@ static void test_always(void **state)
 	struct chance_options o = {
 		.threshold = 100, .interval_ns = MILLI_NS, .enable = enable, .ctx = &t
 	};
-	struct chance *c;
-	uint64_t begin, ns;
 
 	(void)state;
 	turns_init(&t);
-	begin = clock_monotonic_ns();
-	c = chance_new(&o);
-	ns = chance_sampling_ns(c);
-	assert_true(ns <= clock_monotonic_ns() - begin);
-	assert_true(chance_sampling_ns(c) >= ns);
-	chance_free(c);
+	chance_free(chance_new(&o));
 	assert_int_equal(t.on + t.off, 0);
 }
 
-/* At one half it goes on and off soon, and its clock stands still while off. */
+/* At one half it goes on and off soon. */
 static void test_half(void **state)
 {
 	struct turns t;
 	struct chance_options o = {
 		.threshold = 50, .interval_ns = MILLI_NS, .enable = enable, .ctx = &t
 	};
-	uint64_t begin = clock_monotonic_ns(), sampled, passed;
 	struct chance *c;
 
 	(void)state;
 	turns_init(&t);
 	c = chance_new(&o);
 	wait_for(&t, 3, 3);
-	sampled = chance_sampling_ns(c);
-	passed = clock_monotonic_ns() - begin;
 	chance_free(c);
-	assert_true(sampled > 0 && sampled < passed);
 }
 
 /* One in a hundred: nearly always off, from the first draw on. */

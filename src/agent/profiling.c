@@ -53,6 +53,9 @@ struct profiling {
 	struct agent *agent;             /* NULL: none runs now */
 	struct chance *chance;           /* NULL: none runs yet */
 	bool sampling;                   /* as chance has it */
+	bool ending;                     /* no more sampling */
+	bool clock_runs;                 /* there is an agent, and it samples */
+	uint64_t clock_ns, since_ns;     /* of past spells; when the present one began, monotonic */
 	struct agent_losses lost_before; /* by agents that were replaced */
 
 	pthread_t keeper;
@@ -135,16 +138,34 @@ static uint32_t read_losses(void *ctx, struct report_count *out, uint32_t most)
 	return count;
 }
 
-/* Until the agent runs nothing is sampled; with chance_new() the clock starts. */
 static uint64_t read_sampling_ns(void *ctx)
 {
 	struct profiling *r = ctx;
 	uint64_t ns;
 
 	pthread_mutex_lock(&r->lock);
-	ns = r->chance ? chance_sampling_ns(r->chance) : 0;
+	ns = r->clock_ns + (r->clock_runs ? clock_monotonic_ns() - r->since_ns : 0);
 	pthread_mutex_unlock(&r->lock);
 	return ns;
+}
+
+/* lock held */
+static void turn_clock(struct profiling *r, bool on)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	if (on == r->clock_runs)
+		return;
+	if (r->clock_runs)
+		r->clock_ns += now - r->since_ns;
+	r->since_ns = now;
+	r->clock_runs = on;
+}
+
+/* lock held; what the clock depends on has changed. */
+static void set_clock(struct profiling *r)
+{
+	turn_clock(r, r->agent && r->sampling && !r->ending);
 }
 
 /* ---- own metrics, brought up to date with each report ---- */
@@ -365,6 +386,7 @@ static bool start_agent(struct profiling *r, struct err *err)
 	r->seam = seam;
 	r->agent = agent;
 	agent_enable(agent, r->sampling);
+	set_clock(r);
 	pthread_mutex_unlock(&r->lock);
 	naming_bind(r->naming, agent, seam);
 	return true;
@@ -405,6 +427,7 @@ static bool replace_agent(struct profiling *r)
 
 	LOG(LOG_ERROR, "The sampler is gone; asking for another one");
 	pthread_mutex_lock(&r->lock);
+	turn_clock(r, false);
 	if (r->agent)
 		agent_stop(r->agent);
 	pthread_mutex_unlock(&r->lock);
@@ -469,6 +492,7 @@ static void enable(void *ctx, bool on)
 	r->sampling = on;
 	if (r->agent)
 		agent_enable(r->agent, on);
+	set_clock(r);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -477,6 +501,12 @@ static void stop_all(struct profiling *r, uint64_t deadline_ns)
 	struct chance *chance = r->chance;
 
 	stop_keeper(r);
+	pthread_mutex_lock(&r->lock);
+	r->ending = true;
+	set_clock(r);
+	pthread_mutex_unlock(&r->lock);
+	if (r->reporter)
+		reporter_ends(r->reporter);
 	if (r->agent)
 		agent_stop(r->agent);
 	if (r->reporter) /* its last report asks the agent for files and counts */
@@ -567,6 +597,8 @@ static bool start_all(struct profiling *r, struct err *err)
 	arena_init(&r->arena, 4096, 0);
 	r->stop_fd = -1;
 	r->sampling = true;
+	r->ending = r->clock_runs = false;
+	r->clock_ns = 0;
 	r->lost_before = (struct agent_losses){ 0 };
 	make_attributes(r);
 	if (!look_at_cpus(r, err))
@@ -579,6 +611,7 @@ static bool start_all(struct profiling *r, struct err *err)
 			doctor_explain(err);
 		return false;
 	}
+	reporter_begins(r->reporter);
 	start_chance(r);
 	return start_keeper(r, err);
 }

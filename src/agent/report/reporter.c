@@ -45,7 +45,8 @@ struct reporter {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct window open;            /* lock */
-	uint64_t open_start_ns;        /* lock; unix */
+	uint64_t open_start_ns;        /* lock; unix; 0: sampling has not begun */
+	uint64_t ended_ns;             /* lock; unix; 0: sampling goes on */
 	uint64_t own_lost[OWN_LOSSES]; /* lock; since the last report */
 	bool hurry, stopping;          /* lock */
 	bool thread_runs;
@@ -239,10 +240,13 @@ static void report(struct reporter *r)
 {
 	struct report_count dropped[REPORT_LOSSES_MOST + OWN_LOSSES];
 	uint64_t own[OWN_LOSSES], end = clock_realtime_ns();
-	struct report_facts facts = { .end_unix_nano = end, .dropped = dropped };
+	struct report_facts facts = { .dropped = dropped };
 	struct window swap = r->closed;
 
 	pthread_mutex_lock(&r->lock);
+	if (r->ended_ns && end > r->ended_ns)
+		end = r->ended_ns;
+	facts.end_unix_nano = end;
 	r->closed = r->open;
 	r->open = swap;
 	facts.start_unix_nano = r->open_start_ns < end ? r->open_start_ns : end;
@@ -296,12 +300,27 @@ static bool is_hurried(struct reporter *r)
 	return hurry;
 }
 
+static bool wait_for_begin(struct reporter *r)
+{
+	bool begun;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->stopping && !r->open_start_ns)
+		pthread_cond_wait(&r->wake, &r->lock);
+	begun = r->open_start_ns != 0;
+	pthread_mutex_unlock(&r->lock);
+	return begun;
+}
+
 static void *run(void *arg)
 {
 	struct reporter *r = arg;
-	uint64_t report_ns = clock_monotonic_ns() + next_interval_ns(r), retry_ns = UINT64_MAX;
+	uint64_t report_ns, retry_ns = UINT64_MAX;
 
 	pthread_setname_np(pthread_self(), "reporter");
+	if (!wait_for_begin(r))
+		return NULL;
+	report_ns = clock_monotonic_ns() + next_interval_ns(r);
 	while (wait_until(r, report_ns < retry_ns ? report_ns : retry_ns)) {
 		uint64_t now = clock_monotonic_ns();
 
@@ -374,7 +393,6 @@ struct reporter *reporter_new(const struct reporter_options *options)
 	window_init(&r->open, bytes, options->send_error_frames);
 	window_init(&r->closed, bytes, options->send_error_frames);
 	r->open.go_as_native = r->closed.go_as_native = options->go_as_native;
-	r->open_start_ns = clock_realtime_ns();
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -383,6 +401,21 @@ struct reporter *reporter_new(const struct reporter_options *options)
 	r->thread_runs = pthread_create(&r->thread, NULL, run, r) == 0;
 	assert(r->thread_runs);
 	return r;
+}
+
+void reporter_begins(struct reporter *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->open_start_ns = clock_realtime_ns();
+	pthread_cond_signal(&r->wake);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void reporter_ends(struct reporter *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->ended_ns = clock_realtime_ns();
+	pthread_mutex_unlock(&r->lock);
 }
 
 void reporter_flush(struct reporter *r)

@@ -28,7 +28,8 @@ struct reporter_options {
 	uint64_t naming_budget_ns;   /* of CPU per report */
 	/* What was lost before it came here: counts since the start, by reason. May be NULL. */
 	uint32_t (*losses)(void *ctx, struct report_count *out, uint32_t most);
-	/* For how long was sampled since the start: probabilistic profiling. NULL: all the time. */
+	/* For how long was sampled since the start: probabilistic profiling, and times without a
+	 * sampler. NULL: all the time. */
 	uint64_t (*sampling_ns)(void *ctx);
 	/* A report was built (the reporter's thread). May be NULL. */
 	void (*reported)(void *ctx, const struct report_totals *totals);
@@ -43,6 +44,10 @@ struct reporter_options {
 struct reporter;
 
 struct reporter *reporter_new(const struct reporter_options *options);
+/* Sampling begins, and is over: no report covers time before, or after. Before it begins nothing is
+ * reported, and nothing at all if it never does. */
+void reporter_begins(struct reporter *r);
+void reporter_ends(struct reporter *r);
 void reporter_add(struct reporter *r, const struct trace *trace);
 struct trace_sink reporter_sink(struct reporter *r);
 /* Reports what there is now, without waiting for the interval. */

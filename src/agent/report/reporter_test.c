@@ -133,6 +133,14 @@ static void setup_release(struct setup *s)
 	metrics_free(s->metrics);
 }
 
+static struct reporter *begin(const struct setup *s)
+{
+	struct reporter *r = reporter_new(&s->o);
+
+	reporter_begins(r);
+	return r;
+}
+
 static void add(struct setup *s, struct reporter *r, uint32_t count)
 {
 	struct trace_frame frame = { .kind = FRAME_NATIVE,
@@ -168,7 +176,7 @@ static void test_flush_and_stop(void **state)
 
 	(void)state;
 	setup_init(&s);
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	add(&s, r, 3);
 	reporter_flush(r);
 	sink_wait(&s.sink, 1);
@@ -194,7 +202,7 @@ static void test_interval(void **state)
 	setup_init(&s);
 	s.o.interval_ns = MILLI_NS;
 	s.o.jitter = 0.2;
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	sink_wait(&s.sink, 3); /* also when nothing was sampled */
 	pthread_mutex_lock(&s.sink.lock);
 	assert_true(account(s.sink.batches[1], "flametap.window_ns") >= 800000);
@@ -217,7 +225,7 @@ static void test_idle_is_not_sent(void **state)
 
 		setup_init(&s);
 		s.o.send_idle_frames = send;
-		r = reporter_new(&s.o);
+		r = begin(&s);
 		reporter_add(r, &t);
 		reporter_stop(r, in_a_minute());
 		assert_int_equal(s.sink.samples[0], send);
@@ -236,7 +244,7 @@ static void test_young_processes(void **state)
 	(void)state;
 	setup_init(&s);
 	s.o.min_process_age_ns = 1000;
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	t = test_trace(s.process, 1000, NULL, 0); /* it started at 1 */
 	reporter_add(r, &t);
 	t.time_unix_nano = 1001;
@@ -256,7 +264,7 @@ static void test_losses(void **state)
 	(void)state;
 	setup_init(&s);
 	s.lost_before = 5;
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	reporter_flush(r);
 	sink_wait(&s.sink, 1);
 	s.lost_before = 7;
@@ -277,13 +285,76 @@ static void test_sampled_time(void **state)
 	setup_init(&s);
 	s.o.sampling_ns = sampling_ns;
 	s.sampled_ns = 1;
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	reporter_flush(r);
 	sink_wait(&s.sink, 1);
 	s.sampled_ns = UINT64_MAX / 2;
 	reporter_stop(r, in_a_minute());
 	assert_int_equal(account(s.sink.batches[0], "flametap.window_ns"), 1);
 	assert_true(account(s.sink.batches[1], "flametap.window_ns") < 60 * (int64_t)SECOND_NS);
+	reporter_free(r);
+	setup_release(&s);
+}
+
+static void let_time_pass(void)
+{
+	uint64_t begin = clock_realtime_ns();
+
+	while (clock_realtime_ns() - begin < 2 * MILLI_NS)
+		;
+}
+
+/* A start that takes long, or fails. */
+static void test_nothing_before_it_begins(void **state)
+{
+	struct reporter *r;
+	struct setup s;
+
+	(void)state;
+	setup_init(&s);
+	s.o.interval_ns = MILLI_NS / 10;
+	r = reporter_new(&s.o);
+	let_time_pass();
+	reporter_stop(r, in_a_minute());
+	assert_int_equal(s.sink.count, 0);
+	reporter_free(r);
+	setup_release(&s);
+}
+
+/* Neither what it takes to start sampling nor to end it is time that a report covers. */
+static void test_begin_and_end(void **state)
+{
+	const struct profiles *p;
+	const struct profile *first, *last;
+	uint64_t start, middle, end;
+	struct reporter *r;
+	struct setup s;
+
+	(void)state;
+	setup_init(&s);
+	r = reporter_new(&s.o);
+	let_time_pass();
+	start = clock_realtime_ns();
+	reporter_begins(r);
+	add(&s, r, 1);
+	reporter_flush(r);
+	sink_wait(&s.sink, 1);
+	middle = clock_realtime_ns();
+	add(&s, r, 1);
+	reporter_ends(r);
+	end = clock_realtime_ns();
+	let_time_pass();
+	reporter_stop(r, in_a_minute());
+	p = s.sink.batches[0]->profiles;
+	first = &p->profiles[p->profile_count - 1];
+	p = s.sink.batches[1]->profiles;
+	last = &p->profiles[p->profile_count - 1];
+	assert_true(first->time_unix_nano >= start);
+	assert_true(last->time_unix_nano <= middle && last->time_unix_nano >= start);
+	assert_int_equal(first->time_unix_nano + first->duration_nano, last->time_unix_nano);
+	assert_true(last->time_unix_nano + last->duration_nano <= end);
+	assert_true(account(s.sink.batches[1], "flametap.window_ns") <=
+		    (int64_t)last->duration_nano);
 	reporter_free(r);
 	setup_release(&s);
 }
@@ -299,7 +370,7 @@ static void test_full_window(void **state)
 	(void)state;
 	setup_init(&s);
 	s.o.window_bytes = 64 << 10;
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	add(&s, r, 5000);
 	sink_wait(&s.sink, 1); /* nobody asked for it */
 	reporter_stop(r, in_a_minute());
@@ -352,7 +423,7 @@ static void test_counters(void **state)
 	struct trace cut = test_trace(s.process, 5000, frames, 2);
 	struct trace cut_else = test_trace(s.process, 5000, frames + 2, 1);
 
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	reporter_add(r, &of_idle);
 	reporter_add(r, &young);
 	reporter_add(r, &cut);
@@ -390,7 +461,7 @@ static void test_no_memory(void **state)
 	setup_init(&s);
 	budget_init(&budget, 16);
 	s.o.budget = &budget;
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	add(&s, r, 9);
 	reporter_flush(r);
 	reporter_stop(r, in_a_minute());
@@ -413,7 +484,7 @@ static void test_answers(void **state)
 	s.sink.answers[0] = outcome_of(&err);
 	assert_int_equal(s.sink.answers[0].kind, OUTCOME_RETRY);
 	s.sink.answers[2] = (struct outcome){ .kind = OUTCOME_PERMANENT };
-	r = reporter_new(&s.o);
+	r = begin(&s);
 	add(&s, r, 4);
 	reporter_flush(r);
 	sink_wait(&s.sink, 2);
@@ -475,6 +546,8 @@ int main(void)
 		cmocka_unit_test(test_young_processes),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_sampled_time),
+		cmocka_unit_test(test_nothing_before_it_begins),
+		cmocka_unit_test(test_begin_and_end),
 		cmocka_unit_test(test_full_window),
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_no_memory),
