@@ -18,7 +18,13 @@ struct delivery {
 	uint64_t samples, events;
 	uint64_t due_ns;   /* lock; monotonic; while it waits */
 	unsigned failures; /* lock */
+	struct err why;    /* lock; of the last refusal */
 	bool waits;        /* lock; else it is in the pipeline */
+};
+
+struct losses {
+	uint64_t reports, events;
+	struct err why; /* of the last one */
 };
 
 struct deliveries {
@@ -29,7 +35,7 @@ struct deliveries {
 	pthread_cond_t answered;
 	struct delivery *first, **last; /* lock; oldest first */
 	unsigned count;                 /* lock */
-	uint64_t lost_events;           /* lock */
+	struct losses unsaid;           /* lock; since they were last told */
 	bool finishing;                 /* lock: nothing is kept for a retry any more */
 	bool abandoned;                 /* lock: the last answer frees */
 };
@@ -82,7 +88,9 @@ static void delivery_free(struct delivery *v)
 /* lock held */
 static void lose(struct deliveries *d, const struct delivery *v)
 {
-	d->lost_events += v->events;
+	d->unsaid.reports++;
+	d->unsaid.events += v->events;
+	d->unsaid.why = v->why;
 	metric_add(d->lost, (int64_t)v->events);
 }
 
@@ -101,7 +109,7 @@ static void log_refusal(const struct delivery *v, const struct outcome *o)
 
 	if (log_gate_open(&gate, 10 * SECOND_NS, &skipped))
 		LOG(LOG_WARN,
-		    o->kind == OUTCOME_RETRY ? "A report was not taken now"
+		    o->kind == OUTCOME_RETRY ? "A report was not taken now, and is kept for a while"
 					     : "A report was refused for good",
 		    LOG_S("error", o->err.msg), LOG_U("samples", v->samples),
 		    LOG_U("similar_not_logged", skipped));
@@ -125,6 +133,7 @@ static void delivery_done(struct completion *c, const struct outcome *o)
 	if (o->kind != OUTCOME_OK)
 		log_refusal(v, o);
 	pthread_mutex_lock(&d->lock);
+	v->why = o->err;
 	if (o->kind == OUTCOME_RETRY && !d->finishing) {
 		v->due_ns = clock_monotonic_ns() + retry_wait_ns(v->failures++, o->retry_after_ns);
 		v->waits = true;
@@ -156,8 +165,10 @@ static void make_room(struct deliveries *d)
 	while (d->count >= DELIVERIES_MOST && v) {
 		struct delivery *next = v->next;
 
-		if (v->waits)
+		if (v->waits) {
+			err_prefix(&v->why, "more than %d reports wait", DELIVERIES_MOST);
 			give_up(d, v);
+		}
 		v = next;
 	}
 }
@@ -177,6 +188,8 @@ void deliveries_offer(struct deliveries *d, struct batch *batch, uint64_t events
 	make_room(d);
 	full = d->count >= DELIVERIES_MOST; /* all of them on their way: a pipeline that hangs */
 	if (full) {
+		err_set(&v->why, ERR_BUSY, "%d reports are on their way and none is answered",
+			DELIVERIES_MOST);
 		lose(d, v);
 	} else {
 		*d->last = v;
@@ -221,15 +234,30 @@ uint64_t deliveries_run(struct deliveries *d, uint64_t now_ns)
 	return soonest_ns;
 }
 
-uint64_t deliveries_take_lost(struct deliveries *d)
+static struct losses take_losses(struct deliveries *d)
 {
-	uint64_t lost;
+	struct losses lost;
 
 	pthread_mutex_lock(&d->lock);
-	lost = d->lost_events;
-	d->lost_events = 0;
+	lost = d->unsaid;
+	d->unsaid = (struct losses){ 0 };
 	pthread_mutex_unlock(&d->lock);
 	return lost;
+}
+
+static void log_losses(const struct losses *lost, const char *message)
+{
+	if (lost->reports)
+		LOG(LOG_ERROR, message, LOG_U("reports", lost->reports),
+		    LOG_U("samples", lost->events), LOG_S("error", lost->why.msg));
+}
+
+uint64_t deliveries_take_lost(struct deliveries *d)
+{
+	struct losses lost = take_losses(d);
+
+	log_losses(&lost, "Samples are lost: their reports could not be delivered");
+	return lost.events;
 }
 
 static void give_up_waiting(struct deliveries *d)
@@ -245,8 +273,21 @@ static void give_up_waiting(struct deliveries *d)
 	}
 }
 
+/* lock held; of those that nobody has answered for */
+static struct losses count_open(const struct deliveries *d)
+{
+	struct losses open = { 0 };
+
+	for (const struct delivery *v = d->first; v; v = v->next) {
+		open.reports++;
+		open.events += v->events;
+	}
+	return open;
+}
+
 void deliveries_finish(struct deliveries *d, uint64_t deadline_ns)
 {
+	struct losses lost, open;
 	struct timespec until = { .tv_sec = (time_t)(deadline_ns / SECOND_NS),
 				  .tv_nsec = (long)(deadline_ns % SECOND_NS) };
 
@@ -258,7 +299,12 @@ void deliveries_finish(struct deliveries *d, uint64_t deadline_ns)
 	while (d->count && clock_monotonic_ns() < deadline_ns)
 		pthread_cond_timedwait(&d->answered, &d->lock, &until);
 	give_up_waiting(d);
+	open = count_open(d);
 	pthread_mutex_unlock(&d->lock);
+	lost = take_losses(d);
+	log_losses(&lost, "Samples are lost at the end: their reports could not be delivered");
+	err_set(&open.why, ERR_BUSY, "no answer in time");
+	log_losses(&open, "The end comes while reports are on their way: they may be lost");
 }
 
 void deliveries_free(struct deliveries *d)

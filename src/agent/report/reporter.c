@@ -190,6 +190,8 @@ static void hand_over(struct reporter *r, struct profiles *message)
 	batch = batch_new(message, NULL, r->o.budget, &err);
 	if (!batch) {
 		profiles_free(message);
+		LOG(LOG_ERROR, "Samples are lost: there is no room for their report",
+		    LOG_U("samples", samples), LOG_S("error", err.msg));
 		lose(r, LOSS_NO_MEMORY, samples);
 		return;
 	}

@@ -1,11 +1,14 @@
 #include "agent/report/traces_for_tests.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "agent/report/deliveries.h"
 #include "agent/report/reporter.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "model/builder.h"
 
 /* A pipeline's end: keeps each batch's sample count and answers as it is told. */
@@ -472,18 +475,50 @@ static void test_no_memory(void **state)
 	setup_release(&s);
 }
 
+/* What is logged while it is on, as text. */
+struct heard {
+	int fd;
+	char text[8192];
+};
+
+static void listen_to_log(struct heard *h)
+{
+	h->fd = memfd_create("log", MFD_CLOEXEC);
+	assert_true(h->fd >= 0);
+	log_setup(LOG_WARN, LOG_TEXT, h->fd);
+}
+
+static void hear(struct heard *h)
+{
+	ssize_t n = pread(h->fd, h->text, sizeof(h->text) - 1, 0);
+
+	assert_true(n >= 0);
+	h->text[n] = 0;
+	log_setup(LOG_ERROR, LOG_TEXT, STDERR_FILENO);
+	close(h->fd);
+}
+
+static void assert_heard(const struct heard *h, const char *part)
+{
+	if (!strstr(h->text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, h->text);
+}
+
 /* "Not now" is offered again, the same message; "never" is counted in the next report. */
 static void test_answers(void **state)
 {
 	struct setup s;
 	struct reporter *r;
+	struct heard heard;
 	struct err err = { .kind = ERR_BUSY, .msg = "no room" };
 
 	(void)state;
 	setup_init(&s);
+	listen_to_log(&heard);
 	s.sink.answers[0] = outcome_of(&err);
 	assert_int_equal(s.sink.answers[0].kind, OUTCOME_RETRY);
-	s.sink.answers[2] = (struct outcome){ .kind = OUTCOME_PERMANENT };
+	s.sink.answers[2] = outcome_of(&err);
+	s.sink.answers[2].kind = OUTCOME_PERMANENT;
 	r = begin(&s);
 	add(&s, r, 4);
 	reporter_flush(r);
@@ -495,6 +530,37 @@ static void test_answers(void **state)
 	reporter_stop(r, in_a_minute());
 	assert_int_equal(account(s.sink.batches[3], "flametap.dropped.not_delivered"), 6);
 	reporter_free(r);
+	hear(&heard);
+	assert_heard(&heard, "Samples are lost: their reports could not be delivered  reports=1 "
+			     "samples=6 error=\"no room\"");
+	setup_release(&s);
+}
+
+/* The end, and there is still no room: the last reports are said, not only counted. */
+static void test_lost_at_the_end(void **state)
+{
+	struct err err = { .kind = ERR_BUSY, .msg = "the spool is full: 9 of 9 bytes are in use" };
+	struct heard heard;
+	struct reporter *r;
+	struct setup s;
+
+	(void)state;
+	setup_init(&s);
+	for (size_t i = 0; i < ARRAY_LEN(s.sink.answers); i++)
+		s.sink.answers[i] = outcome_of(&err);
+	r = begin(&s);
+	add(&s, r, 4);
+	reporter_flush(r);
+	sink_wait(&s.sink, 1);
+	add(&s, r, 3);
+	listen_to_log(&heard);
+	reporter_stop(r, in_a_minute());
+	reporter_free(r);
+	hear(&heard);
+	assert_heard(&heard,
+		     "Samples are lost at the end: their reports could not be delivered  "
+		     "reports=2 samples=7 error=\"the spool is full: 9 of 9 bytes are in use\"");
+	assert_true(counted(&s, "flametap_agent_dropped_samples_total" OF("not_delivered"), 7));
 	setup_release(&s);
 }
 
@@ -504,6 +570,7 @@ static void test_deliveries_are_bounded(void **state)
 	struct metric lost = { 0 };
 	struct setup s;
 	struct deliveries *d;
+	struct heard heard;
 	struct err err;
 
 	(void)state;
@@ -517,6 +584,9 @@ static void test_deliveries_are_bounded(void **state)
 		assert_non_null(b);
 		deliveries_offer(d, b, 2);
 	}
+	listen_to_log(&heard);
+	assert_int_equal(deliveries_take_lost(d), 3 * 2);
+	assert_int_equal(deliveries_take_lost(d), 0); /* said once */
 	assert_int_equal(s.sink.count, DELIVERIES_MOST);
 	assert_int_equal(lost.value, 3 * 2); /* all others are on their way, and may be kept */
 	err = (struct err){ .kind = ERR_BUSY, .msg = "no room" };
@@ -528,6 +598,11 @@ static void test_deliveries_are_bounded(void **state)
 	assert_true(deliveries_run(d, 0) != UINT64_MAX); /* all wait */
 	deliveries_finish(d, clock_monotonic_ns()); /* offered a last time, not answered in time */
 	assert_int_equal(s.sink.count, 2 * DELIVERIES_MOST);
+	hear(&heard);
+	assert_heard(&heard, "reports=3 samples=6 error=\"16 reports are on their way and none is "
+			     "answered\"");
+	assert_heard(&heard, "The end comes while reports are on their way: they may be lost  "
+			     "reports=16 samples=32");
 	deliveries_free(d);
 	for (uint32_t i = DELIVERIES_MOST; i < s.sink.count; i++) {
 		struct outcome o = outcome_ok();
@@ -552,6 +627,7 @@ int main(void)
 		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_lost_at_the_end),
 		cmocka_unit_test(test_deliveries_are_bounded),
 	};
 
