@@ -203,6 +203,46 @@ def test_ddl_makes_what_the_exporter_writes(server, database):
         server.ask(f"SELECT * FROM flametap_{name} LIMIT 3", database)
 
 
+VERSION_1 = fixtures.ROOT / "tests" / "fixtures" / "clickhouse-v1"
+VERSION_1_BODIES = ("v1.11.0-synthetic-offcpu-links", "v1.11.0-oncpu-start")
+
+
+def make_version_1(server, database):
+    """Tables and rows as the first flametap that kept in ClickHouse made them; its own DDL, for this server."""
+    server.ask(f"CREATE DATABASE {database}")
+    old = server.ask("SELECT version()").startswith("18.")
+    for statement in (VERSION_1 / f"tables-{'18.16' if old else '26.9'}.sql").read_text().split(";\n"):
+        if statement.strip():
+            server.ask(statement, database)
+    for table in ("dictionary", "links", "samples", "requests"):
+        # The files are text: each byte stands as the character of that number.
+        rows = (VERSION_1 / f"{table}.tsv").read_bytes().decode().encode("latin-1")
+        server.ask(f"INSERT INTO flametap_{table} FORMAT TabSeparatedWithNames", database, data=rows)
+
+
+def test_a_store_of_version_1_is_read_and_written_on(server, database):
+    make_version_1(server, database)
+    url = f"{server.url}/{database}"
+    was = [fixtures.body(name).bytes for name in VERSION_1_BODIES]
+    assert views(export(url)) == views(was)
+    assert server.ask("SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = 66", database) == "1"
+    again = NEWEST.Request.FromString(was[1])  # its contents are all known, under the ids of then
+    for p in again.resource_profiles[0].scope_profiles[0].profiles:
+        p.duration_nano += 1
+    new = [again.SerializeToString(), fixtures.body("v1.11.0-oncpu-errframes-env").bytes]
+    with Keeping(url) as keeping:
+        keeping.send(*new)
+        keeping.settled(2)
+    assert server.ask("SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = 66", database) == "2"
+    assert views(export(url)) == views(was + new)
+    if not server.quick and not program.LONG:
+        return
+    events = [e._replace(series=resource_of(e)) for number, data in enumerate(was + new) for e in events_of(data, number)]
+    type_ = events[-1].series[1]
+    words, selection = random_selection(random.Random(79), [e for e in events if e.series[1] == type_])
+    check(url, events, type_, words, **selection)
+
+
 # ---- the way there ----
 
 class Proxy:

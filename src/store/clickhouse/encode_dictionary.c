@@ -132,18 +132,35 @@ static void put_attribute_notes(struct ch_encoder *e, const struct any_value *v)
 	add_text(e, buf_view(&e->scratch));
 }
 
+/* Lists of the same keys lie side by side in the dictionary: little but their values differs. */
+static uint64_t add_key(uint64_t keys, struct str key)
+{
+	for (size_t i = 0; i < key.len; i++)
+		keys = (keys ^ (unsigned char)key.ptr[i]) * UINT64_C(0x100000001b3);
+	return keys;
+}
+
+static uint64_t list_id(struct hash128 hash, uint64_t keys)
+{
+	return ch_id_beside(ch_id(hash), keys >> 32);
+}
+
 /* texts: key, value, unit, notes of each; numbers: kinds */
 static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32_t count)
 {
 	struct ch_encoder *e = x->e;
 	struct hash128 hash;
 	int64_t *kinds;
+	uint64_t id, keys = 0;
 
 	if (!count)
 		return 0;
 	hash = ident_refs(x->n, at, count);
+	for (uint32_t i = 0; i < count; i++)
+		keys = add_key(keys, x->p->dict.strings[x->p->dict.attributes[at[i].v].key.v]);
+	id = list_id(hash, keys);
 	if (is_known(e, KIND_ATTRSET, hash))
-		return ch_id(hash);
+		return id;
 	kinds = arena_alloc_array(&e->arena, count, sizeof(*kinds));
 	assert(kinds);
 	begin_texts(e);
@@ -158,8 +175,8 @@ static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32
 		put_attribute_notes(e, &a->value);
 	}
 	buf_reset(&e->notes);
-	add_entry(e, &(struct entry){ KIND_ATTRSET, hash, 0, NULL, 0, kinds, count });
-	return ch_id(hash);
+	add_entry(e, &(struct entry){ KIND_ATTRSET, hash, id, NULL, 0, kinds, count });
+	return id;
 }
 
 /* Where the list of such indices would be remembered; NULL: it is too long for that. */
@@ -196,6 +213,7 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 	struct ch_encoder *e = x->e;
 	struct hash128 *hashes;
 	int64_t *kinds;
+	uint64_t id, keys = 0;
 
 	*hash = HASH_NONE;
 	if (!kv.count)
@@ -203,11 +221,14 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 	hashes = arena_alloc_array(&e->arena, kv.count, sizeof(*hashes));
 	kinds = arena_alloc_array(&e->arena, kv.count, sizeof(*kinds));
 	assert(hashes && kinds);
-	for (uint32_t i = 0; i < kv.count; i++)
+	for (uint32_t i = 0; i < kv.count; i++) {
 		hashes[i] = ident_key_value(x->n, &kv.ptr[i]);
+		keys = add_key(keys, kv.ptr[i].key);
+	}
 	*hash = ident_bytes(KIND_ATTRSET, str_from(hashes, kv.count * sizeof(*hashes)));
+	id = list_id(*hash, keys);
 	if (is_known(e, KIND_ATTRSET, *hash))
-		return ch_id(*hash);
+		return id;
 	begin_texts(e);
 	for (uint32_t i = 0; i < kv.count; i++) {
 		kinds[i] = kind_of(&kv.ptr[i].value) |
@@ -220,8 +241,8 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 	}
 	buf_reset(&e->notes);
 	buf_reset(&e->notes);
-	add_entry(e, &(struct entry){ KIND_ATTRSET, *hash, 0, NULL, 0, kinds, kv.count });
-	return ch_id(*hash);
+	add_entry(e, &(struct entry){ KIND_ATTRSET, *hash, id, NULL, 0, kinds, kv.count });
+	return id;
 }
 
 /* ---- code ---- */

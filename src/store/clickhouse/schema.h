@@ -17,8 +17,9 @@
 #include "store/ident.h"
 
 enum {
-	/* 2: ids of stacks and stems begin with their program's; only stacks have hash_hi;
-	 * CH_MANY_TIMES. Tables are the same: an older store is read and written on. */
+	/* 2: ids of stacks and stems begin with their program's, those of lists of attributes with
+	 * their keys'; only stacks have hash_hi; CH_MANY_TIMES. Tables are the same: an older store
+	 * is read and written on. */
 	CH_SCHEMA_VERSION = 2,
 	/* Kinds of dictionary rows beyond enum store_kind; in stores: append, never renumber. */
 	CH_KIND_STEM = 64, /* the root's side of stacks, 16 locations */
@@ -81,7 +82,8 @@ static inline uint64_t ch_id(struct hash128 h)
 }
 
 /* The id of what belongs to a program, which its first bits tell: rows of one program, whose refs
- * are much alike, lie side by side in the dictionary, and are packed the better. */
+ * are much alike, lie side by side in the dictionary, and are packed the better. So do lists of
+ * attributes with the same keys. */
 static inline uint64_t ch_id_beside(uint64_t id, uint64_t program)
 {
 	enum { PROGRAM_BITS = 10 };
