@@ -135,6 +135,7 @@ struct sent {
 	bool other_image;    /* walked by the mappings of an image before */
 	uint32_t native;     /* an address of executable 1, by those; or 0 */
 	uint32_t capture_pc; /* a copied stack, of 64 zero bytes, whose walk stopped there; or 0 */
+	uint64_t time_ns;    /* 0: EXEC_NS + 500 */
 };
 
 static bool resolve(struct rig *r, const struct sent *s, struct trace *trace)
@@ -144,7 +145,7 @@ static bool resolve(struct rig *r, const struct sent *s, struct trace *trace)
 		uint64_t words[8];
 	} record = { .head = { .kind = RECORD_SAMPLE,
 			       .flags = s->flags,
-			       .time_ns = EXEC_NS + 500,
+			       .time_ns = s->time_ns ? s->time_ns : EXEC_NS + 500,
 			       .pid = PID,
 			       .tid = PID,
 			       .end = s->end,
@@ -191,42 +192,42 @@ static void test_new_processes(void **state)
 		enum unwind_end want_end;
 	} cases[] = {
 		{ "no stack was copied: its place is known all the same",
-		  { 0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0 },
+		  { 0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0, 0 },
 		  1,
 		  FRAME_NATIVE,
 		  UNWIND_END_UNKNOWN_PROCESS },
 		{ "a stack was copied, and the zero on it ends it",
-		  { 0, 0, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, CODE + 64 },
+		  { 0, 0, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, CODE + 64, 0 },
 		  1,
 		  FRAME_NATIVE,
 		  UNWIND_END_COUNT },
 		{ "inside exec(): the registers are of the program before",
-		  { 2, 0, 0, UNWIND_END_UNKNOWN_PROCESS, false, 0, NOWHERE },
+		  { 2, 0, 0, UNWIND_END_UNKNOWN_PROCESS, false, 0, NOWHERE, 0 },
 		  2,
 		  FRAME_KERNEL,
 		  UNWIND_END_KERNEL_ONLY },
 		{ "inside exec(), without a stack",
-		  { 2, NOWHERE, 0, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0 },
+		  { 2, NOWHERE, 0, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0, 0 },
 		  2,
 		  FRAME_KERNEL,
 		  UNWIND_END_KERNEL_ONLY },
 		{ "code that is mapped nowhere does run",
-		  { 0, NOWHERE, SAMPLE_USER_MODE, UNWIND_END_NO_MAPPING, false, 0, 0 },
+		  { 0, NOWHERE, SAMPLE_USER_MODE, UNWIND_END_NO_MAPPING, false, 0, 0, 0 },
 		  1,
 		  FRAME_UNKNOWN,
 		  UNWIND_END_NO_MAPPING },
 		{ "in the kernel for the program itself",
-		  { 2, CODE + 64, 0, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0 },
+		  { 2, CODE + 64, 0, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0, 0 },
 		  3,
 		  FRAME_NATIVE,
 		  UNWIND_END_UNKNOWN_PROCESS },
 		{ "walked by the mappings of the program before",
-		  { 1, 0, SAMPLE_USER_MODE, UNWIND_END_BOTTOM, true, 100, 0 },
+		  { 1, 0, SAMPLE_USER_MODE, UNWIND_END_BOTTOM, true, 100, 0, 0 },
 		  1,
 		  FRAME_KERNEL,
 		  UNWIND_END_STALE },
 		{ "the same, but nothing was found in those",
-		  { 0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_NO_MAPPING, true, 0, 0 },
+		  { 0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_NO_MAPPING, true, 0, 0, 0 },
 		  1,
 		  FRAME_NATIVE,
 		  UNWIND_END_NO_MAPPING },
@@ -257,9 +258,9 @@ static void test_new_processes(void **state)
 static void test_after_the_first_instruction(void **state)
 {
 	static const struct sent ran = {
-		0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0
+		0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0, 0
 	};
-	static const struct sent nowhere = { 2, NOWHERE, 0, UNWIND_END_NO_MAPPING, false, 0, 0 };
+	static const struct sent nowhere = { 2, NOWHERE, 0, UNWIND_END_NO_MAPPING, false, 0, 0, 0 };
 	struct trace trace;
 	struct rig r;
 
@@ -270,6 +271,64 @@ static void test_after_the_first_instruction(void **state)
 	assert_int_equal(trace.frame_count, 3);
 	assert_int_equal(r.resolver.ended[UNWIND_END_NO_MAPPING], 1);
 	tear_down(&r);
+}
+
+/* Other code is mapped where the program was; BPF walks by what it knows until it is told. */
+static void test_code_mapped_over(void **state)
+{
+	enum { MAPPED_NS = EXEC_NS + 1000 };
+	static const struct {
+		const char *what;
+		uint64_t time_ns;
+		bool told; /* BPF was, in between */
+		enum frame_kind want;
+		enum unwind_end want_end;
+	} cases[] = {
+		{ "before", MAPPED_NS - 1, false, FRAME_NATIVE, UNWIND_END_BOTTOM },
+		{ "when it was mapped", MAPPED_NS, false, FRAME_UNKNOWN, UNWIND_END_STALE },
+		{ "after", MAPPED_NS + 1, false, FRAME_UNKNOWN, UNWIND_END_STALE },
+		{ "between that and the telling", MAPPED_NS + 1, true, FRAME_UNKNOWN,
+		  UNWIND_END_STALE },
+		{ "once BPF knew", UINT64_MAX - 1, true, FRAME_NATIVE, UNWIND_END_BOTTOM },
+	};
+	const struct side_record over = { .kind = SIDE_MMAP,
+					  .pid = PID,
+					  .tid = PID,
+					  .time_ns = MAPPED_NS,
+					  .start = CODE,
+					  .length = CODE_BYTES,
+					  .executable = true,
+					  .name = STR("//anon") };
+	const struct sent first = { .user_pc = CODE + 64,
+				    .flags = SAMPLE_USER_MODE,
+				    .end = UNWIND_END_UNKNOWN_PROCESS };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct sent sent = { .flags = SAMPLE_USER_MODE,
+				     .end = UNWIND_END_BOTTOM,
+				     .time_ns = cases[i].time_ns };
+		struct trace trace;
+		struct rig r;
+
+		set_up(&r);
+		assert_true(resolve(&r, &first, &trace)); /* opens the file */
+		assert_ptr_equal(modules_by_id(&r.modules, 1)->facts, trace.frames[0].executable);
+		sent.native = (uint32_t)trace.frames[0].address;
+		process_table_publish(&r.table);
+		process_table_apply(&r.table, &over);
+		if (cases[i].told)
+			process_table_publish(&r.table);
+		assert_true(resolve(&r, &sent, &trace));
+		if (trace.frame_count != 1 || trace.frames[0].kind != cases[i].want ||
+		    r.resolver.ended[cases[i].want_end] != 1)
+			fail_msg("%s: %u frames, the first of kind %d", cases[i].what,
+				 trace.frame_count, (int)trace.frames[0].kind);
+		/* Its address tells what really ran. */
+		assert_int_equal(trace.frames[0].address,
+				 cases[i].want == FRAME_NATIVE ? sent.native : CODE + 64);
+		tear_down(&r);
+	}
 }
 
 /*
@@ -366,7 +425,7 @@ static void test_read_ahead(void **state)
 	own.cpython.guessed = 1; /* which is no difference */
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		static const struct sent first = {
-			0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0
+			0, CODE + 64, SAMPLE_USER_MODE, UNWIND_END_UNKNOWN_PROCESS, false, 0, 0, 0
 		};
 		uint64_t lost;
 		struct trace trace;
@@ -427,6 +486,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_processes),
 		cmocka_unit_test(test_after_the_first_instruction),
+		cmocka_unit_test(test_code_mapped_over),
 		cmocka_unit_test(test_read_ahead),
 		cmocka_unit_test(test_senseless_records),
 	};
