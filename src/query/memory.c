@@ -10,7 +10,8 @@
 enum { TICKS = 4096, FIRST_SLOTS = 64, GROW_LARGE = 1 << 20 };
 enum {
 	PAGED_MOST = 1 << 24,
-	FREE_PAGES = 64, /* further ones need so many numbers each, on average */
+	FREE_PAGES = 64, /* and so much of the query's memory; further ones need so many numbers */
+	FREE_SHARE = 32, /* each, on average */
 	PAGE_FILL = 8,
 };
 
@@ -179,7 +180,8 @@ static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t num
 	uint64_t page = number / NUMBER_PAGE;
 	struct err full;
 
-	if (number >= PAGED_MOST || t->page_count > FREE_PAGES + t->paged / PAGE_FILL)
+	if (number >= PAGED_MOST ||
+	    t->page_count > FREE_PAGES + q->limit_bytes / FREE_SHARE / bytes + t->paged / PAGE_FILL)
 		return NULL;
 	if (!list_pages(q, t, page + 1) || !take(q, bytes, &full))
 		return NULL;
