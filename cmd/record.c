@@ -45,7 +45,7 @@ static const struct flag flags[] = {
 	{ "What", "p", FLAG_LIST, &pids, "PID,...", NULL, "these processes and what they start; several times", NULL, false, false },
 	{ "What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine", NULL, false, false },
 	{ "What", "process-filter", FLAG_STRING, &process_filter, "REGEX", NULL, "of these only executables of such a name", NULL, false, false },
-	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last", NULL, false, false },
+	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last, CMD gets SIGTERM", NULL, false, false },
 	{ "How", "F", FLAG_UINT, &hertz, "HZ", "97", "samples a second and CPU", NULL, false, false },
 	{ "How", "inlines", FLAG_BOOL, &inlines, NULL, "true", "inlined functions, from debug information", NULL, false, false },
 	{ "Where to", "o", FLAG_STRING, &output, "FILE", NULL,
@@ -67,7 +67,8 @@ static const struct command command = {
 	.words = "[-- CMD...]",
 	.summary = "Profile a process, a command or the whole machine into a file. Needs "
 		   "privileges: 'flametap doctor'.\nCtrl-C ends it and keeps what was recorded. "
-		   "With CMD, and without -d, the exit status is CMD's.",
+		   "With CMD, and without -d, the exit status is CMD's.\n-d ends CMD as well, by "
+		   "SIGTERM; to watch one that shall go on, start it first and use -p.",
 	.examples = examples,
 	.flags = flags,
 	.words_max = 1000,
@@ -120,7 +121,7 @@ static const struct format *format_of(const char *path)
 
 /* ---- the recording ---- */
 
-enum { PARTS_MOST = 65536, CALLS_AT_ONCE_MS = 250 };
+enum { PARTS_MOST = 65536, CALLS_AT_ONCE_MS = 250, COMMAND_ENDS_MS = 5000 };
 
 struct recording {
 	uint64_t duration_ns; /* 0: until what ends it has, or Ctrl-C */
@@ -130,7 +131,8 @@ struct recording {
 	int *ends;   /* pidfds of what ends it: the command, or those of -p, all of them */
 	uint32_t end_count, ended; /* the first `ended` of them have */
 	int exec_fd;               /* errno comes here if the child cannot become the command */
-	int child_status;          /* as of wait(2); -1 = has not ended */
+	int end_signal;   /* what the command gets when the recording is over; 0: nothing */
+	int child_status; /* as of wait(2); -1 = has not ended */
 	int out_fd;
 	bool created; /* the file was not there before */
 
@@ -268,9 +270,40 @@ static int next_end(const struct recording *r)
 	return r->ended < r->end_count ? r->ends[r->ended] : -1;
 }
 
+/* Who ends the recording ends the command, but for Ctrl-C, which a terminal sends to both. */
+static int signal_for_command(const struct recording *r, bool signalled)
+{
+	struct signalfd_siginfo info;
+
+	if (!signalled)
+		return SIGTERM; /* -d */
+	if (read(r->signal_fd, &info, sizeof(info)) != sizeof(info) || info.ssi_signo == SIGINT)
+		return 0;
+	return (int)info.ssi_signo;
+}
+
+/* Once the names that only a living process can tell are there. */
+static void end_command(const struct recording *r)
+{
+	if (r->child && r->end_signal && r->ended < r->end_count &&
+	    syscall(SYS_pidfd_send_signal, r->ends[0], r->end_signal, NULL, 0) != 0)
+		fprintf(stderr, "flametap record: %s cannot be ended: %s\n", r->command,
+			strerror(errno));
+}
+
+static void wait_for_command(const struct recording *r)
+{
+	struct pollfd end = { next_end(r), POLLIN, 0 };
+
+	if (r->child && r->end_signal && end.fd >= 0 && poll(&end, 1, COMMAND_ENDS_MS) == 0)
+		fprintf(stderr,
+			"flametap record: %s did not end on signal %d: process %d goes on\n",
+			r->command, r->end_signal, (int)r->child);
+}
+
 static void record(struct recording *r)
 {
-	bool over = false;
+	bool over = false, signalled = false;
 
 	r->started_ns = clock_monotonic_ns();
 	if (r->child && write(r->go_fd, "g", 1) != 1)
@@ -281,10 +314,12 @@ static void record(struct recording *r)
 		poll(fds, ARRAY_LEN(fds), wait_ms(r));
 		r->ended += fds[1].revents != 0;
 		show_progress(r);
-		over = fds[0].revents || (r->end_count && r->ended == r->end_count) ||
+		signalled = fds[0].revents;
+		over = signalled || (r->end_count && r->ended == r->end_count) ||
 		       (r->duration_ns && clock_monotonic_ns() - r->started_ns >= r->duration_ns);
 	}
 	r->ended_ns = clock_monotonic_ns();
+	r->end_signal = signal_for_command(r, signalled);
 	if (isatty(STDERR_FILENO))
 		fputs("\n", stderr);
 }
@@ -386,9 +421,11 @@ static int run_worker(void *ctx)
 	if (start(r, &err)) {
 		record(r);
 		profiling_receiver.stop(r->receiver, clock_monotonic_ns() + 30 * SECOND_NS);
+		end_command(r);
 		status = exec_failure(r, &err);
 		if (!status)
 			status = write_file(r, &err) ? EXIT_OK : EXIT_FAILED;
+		wait_for_command(r);
 	}
 	if (status)
 		fprintf(stderr, "flametap record: %s\n", err.msg);
