@@ -268,9 +268,7 @@ def test_kill_while_sending_is_at_least_once(tmp_path):
 
 def fill_spool(spool, prefix, count, *words):
     """Runs a backend without a peer and spools marked bodies; returns the marks that were acknowledged, and the last refusal."""
-    nobody = receivers.GrpcReceiver()
-    address = nobody.address
-    nobody.stop()
+    address = unused_address()
     marks, refusal = [], None
     with program.backend("-receiver", "otlp", "-otlp.endpoint", address, "-otlp.insecure", "-spool-dir", spool, *words) as server, \
             clients.channel(server.grpc) as ch:
@@ -305,9 +303,17 @@ def drain(spool, address, expected_least):
     return found, log
 
 
-def test_spool_survives_a_restart(tmp_path):
+def unused_address():
+    nobody = receivers.GrpcReceiver()
+    nobody.stop()
+    return nobody.address
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_spool_survives_a_restart(tmp_path, moved):
+    """What waits goes where the sink sends by then."""
     address, marks, _ = fill_spool(tmp_path / "spool", "restart", 25)
-    found, _ = drain(tmp_path / "spool", address, len(marks))
+    found, _ = drain(tmp_path / "spool", unused_address() if moved else address, len(marks))
     assert sorted(found) == sorted(marks) and len(marks) == 25
 
 
