@@ -33,9 +33,6 @@
 #endif
 #include "machine.h"
 
-/* The compiler shall not know what it knows of a value: it makes branches of arithmetic. */
-#define UNWIND_OPAQUE(value) __asm__ volatile("" : "+r"(value))
-
 enum unwind_result {
 	UNWIND_AGAIN,   /* the cursor stands on the next frame */
 	UNWIND_STOPPED, /* walk.end says why */
@@ -81,31 +78,30 @@ UNWIND_INLINE int unwind_stop(struct unwind_walk *w, enum unwind_end end)
 	return UNWIND_STOPPED;
 }
 
-/* The mapping that holds pc, into w->mapping. At most 2^16 mappings. */
+/* The mapping that holds pc, into w->mapping. At most 2^16 mappings. Without a branch in the
+ * search: unwind_find() says why. */
 UNWIND_INLINE bool unwind_map(struct unwind_walk *w, __u64 pc)
 {
 	const struct unwind_mapping *m;
-	__u32 lo = w->first_mapping, hi = w->first_mapping + w->mapping_count;
+	__u64 lo = w->first_mapping, left = w->mapping_count;
 
 	if (pc >= w->mapping.start && pc < w->mapping.end)
 		return true;
-	/* The first mapping whose end lies above pc. */
-	for (int i = 0; i < 16; i++) {
-		__u32 mid = (lo + hi) >> 1;
+	if (!left)
+		return false;
+	/* The first mapping whose end lies above pc. Ends are below 2^63; no pc above is found. */
+	for (int i = 0; i < 16 && left > 1; i++) {
+		__u64 half = left >> 1, below;
 
-		if (lo >= hi)
-			break;
-		m = env_mapping(&w->cursor, mid);
+		m = env_mapping(&w->cursor, (__u32)(lo + half - 1));
 		if (!m)
 			return false;
-		if (m->end > pc)
-			hi = mid;
-		else
-			lo = mid + 1;
+		below = (__u64)((__s64)(m->end - 1 - pc) >> 63);
+		UNWIND_OPAQUE(below);
+		lo += half & below;
+		left -= half;
 	}
-	if (lo >= w->first_mapping + w->mapping_count)
-		return false;
-	m = env_mapping(&w->cursor, lo);
+	m = env_mapping(&w->cursor, (__u32)lo);
 	if (!m || pc < m->start || pc >= m->end)
 		return false;
 	w->mapping = *m;

@@ -206,27 +206,31 @@ static inline void unwind_rule_at(const struct unwind_rule *rule, __u32 low, __u
 	}
 }
 
+/* The compiler shall not know what it knows of a value: it makes branches of arithmetic. */
+#define UNWIND_OPAQUE(value) __asm__ volatile("" : "+r"(value))
+
 /*
  * The row that holds at elf_vaddr `at`: the last of the page's rows with row.low <= low 16 bits of
  * at. `rows` is a whole block of UNWIND_BLOCK_ROWS rows. Sixteen steps search any page. For the
- * verifier the bounds must come out of a map (from constants it would follow every path), and the
- * mask keeps each access inside the block; a page that is damaged or just being rewritten yields
- * some row, never a fault.
+ * verifier the bounds must come out of a map (from constants it would follow every path), the step
+ * has no branch (it would follow both ways, sixteen times), and the mask keeps each access inside
+ * the block; a page that is damaged or just being rewritten yields some row, never a fault.
  */
 static inline __u32 unwind_find(const struct unwind_row *rows, const struct unwind_page *page,
 				__u64 at)
 {
-	__u32 low = at & 0xffff, lo = page->first, hi = page->last;
+	__u64 low = at & 0xffff, lo = page->first, left = (__u16)(page->last - page->first);
 
-	for (int i = 0; i < 16; i++) {
-		__u32 mid = (lo + hi + 1) >> 1;
+	for (int i = 0; i < 16 && left; i++) {
+		__u64 half = (left + 1) >> 1;
+		/* All ones: the row lies behind `at`. */
+		__u64 behind = low - rows[(lo + half) & (UNWIND_BLOCK_ROWS - 1)].low;
 
-		if (lo >= hi)
-			break;
-		if (rows[mid & (UNWIND_BLOCK_ROWS - 1)].low <= low)
-			lo = mid;
-		else
-			hi = mid - 1;
+		behind = (__u64)((__s64)behind >> 63);
+		UNWIND_OPAQUE(behind);
+		lo += half & ~behind;
+		left -= half; /* one more than need be, if it was even: the row behind `at` itself
+			       */
 	}
 	return lo & (UNWIND_BLOCK_ROWS - 1);
 }

@@ -45,7 +45,7 @@ static const struct flag flags[] = {
 	{ "What", "p", FLAG_LIST, &pids, "PID,...", NULL, "these processes and what they start; several times", NULL, false, false },
 	{ "What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine", NULL, false, false },
 	{ "What", "process-filter", FLAG_STRING, &process_filter, "REGEX", NULL, "of these only executables of such a name", NULL, false, false },
-	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last, CMD gets SIGTERM", NULL, false, false },
+	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last; ends CMD", NULL, false, false },
 	{ "How", "F", FLAG_UINT, &hertz, "HZ", "97", "samples a second and CPU", NULL, false, false },
 	{ "How", "inlines", FLAG_BOOL, &inlines, NULL, "true", "inlined functions, from debug information", NULL, false, false },
 	{ "Where to", "o", FLAG_STRING, &output, "FILE", NULL,

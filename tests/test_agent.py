@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -349,6 +350,38 @@ def test_the_filter_changes_with_sighup(needs_bpf, spin, peer, tmp_path):
         agents.wait_events(peer, q.pid, 1, after_ns=agents.now_ns())
 
 
+def cpu_seconds(pid):
+    return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def test_a_reload_leaves_nothing_unsampled(needs_bpf, spin, peer, tmp_path):
+    """Another filter, another tag: the sampler goes on. What a program did between the signal and 'read again' was sampled as usual."""
+    config = tmp_path / "agent.conf"
+    config.write_text("samples-per-second 199\nprocess-filter ^known_spin$\n")
+    with agents.Spinning(spin) as p, agents.agent(peer, tmp_path, "-config", config) as a:
+        agents.wait_events(peer, p.pid, 3)
+        spent, windows, processes = 0, [], agents.children(a.pid)
+
+        def reload(text):
+            config.write_text("samples-per-second " + text)
+            lines = len(a.lines)
+            begun, cpu = agents.now_ns(), cpu_seconds(p.pid)
+            a.signal(signal.SIGHUP)
+            a.wait_line("were read again", after=lines)
+            windows.append((begun, agents.now_ns()))
+            return cpu_seconds(p.pid) - cpu
+
+        for change in ("199\nprocess-filter ^known_\n", "199\nprocess-filter ^known_\ntags again=yes\n", "199\nprocess-filter known_spin\n"):
+            spent += reload(change)
+            agents.wait_events(peer, p.pid, 3, after_ns=windows[-1][1])
+            assert agents.children(a.pid) == processes
+        sampled = [e for e in agents.events(peer, p.pid) if any(begun <= e.time_ns < ended for begun, ended in windows)]
+        assert len(sampled) >= 0.6 * 199 * spent - len(windows), f"{len(sampled)} samples in {spent:.2f} s of CPU time"
+        reload("97\nprocess-filter known_spin\n")  # this takes another sampler
+        assert agents.children(a.pid) != processes
+        agents.wait_events(peer, p.pid, 3, after_ns=windows[-1][1])
+
+
 # ---- record ----
 
 def test_record_a_command_into_each_format(needs_bpf, spin, tmp_path):
@@ -390,6 +423,31 @@ def test_record_ends_with_its_command(needs_bpf, tmp_path):
     assert out.exists()
     program.run("record", "-o", out, "--", "sh", "-c", "kill -9 $$", check=128 + 9)
     program.run("record", "-d", "1h", "-o", out, "--", "sh", "-c", "exit 3", check=0)
+
+
+@pytest.mark.parametrize("how", ["duration", "signal"])
+def test_record_ends_its_command(needs_bpf, tmp_path, how):
+    """When its time is over, or when it is told to end: the command's stdout would stay open."""
+    words = ("-d", "300ms") if how == "duration" else ("-d", "1h")
+    command = [program.path(), "record", *words, "-o", tmp_path / "r.folded", "--", "sh", "-c", "echo begun; exec sleep 600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recording:
+        if how == "signal":
+            assert recording.stdout.readline() == "begun\n"
+            recording.terminate()
+        _, said = recording.communicate(timeout=program.HANG)
+    assert recording.returncode == 0 and said.startswith("Recorded ") and (tmp_path / "r.folded").exists(), said
+
+
+def test_record_tells_of_a_command_that_does_not_end(needs_bpf, tmp_path):
+    ignoring = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True); time.sleep(600)"
+    command = [program.path(), "record", "-o", tmp_path / "r.folded", "--", sys.executable, "-c", ignoring]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recording:
+        pid = int(recording.stdout.readline())
+        recording.terminate()
+        recording.wait(program.HANG)
+        os.kill(pid, signal.SIGKILL)  # it is there
+        said = recording.stderr.read()
+    assert recording.returncode == 0 and f"process {pid} goes on" in said, said
 
 
 def test_record_ends_with_its_processes(needs_bpf, spin, tmp_path):

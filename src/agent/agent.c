@@ -35,10 +35,13 @@ enum {
 #define POLL_QUIET_NS    (500 * MILLI_NS) /* no process came, went or mapped anything for as long */
 #define POLL_IDLE_NS     SECOND_NS        /* and no sample came */
 #define FIRST_NS         (3 * SECOND_NS)
-#define ATTACH_NS        (100 * MILLI_NS) /* for runtimes that run already, before the first sample */
-#define BUILD_NS         (2 * MILLI_NS) /* between two rounds, for rows that none has asked for yet */
-#define SYNC_NS          (3 * MINUTE_NS)
-#define MEMORY_BYTES     (UINT64_C(128) << 20)
+/* What runs already is looked at before the first sample for so long, while the programs load. */
+#define SCAN_NS       (250 * MILLI_NS)
+#define ATTACH_NS     (350 * MILLI_NS) /* both from the agent's start */
+#define BUILD_NS      (2 * MILLI_NS)  /* between two rounds, for rows that none has asked for yet */
+#define ROUND_SCAN_NS (10 * MILLI_NS) /* as well, for processes that none has asked for yet */
+#define SYNC_NS       (3 * MINUTE_NS)
+#define MEMORY_BYTES  (UINT64_C(128) << 20)
 
 struct sample_item {
 	uint64_t time_ns;
@@ -75,9 +78,10 @@ struct agent {
 	int epoll_fd, wake_fd;
 	pthread_t thread;
 	bool threaded, attached;
-	_Atomic bool stopping, wanted_on;
+	_Atomic bool stopping, pausing, wanted_on;
 	bool on, nice_refused;
-	bool building; /* runtimes_build() has more to do */
+	bool building; /* there is more to do between rounds */
+	bool scanned;  /* all of /proc */
 
 	/* one round */
 	struct sample_item *samples;
@@ -360,6 +364,21 @@ static void switch_sampling(struct agent *a)
 		a->on = on;
 }
 
+/* What the start left, on a machine of many processes or one that is busy: some of it between two
+ * rounds. Samples come first; whose process they are of is looked up if need be. */
+static void scan_on(struct agent *a)
+{
+	uint64_t until = clock_monotonic_ns() + ROUND_SCAN_NS;
+	struct err err;
+
+	if (a->scanned)
+		return;
+	if (!process_table_scan_until(&a->table, until, &a->scanned, &err))
+		a->table.refused++;
+	if (a->scanned)
+		process_table_publish_runtimes(&a->table, until + ROUND_SCAN_NS);
+}
+
 static void publish_cgroups(struct agent *a, const struct cgroups *was)
 {
 	cgroups_publish(a->cgroups, was, a->maps.cgroups, a->store.counters, a->maps.cpu_count,
@@ -374,7 +393,7 @@ static void *trace_thread(void *arg)
 	/* A busy machine is the one to be looked at: we need little time, but in time. */
 	if (setpriority(PRIO_PROCESS, (id_t)gettid(), TRACE_NICE))
 		a->nice_refused = true;
-	while (!a->stopping) {
+	while (!a->stopping && !a->pausing) {
 		uint64_t now = clock_monotonic_ns();
 
 		wait_for_work(a, now);
@@ -393,7 +412,8 @@ static void *trace_thread(void *arg)
 		follow_cpus(a, now);
 		publish_cgroups(a, NULL);
 		unwind_store_make_room(&a->store);
-		a->building = runtimes_build(&a->table, BUILD_NS);
+		scan_on(a);
+		a->building = runtimes_build(&a->table, BUILD_NS) || !a->scanned;
 		pthread_mutex_unlock(&a->lock);
 	}
 	return NULL;
@@ -484,11 +504,33 @@ static bool attach(struct agent *a, struct err *err)
 	       watch(a, ring_fd, err) && watch(a, a->wake_fd, err) && take_new_cpus(a, err);
 }
 
+/* Whoever is sampled first shall be known. Clocks do not wait long for it: what is not known yet is
+ * copied, and looked up then. */
+static bool look_around(struct agent *a, struct err *err)
+{
+	if (!process_table_scan_until(&a->table, a->started_ns + SCAN_NS, &a->scanned, err))
+		return false;
+	process_table_publish_runtimes(&a->table, a->started_ns + ATTACH_NS);
+	return true;
+}
+
+static bool start_thread(struct agent *a, struct err *err)
+{
+	int code = pthread_create(&a->thread, NULL, trace_thread, a);
+
+	if (code) {
+		errno = code;
+		return err_set_errno(err, "the agent's thread");
+	}
+	a->threaded = true;
+	wake(a);
+	return true;
+}
+
 struct agent *agent_start(const struct agent_options *options, struct seam *seam,
 			  const struct trace_sink *sink, struct err *err)
 {
 	struct agent *a = calloc(1, sizeof(*a));
-	int code;
 
 	assert(a);
 	a->seam = seam;
@@ -502,22 +544,43 @@ struct agent *agent_start(const struct agent_options *options, struct seam *seam
 	a->started_ns = clock_monotonic_ns();
 	sync_clock(a, a->started_ns);
 	/* The side band is on before /proc is read: whatever happens meanwhile is told. */
-	if (!copy_options(a, options, err) || !attach(a, err) ||
-	    !process_table_scan(&a->table, err))
+	if (!copy_options(a, options, err) || !attach(a, err) || !look_around(a, err) ||
+	    !seam->ops->enable(seam, true, err))
 		goto refused;
-	process_table_publish_runtimes(&a->table, clock_monotonic_ns() + ATTACH_NS);
-	code = pthread_create(&a->thread, NULL, trace_thread, a);
-	if (code) {
-		errno = code;
-		err_set_errno(err, "the agent's thread");
+	a->on = true;
+	if (!start_thread(a, err))
 		goto refused;
-	}
-	a->threaded = true;
-	wake(a);
 	return a;
 refused:
 	agent_free(a);
 	return NULL;
+}
+
+static void join_thread(struct agent *a)
+{
+	wake(a);
+	pthread_join(a->thread, NULL);
+	a->threaded = false;
+}
+
+void agent_pause(struct agent *a)
+{
+	if (!a->threaded)
+		return;
+	a->pausing = true;
+	join_thread(a);
+	a->pausing = false;
+}
+
+bool agent_resume(struct agent *a, const struct agent_options *options,
+		  const struct trace_sink *sink, struct err *err)
+{
+	if (!agent_set_filter(a, &options->filter, err))
+		return false;
+	a->options.kernel_changed = options->kernel_changed;
+	a->options.kernel_changed_ctx = options->kernel_changed_ctx;
+	a->sink = *sink;
+	return start_thread(a, err);
 }
 
 void agent_stop(struct agent *a)
@@ -525,9 +588,7 @@ void agent_stop(struct agent *a)
 	if (!a->threaded)
 		return;
 	a->stopping = true;
-	wake(a);
-	pthread_join(a->thread, NULL);
-	a->threaded = false;
+	join_thread(a);
 	pthread_mutex_lock(&a->lock);
 	switch_sampling(a);
 	while (run_round(a))

@@ -80,6 +80,12 @@ struct agent *agent_start(const struct agent_options *options, struct seam *seam
 /* Stops sampling, hands out what is in the rings and ends the thread; statistics and executables
  * can still be asked for. */
 void agent_stop(struct agent *a);
+/* Samples go on and wait in the rings (a second of them and more), and nobody is told of them until
+ * it is resumed: with the same options, but for the filter and kernel_changed, and with any sink.
+ * The old sink is not called any more. */
+void agent_pause(struct agent *a);
+bool agent_resume(struct agent *a, const struct agent_options *options,
+		  const struct trace_sink *sink, struct err *err) MUST_CHECK;
 void agent_free(struct agent *a); /* stops it first; NULL is fine */
 
 /* New filter, from any thread; processes are judged anew. */

@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/handover.h"
 
 enum { HOST_ATTRIBUTES = 3 };
 static const uint64_t RETRY_FIRST_NS = SECOND_NS / 2, RETRY_MOST_NS = 30 * SECOND_NS;
@@ -105,14 +106,13 @@ static void make_attributes(struct profiling *r)
 
 /* ---- the reporter's questions ---- */
 
-/* lock held */
-static void add_losses(const struct profiling *r, struct agent_losses *sum)
+static void add_losses(struct agent *agent, struct agent_losses *sum)
 {
 	struct agent_stats s;
 
-	if (!r->agent)
+	if (!agent)
 		return;
-	agent_stats(r->agent, &s);
+	agent_stats(agent, &s);
 	sum->ring_full += s.kernel.dropped_ring;
 	sum->other_pid_namespace += s.kernel.dropped_ns;
 	sum->bad_record += s.bad_records;
@@ -125,7 +125,7 @@ static uint32_t read_losses(void *ctx, struct report_count *out, uint32_t most)
 
 	pthread_mutex_lock(&r->lock);
 	sum = r->lost_before;
-	add_losses(r, &sum);
+	add_losses(r->agent, &sum);
 	pthread_mutex_unlock(&r->lock);
 	const struct report_count all[] = {
 		{ "ring_full", sum.ring_full },
@@ -357,29 +357,114 @@ static void tell_absent(struct agent *agent)
 		    LOG_STR("cgroups", buf_view(&cgroups)));
 }
 
+/* ---- an agent that outlives a configuration ---- */
+
+/* Paused: its samples wait for the next receiver. */
+struct left_agent {
+	struct agent *agent;
+	struct seam *seam;
+	struct buf key; /* of the options that it runs with */
+};
+
+static void left_agent_free(void *what)
+{
+	struct left_agent *left = what;
+
+	agent_free(left->agent);
+	seam_free(left->seam);
+	buf_release(&left->key);
+	free(left);
+}
+
+/* False: it stays where it is. */
+static bool leave_agent(struct profiling *r)
+{
+	struct left_agent *left = calloc(1, sizeof(*left));
+
+	if (!left)
+		return false;
+	*left = (struct left_agent){ .agent = r->agent, .seam = r->seam };
+	profiling_sampler_key(&r->o, &left->key);
+	if (!handover_leave(r->host->handover, &profiling_receiver, r->host->id, left,
+			    left_agent_free)) {
+		buf_release(&left->key);
+		free(left);
+		return false;
+	}
+	naming_bind(r->naming, NULL, NULL);
+	pthread_mutex_lock(&r->lock);
+	r->agent = NULL;
+	r->seam = NULL;
+	pthread_mutex_unlock(&r->lock);
+	return true;
+}
+
+/* One that was left, if it does what is wanted now. NULL: a new one is needed. */
+static struct agent *take_agent(struct profiling *r, const struct agent_options *options,
+				struct trace_sink *sink, struct seam **seam)
+{
+	struct left_agent *left =
+		handover_take(r->host->handover, &profiling_receiver, r->host->id);
+	AUTO(buf_release) struct buf key = { 0 };
+	struct agent_losses before = { 0 };
+	struct agent *agent = NULL;
+	struct err err;
+
+	if (!left)
+		return NULL;
+	profiling_sampler_key(&r->o, &key);
+	if (str_equal(buf_view(&key), buf_view(&left->key)) &&
+	    agent_resume(left->agent, options, sink, &err)) {
+		agent = left->agent;
+		*seam = left->seam;
+		left->agent = NULL;
+		left->seam = NULL;
+		add_losses(agent, &before); /* were reported by who left it */
+		r->lost_before = (struct agent_losses){
+			.ring_full = -before.ring_full,
+			.other_pid_namespace = -before.other_pid_namespace,
+			.bad_record = -before.bad_record,
+		};
+	}
+	left_agent_free(left);
+	return agent;
+}
+
+/* ---- */
+
+static struct agent *make_agent(const struct agent_options *options, struct trace_sink *sink,
+				struct seam **seam, struct err *err)
+{
+	struct agent *agent;
+
+	*seam = supervise_seam(err);
+	if (!*seam)
+		return NULL;
+	agent = agent_start(options, *seam, sink, err);
+	if (!agent)
+		seam_free(*seam);
+	return agent;
+}
+
 static bool start_agent(struct profiling *r, struct err *err)
 {
 	struct trace_sink sink = reporter_sink(r->reporter);
 	struct agent_options options;
-	struct agent *agent;
+	struct agent *agent = NULL;
 	struct arena scratch;
 	struct seam *seam;
 
-	seam = supervise_seam(err);
-	if (!seam)
-		return false;
 	arena_init(&scratch, 1024, 0);
-	agent = NULL;
 	if (profiling_agent_options(&r->o, &scratch, &options, err)) {
 		options.kernel_changed = on_kernel_changed;
 		options.kernel_changed_ctx = r;
-		agent = agent_start(&options, seam, &sink, err);
+		agent = take_agent(r, &options, &sink, &seam);
+		if (!agent)
+			agent = make_agent(&options, &sink, &seam, err);
 	}
 	arena_release(&scratch);
-	if (!agent) {
-		seam_free(seam);
+	if (!agent)
 		return false;
-	}
 	tell_cgroups(r, agent);
 	tell_absent(agent);
 	pthread_mutex_lock(&r->lock);
@@ -400,7 +485,7 @@ static void drop_agent(struct profiling *r)
 
 	naming_bind(r->naming, NULL, NULL);
 	pthread_mutex_lock(&r->lock);
-	add_losses(r, &r->lost_before);
+	add_losses(r->agent, &r->lost_before);
 	agent = r->agent;
 	seam = r->seam;
 	r->agent = NULL;
@@ -498,6 +583,7 @@ static void enable(void *ctx, bool on)
 
 static void stop_all(struct profiling *r, uint64_t deadline_ns)
 {
+	bool leaves = r->agent && handover_is_open(r->host->handover);
 	struct chance *chance = r->chance;
 
 	stop_keeper(r);
@@ -507,7 +593,9 @@ static void stop_all(struct profiling *r, uint64_t deadline_ns)
 	pthread_mutex_unlock(&r->lock);
 	if (r->reporter)
 		reporter_ends(r->reporter);
-	if (r->agent)
+	if (leaves)
+		agent_pause(r->agent);
+	else if (r->agent)
 		agent_stop(r->agent);
 	if (r->reporter) /* its last report asks the agent for files and counts */
 		reporter_stop(r->reporter, deadline_ns);
@@ -515,7 +603,7 @@ static void stop_all(struct profiling *r, uint64_t deadline_ns)
 	r->chance = NULL;
 	pthread_mutex_unlock(&r->lock);
 	chance_free(chance);
-	if (r->naming)
+	if (r->naming && !(leaves && leave_agent(r)))
 		drop_agent(r);
 	naming_free(r->naming);
 	reporter_free(r->reporter);

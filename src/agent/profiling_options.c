@@ -420,3 +420,29 @@ bool profiling_agent_options(const struct profiling_options *o, struct arena *ar
 	};
 	return parse_pids(&o->pids, pids, err) && put_cpus(o, arena, out, err);
 }
+
+static void put_text(struct buf *out, const char *text)
+{
+	buf_str(out, str_cstr(text ? text : ""));
+	buf_char(out, text ? '\0' : '\1');
+}
+
+static void put_list(struct buf *out, const struct config_strings *list)
+{
+	buf_printf(out, "%u:", list->count);
+	for (uint32_t i = 0; i < list->count; i++)
+		put_text(out, list->items[i]);
+}
+
+void profiling_sampler_key(const struct profiling_options *o, struct buf *out)
+{
+	buf_printf(out, "%u %d %u %u %u %llu %llu ", (unsigned)o->samples_per_second,
+		   o->send_idle_frames, (unsigned)o->map_scale_factor,
+		   (unsigned)o->bpf_verifier_log_level, steps_of(o),
+		   (unsigned long long)o->unwind_memory_bytes,
+		   (unsigned long long)o->clock_sync_interval_ns);
+	put_text(out, o->pin_cpu_ids);
+	put_text(out, o->runtime_tables);
+	put_list(out, &o->include_env_vars);
+	put_list(out, &o->pids);
+}

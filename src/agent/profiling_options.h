@@ -82,6 +82,9 @@ bool profiling_cpus_check(const struct profiling_options *o, struct str online, 
 /* For agent_start(); lists are made in `arena`, strings stay where they are. */
 bool profiling_agent_options(const struct profiling_options *o, struct arena *arena,
 			     struct agent_options *out, struct err *err) MUST_CHECK;
+/* All that an agent cannot change while it runs: where the keys of two are equal, one does for the
+ * other. Bytes, not text. */
+void profiling_sampler_key(const struct profiling_options *o, struct buf *out);
 
 /* A set of tracers as bits (1 << enum tracer), from a list: "all", "python,go"; blanks and letter
  * case do not matter, "native" is always on. `named` gets those that were asked for by name. */

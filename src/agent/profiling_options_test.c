@@ -156,6 +156,44 @@ static void test_for_the_agent(void **state)
 	arena_release(&f.arena);
 }
 
+/* What a running agent can go on with, and what it cannot. */
+static void test_sampler_key(void **state)
+{
+	static const struct {
+		const char *one, *other;
+		bool same;
+	} cases[] = {
+		{ "{}", "{}", true },
+		{ "{process_filter: a}", "{process_filter: b}", true },
+		{ "{service_name: a, reporter_interval: 1s}", "{inlines: true}", true },
+		{ "{samples_per_second: 20}", "{samples_per_second: 21}", false },
+		{ "{tracers: python}", "{tracers: hotspot}", false },
+		{ "{pids: [1, 2]}", "{pids: [1, 2]}", true },
+		{ "{pids: [1, 2]}", "{pids: [12]}", false },
+		{ "{include_env_vars: [ab]}", "{include_env_vars: [a, b]}", false },
+		{ "{pin_cpu_ids: \"0\"}", "{}", false },
+		{ "{unwind_memory: 1MiB}", "{unwind_memory: 2MiB}", false },
+		{ "{runtime_tables: /a}", "{runtime_tables: /b}", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct buf keys[2] = { { 0 }, { 0 } };
+		struct filled f;
+
+		fill(&f, cases[i].one);
+		profiling_sampler_key(&f.o, &keys[0]);
+		arena_release(&f.arena);
+		fill(&f, cases[i].other);
+		profiling_sampler_key(&f.o, &keys[1]);
+		arena_release(&f.arena);
+		if (str_equal(buf_view(&keys[0]), buf_view(&keys[1])) != cases[i].same)
+			fail_msg("%s and %s", cases[i].one, cases[i].other);
+		buf_release(&keys[0]);
+		buf_release(&keys[1]);
+	}
+}
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -194,7 +232,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tracer_lists), cmocka_unit_test(test_cpus),
 		cmocka_unit_test(test_switches),     cmocka_unit_test(test_for_the_agent),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_sampler_key),  cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

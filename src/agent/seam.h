@@ -78,13 +78,15 @@ struct seam_file {
 
 struct seam;
 struct seam_ops {
-	/* Loads everything, sampling still off. One side band per CPU. */
+	/* Makes the maps, to be filled at once, and one side band per CPU, which runs. Sampling is
+	 * off; the programs load meanwhile. */
 	bool (*attach)(struct seam *s, const struct seam_options *options, struct seam_maps *maps,
 		       struct err *err) MUST_CHECK;
 	/* The next side band that the caller has not got yet; false with err->kind ERR_NONE: none.
 	 * CPUs come and go: ask until there is none when they have (sample/online.h). */
 	bool (*side_band)(struct seam *s, struct seam_side_band *out, struct err *err);
-	/* Sampling on or off (probabilistic profiling). */
+	/* Sampling on or off (probabilistic profiling). The first call waits until the programs are
+	 * loaded, and tells why they are not. */
 	bool (*enable)(struct seam *s, bool on, struct err *err) MUST_CHECK;
 
 	/* A process whose first thread has ended is shown by another of its threads, here and

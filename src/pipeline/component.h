@@ -97,6 +97,9 @@ struct component_host {
 	void *(*extension)(const struct component_host *host, const struct component_ops *ops,
 			   const char *id);
 	const void *graph; /* the pipeline's own, for extension() */
+	/* Open while the graph is replaced: what stop() leaves there, start() of the same kind and
+	 * id finds. NULL: never. */
+	struct handover *handover;
 	/* Called once when an instance finds that it can't go on (any thread): the process stops
 	 * with this error. */
 	void (*fail)(const struct component_host *host, const struct err *err);

@@ -7,10 +7,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pipeline/generation.h"
+#include "pipeline/handover.h"
 
 struct graph {
 	struct graph_env env;
 	struct generation *now; /* NULL when nothing runs */
+	struct handover handover;
 };
 
 struct graph *graph_new(struct config *config, const struct graph_env *env,
@@ -20,6 +22,7 @@ struct graph *graph_new(struct config *config, const struct graph_env *env,
 
 	assert(g);
 	g->env = *env;
+	g->env.handover = &g->handover;
 	g->now = generation_new(config, &g->env, problems);
 	if (g->now)
 		return g;
@@ -107,16 +110,19 @@ static bool graph_replace(struct graph *g, struct config *config, uint64_t deadl
 	if (!next)
 		return false;
 	LOG(LOG_INFO, "Config updated, restart service");
+	handover_open(&g->handover);
 	generation_stop(g->now, deadline_ns);
 	old = generation_take_config(g->now);
 	generation_free(g->now);
 	g->now = next;
 	if (generation_start(next, err)) {
+		handover_close(&g->handover);
 		config_free(old);
 		return true;
 	}
 	generation_free(next);
 	graph_restore(g, old, err);
+	handover_close(&g->handover);
 	return false;
 }
 

@@ -22,6 +22,7 @@ struct graph_env {
 	/* An instance found that it cannot go on. Any thread; the owner then stops the graph. */
 	void (*fail)(void *arg, const struct err *err);
 	void *fail_arg;
+	struct handover *handover; /* the graph's own */
 };
 
 struct graph;

@@ -126,6 +126,7 @@ struct instance *instance_new(const struct config_component *component, void *st
 	i->host.loops = env->loops;
 	i->host.budget = env->budget;
 	i->host.metrics = env->metrics;
+	i->host.handover = env->handover;
 	i->host.fail = instance_fail;
 	return i;
 }

@@ -184,19 +184,22 @@ static void look_at_sampler(struct doctor_report *r)
 	struct seam *seam = seam_local_new();
 	struct seam_maps maps;
 	struct err err;
+	bool ok = seam->ops->attach(seam, &options, &maps, &err);
 
-	if (seam->ops->attach(seam, &options, &maps, &err)) {
+	if (ok) {
 		const int fds[] = { maps.ring,        maps.processes, maps.mappings,
 				    maps.executables, maps.pages,     maps.rules,
 				    maps.runtimes,    maps.counters,  maps.cgroups };
 
 		for (size_t i = 0; i < ARRAY_LEN(fds); i++)
 			close(fds[i]);
+		ok = seam->ops->enable(seam, false, &err); /* waits for the programs */
+	}
+	if (ok)
 		put(r, "sampler", FINDING_FINE, NULL, NULL, "loads and attaches");
-	} else {
+	else
 		put(r, "sampler", FINDING_MISSING, "nothing can be sampled",
 		    "what is missing above; Linux 5.17 or newer with BTF", "%s", err.msg);
-	}
 	seam_free(seam);
 }
 

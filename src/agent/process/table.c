@@ -269,18 +269,48 @@ static struct process *add_from_proc(struct process_table *t, uint32_t pid)
 	return p;
 }
 
-bool process_table_scan(struct process_table *t, struct err *err)
+/* Those that are asked for come first: there may be thousands of others. */
+static void wanted_first(const struct process_table *t, uint32_t *pids, uint32_t count)
+{
+	uint32_t next = 0, wanted;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!filter_lists(t->filter, pids[i]))
+			continue;
+		wanted = pids[i];
+		pids[i] = pids[next];
+		pids[next++] = wanted;
+	}
+}
+
+bool process_table_scan_until(struct process_table *t, uint64_t deadline_ns, bool *whole,
+			      struct err *err)
 {
 	uint32_t *pids = malloc(PROCESSES_MOST * sizeof(*pids)), count = 0;
 	bool ok;
 
 	assert(pids);
 	ok = t->seam->ops->list(t->seam, pids, PROCESSES_MOST, &count, err);
-	for (uint32_t i = 0; ok && i < count && i < PROCESSES_MOST; i++)
-		if (!process_table_find(t, pids[i]))
+	count = count < PROCESSES_MOST ? count : PROCESSES_MOST;
+	*whole = true;
+	if (ok)
+		wanted_first(t, pids, count);
+	for (uint32_t i = 0; ok && i < count && *whole; i++) {
+		if (process_table_find(t, pids[i]))
+			continue;
+		*whole = clock_monotonic_ns() < deadline_ns || filter_lists(t->filter, pids[i]);
+		if (*whole)
 			add_from_proc(t, pids[i]);
+	}
 	free(pids);
 	return ok;
+}
+
+bool process_table_scan(struct process_table *t, struct err *err)
+{
+	bool whole;
+
+	return process_table_scan_until(t, UINT64_MAX, &whole, err);
 }
 
 void process_table_resync(struct process_table *t)
@@ -691,14 +721,13 @@ void process_table_publish(struct process_table *t)
 	}
 }
 
-void process_table_publish_runtimes(struct process_table *t, uint64_t deadline_ns)
+static void publish_some(struct process_table *t, bool wanted, uint64_t deadline_ns)
 {
-	bool all = filter_is_empty(t->filter);
 	uint64_t now = clock_monotonic_ns();
 
 	for (uint32_t i = 0; i < BUCKETS && now < deadline_ns; i++) {
 		for (struct process *p = t->buckets[i]; p && now < deadline_ns; p = p->next) {
-			if (p->kernel_thread || !(all || p->pid_wanted))
+			if (p->kernel_thread || p->pid_wanted != wanted)
 				continue;
 			runtimes_attach(t, p, now);
 			if (p->pid_wanted || p->runtimes[0])
@@ -706,4 +735,11 @@ void process_table_publish_runtimes(struct process_table *t, uint64_t deadline_n
 			now = clock_monotonic_ns();
 		}
 	}
+}
+
+void process_table_publish_runtimes(struct process_table *t, uint64_t deadline_ns)
+{
+	publish_some(t, true, deadline_ns);
+	if (filter_is_empty(t->filter))
+		publish_some(t, false, deadline_ns);
 }

@@ -96,6 +96,10 @@ void process_table_release(struct process_table *t);
 
 /* Reads all of /proc. */
 bool process_table_scan(struct process_table *t, struct err *err) MUST_CHECK;
+/* As much of it as is done before `deadline_ns`, at least those that the filter names by pid;
+ * *whole: all of it. */
+bool process_table_scan_until(struct process_table *t, uint64_t deadline_ns, bool *whole,
+			      struct err *err) MUST_CHECK;
 /* Tells BPF, ahead of their first samples, of the processes that the filter names by pid and of
  * those that have a language runtime, as far as that is done before `deadline_ns`. */
 void process_table_publish_runtimes(struct process_table *t, uint64_t deadline_ns);

@@ -215,6 +215,31 @@ static void test_scan(void **state)
 	tear_down(&r);
 }
 
+/* Who has no time to read all of /proc reads what is asked for. */
+static void test_scan_in_parts(void **state)
+{
+	const uint32_t asked_for[] = { 12 };
+	const struct agent_filter filter = { .pids = asked_for, .pid_count = 1 };
+	struct err err;
+	struct rig r;
+	bool whole;
+
+	(void)state;
+	set_up(&r, &filter);
+	for (uint32_t i = 0; i < 3; i++)
+		r.fakes[i] = (struct fake_process){ .pid = 10 + i, .maps = MAPS, .exe = "/bin/x" };
+	assert_true(process_table_scan_until(&r.table, 0, &whole, &err));
+	assert_false(whole);
+	assert_non_null(process_table_find(&r.table, 12));
+	assert_null(process_table_find(&r.table, 10));
+	assert_true(process_table_scan_until(&r.table, UINT64_MAX, &whole, &err));
+	assert_true(whole);
+	assert_true(process_table_scan_until(&r.table, 0, &whole, &err)); /* nothing is left */
+	assert_true(whole);
+	assert_int_equal(r.table.count, 3);
+	tear_down(&r);
+}
+
 /* Prefork servers: children run on the parent's set until one of them maps something. */
 static void test_fork_shares(void **state)
 {
@@ -508,11 +533,11 @@ static void test_filter_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),        cmocka_unit_test(test_fork_shares),
-		cmocka_unit_test(test_short_life),  cmocka_unit_test(test_exec_replaces),
-		cmocka_unit_test(test_pid_reused),  cmocka_unit_test(test_resync),
-		cmocka_unit_test(test_filters),     cmocka_unit_test(test_filter_and_new_names),
-		cmocka_unit_test(test_filter_text),
+		cmocka_unit_test(test_scan),          cmocka_unit_test(test_fork_shares),
+		cmocka_unit_test(test_short_life),    cmocka_unit_test(test_exec_replaces),
+		cmocka_unit_test(test_pid_reused),    cmocka_unit_test(test_resync),
+		cmocka_unit_test(test_filters),       cmocka_unit_test(test_filter_and_new_names),
+		cmocka_unit_test(test_scan_in_parts), cmocka_unit_test(test_filter_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,13 +12,16 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 
+/* Of all clocks' starts. */
+#define SPREAD_NS (20 * MILLI_NS)
+
 struct cpu_events {
 	int clock_fd, side_fd; /* -1: not open */
 	bool enabled, handed_out;
 };
 
 struct events {
-	int program_fd;
+	int program_fd; /* -1: not yet */
 	uint64_t period_ns;
 	uint32_t pinned_count;
 	bool enabled;
@@ -41,6 +44,12 @@ static bool refused(struct err *err, const char *what, uint32_t cpu)
 	return err_set_errno(err, "%s on CPU %u", what, cpu);
 }
 
+static bool bind_clock(const struct events *e, int fd, uint32_t cpu, struct err *err)
+{
+	return ioctl(fd, PERF_EVENT_IOC_SET_BPF, e->program_fd) == 0 ||
+	       refused(err, "attaching the sampling program", cpu);
+}
+
 static bool open_clock(struct events *e, uint32_t cpu, struct err *err)
 {
 	struct perf_event_attr attr = {
@@ -54,8 +63,7 @@ static bool open_clock(struct events *e, uint32_t cpu, struct err *err)
 
 	if (fd < 0)
 		return refused(err, "the sampling clock", cpu);
-	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, e->program_fd)) {
-		refused(err, "attaching the sampling program", cpu);
+	if (e->program_fd >= 0 && !bind_clock(e, fd, cpu, err)) {
 		close(fd);
 		return false;
 	}
@@ -156,25 +164,27 @@ static bool wanted(const struct events *e, uint32_t cpu)
 	return !e->pinned_count || e->pinned[cpu];
 }
 
-/* Starts the clocks that should run, each a part of a period after the one before. */
+/* Starts the clocks that should run, one after another: spread over a period, or what a start can
+ * take. */
 static bool start_clocks(struct events *e, struct err *err)
 {
+	uint64_t spread = e->period_ns < SPREAD_NS ? e->period_ns : SPREAD_NS;
 	uint32_t waiting = 0;
 
 	for (uint32_t cpu = 0; cpu < SEAM_CPUS_MAX; cpu++)
 		waiting += e->cpus[cpu].clock_fd >= 0 && !e->cpus[cpu].enabled;
-	for (uint32_t cpu = 0; cpu < SEAM_CPUS_MAX; cpu++) {
+	const struct timespec pause = { .tv_nsec = waiting ? (long)(spread / waiting) : 0 };
+
+	for (uint32_t cpu = 0; cpu < SEAM_CPUS_MAX && waiting; cpu++) {
 		struct cpu_events *c = &e->cpus[cpu];
-		uint64_t part = waiting ? e->period_ns / waiting : 0;
-		struct timespec pause = { .tv_sec = (time_t)(part / SECOND_NS),
-					  .tv_nsec = (long)(part % SECOND_NS) };
 
 		if (c->clock_fd < 0 || c->enabled)
 			continue;
 		if (ioctl(c->clock_fd, PERF_EVENT_IOC_ENABLE, 0))
 			return refused(err, "starting the sampling clock", cpu);
 		c->enabled = true;
-		nanosleep(&pause, NULL);
+		if (--waiting)
+			nanosleep(&pause, NULL);
 	}
 	return true;
 }
@@ -216,7 +226,7 @@ bool events_refresh(struct events *e, struct err *err)
 	return ok;
 }
 
-struct events *events_new(const struct seam_options *options, int program_fd, struct err *err)
+struct events *events_new(const struct seam_options *options, struct err *err)
 {
 	struct events *e = calloc(1, sizeof(*e));
 
@@ -224,7 +234,7 @@ struct events *events_new(const struct seam_options *options, int program_fd, st
 		err_set(err, ERR_LIMIT, "no memory for the perf events");
 		return NULL;
 	}
-	e->program_fd = program_fd;
+	e->program_fd = -1;
 	e->period_ns = SECOND_NS / (options->samples_per_second ? options->samples_per_second : 20);
 	for (uint32_t i = 0; i < SEAM_CPUS_MAX; i++)
 		e->cpus[i].clock_fd = e->cpus[i].side_fd = -1;
@@ -252,6 +262,15 @@ void events_free(struct events *e)
 	for (uint32_t i = 0; i < SEAM_CPUS_MAX; i++)
 		close_cpu(&e->cpus[i]);
 	free(e);
+}
+
+bool events_bind(struct events *e, int program_fd, struct err *err)
+{
+	e->program_fd = program_fd;
+	for (uint32_t cpu = 0; cpu < SEAM_CPUS_MAX; cpu++)
+		if (e->cpus[cpu].clock_fd >= 0 && !bind_clock(e, e->cpus[cpu].clock_fd, cpu, err))
+			return false;
+	return true;
 }
 
 bool events_enable(struct events *e, bool on, struct err *err)

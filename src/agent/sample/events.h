@@ -3,8 +3,8 @@
  * dummy event per CPU whose ring carries the side band (fork, exec, exit, mmap with build ids,
  * kernel symbols).
  *
- * CPUs that come online later are followed by events_refresh(). The phases of the clocks are spread
- * over one period, so that CPUs are not sampled at one moment. Memory: events_free() closes all.
+ * CPUs that come online later are followed by events_refresh(). The clocks are started one after
+ * another, so that CPUs are not sampled at one moment. Memory: events_free() closes all.
  * Threads: one at a time.
  */
 #pragma once
@@ -14,9 +14,11 @@
 enum { SIDE_BAND_BYTES = 128 * 1024 }; /* per CPU; half of it wakes the reader */
 
 struct events;
-struct events *events_new(const struct seam_options *options, int program_fd,
-			  struct err *err) MUST_CHECK;
+/* The clocks stand still; the side band runs. */
+struct events *events_new(const struct seam_options *options, struct err *err) MUST_CHECK;
 void events_free(struct events *e);
+/* What the clocks run, those of CPUs that come later too. Once, before they are enabled. */
+bool events_bind(struct events *e, int program_fd, struct err *err) MUST_CHECK;
 bool events_enable(struct events *e, bool on, struct err *err) MUST_CHECK;
 /* Opens what is missing on CPUs that are online now, closes it on those that went. */
 bool events_refresh(struct events *e, struct err *err) MUST_CHECK;

@@ -78,8 +78,8 @@ static const char *set_up(struct rig *r)
 		  r->maps.counters, 0);
 	assert_ptr_not_equal(at, MAP_FAILED);
 	r->counters = at;
-	r->events = events_new(&options, programs_sample_fd(r->programs), &err);
-	if (!r->events)
+	r->events = events_new(&options, &err);
+	if (!r->events || !events_bind(r->events, programs_sample_fd(r->programs), &err))
 		fail_msg("%s", err.msg);
 	return NULL;
 }

@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,9 +23,21 @@ enum {
 	SCALE_MOST = 8
 };
 
+/* Something that takes long in the kernel, on a thread of its own. */
+struct part {
+	pthread_t thread;
+	bool threaded, ok;
+	struct err err;
+};
+
 struct programs {
 	struct sample_bpf *object;
 	uint32_t ring_bytes, cpu_count;
+	int groups_fd;      /* of the outer map of rows; the object's */
+	int first_group_fd; /* the rows of group 0; -1 */
+	bool first_group_given;
+	struct part load, first_group;
+	bool loaded; /* both parts are over, and went well */
 };
 
 /* libbpf tells why something failed by printing: the first line is kept for the error, and of the
@@ -169,11 +182,95 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 								  << (scale < 5 ? scale : 5)) == 0;
 }
 
-struct programs *programs_load(const struct seam_options *options, struct err *err)
+/* ---- maps ---- */
+
+static int make_group(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = BPF_F_MMAPABLE);
+
+	return bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t),
+			      UNWIND_BLOCK_ROWS * sizeof(struct unwind_row), UNWIND_GROUP_BLOCKS,
+			      &create);
+}
+
+/* The kernel waits for all walks that may run: 10 to 90 ms. */
+static bool put_group(int groups_fd, uint32_t index, int group, struct err *err)
+{
+	return bpf_map_update_elem(groups_fd, &index, &group, BPF_ANY) == 0 ||
+	       fail(err, 0, "adding unwind rows");
+}
+
+/* libbpf makes maps only when it loads programs, too late for those who want to fill them. */
+static bool make_map(struct programs *p, struct bpf_map *map, struct err *err)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = bpf_map__map_flags(map));
+	AUTO(fd_close) int fd = -1;
+	int code;
+
+	if (bpf_map__type(map) == BPF_MAP_TYPE_ARRAY_OF_MAPS)
+		create.inner_map_fd = (uint32_t)p->first_group_fd;
+	fd = bpf_map_create(bpf_map__type(map), bpf_map__name(map), bpf_map__key_size(map),
+			    bpf_map__value_size(map), bpf_map__max_entries(map), &create);
+	code = fd < 0 ? fd : bpf_map__reuse_fd(map, fd);
+	if (code < 0) {
+		fail(err, code, "making the BPF maps");
+		return err_prefix(err, "map %s", bpf_map__name(map));
+	}
+	return true;
+}
+
+static bool make_maps(struct programs *p, struct err *err)
+{
+	struct bpf_map *map;
+
+	p->first_group_fd = make_group();
+	if (p->first_group_fd < 0)
+		return fail(err, p->first_group_fd, "making the BPF maps");
+	bpf_object__for_each_map(map, p->object->obj) if (!bpf_map__is_internal(map) &&
+							  !make_map(p, map, err)) return false;
+	p->groups_fd = bpf_map__fd(p->object->maps.row_groups);
+	return true;
+}
+
+/* ---- what takes long ---- */
+
+static void *load(void *arg)
+{
+	struct programs *p = arg;
+	int code;
+
+	first_line[0] = verdict[0] = 0;
+	code = sample_bpf__load(p->object);
+	p->load.ok = code == 0 || fail(&p->load.err, code, "loading the BPF programs");
+	return NULL;
+}
+
+static void *put_first_group(void *arg)
+{
+	struct programs *p = arg;
+
+	p->first_group.ok = put_group(p->groups_fd, 0, p->first_group_fd, &p->first_group.err);
+	return NULL;
+}
+
+static void start_part(struct part *part, void *(*run)(void *), struct programs *p)
+{
+	part->threaded = pthread_create(&part->thread, NULL, run, p) == 0;
+	if (!part->threaded) /* then the caller waits */
+		run(p);
+}
+
+static void end_part(struct part *part)
+{
+	if (part->threaded)
+		pthread_join(part->thread, NULL);
+	part->threaded = false;
+}
+
+struct programs *programs_start(const struct seam_options *options, struct err *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open, .kernel_log_level = options->verifier_log);
 	struct programs *p;
-	int code;
 
 	if (!proc_is_ours(err))
 		return NULL;
@@ -182,6 +279,7 @@ struct programs *programs_load(const struct seam_options *options, struct err *e
 		err_set(err, ERR_LIMIT, "no memory for the BPF programs");
 		return NULL;
 	}
+	p->first_group_fd = -1;
 	first_line[0] = verdict[0] = 0;
 	if (!options->verifier_log)
 		libbpf_set_print(keep_first_line);
@@ -194,13 +292,32 @@ struct programs *programs_load(const struct seam_options *options, struct err *e
 		err_set(err, ERR_INVALID, "the sizes of the BPF maps: %s", first_line);
 		goto refused;
 	}
-	code = sample_bpf__load(p->object);
-	if (code) {
-		fail(err, code, "loading the BPF programs");
+	if (!make_maps(p, err))
 		goto refused;
-	}
+	start_part(&p->first_group, put_first_group, p);
+	start_part(&p->load, load, p);
 	return p;
 refused:
+	programs_free(p);
+	return NULL;
+}
+
+bool programs_wait(struct programs *p, struct err *err)
+{
+	end_part(&p->load);
+	end_part(&p->first_group);
+	p->loaded = p->load.ok && p->first_group.ok;
+	if (!p->loaded)
+		*err = p->load.ok ? p->first_group.err : p->load.err;
+	return p->loaded;
+}
+
+struct programs *programs_load(const struct seam_options *options, struct err *err)
+{
+	struct programs *p = programs_start(options, err);
+
+	if (!p || programs_wait(p, err))
+		return p;
 	programs_free(p);
 	return NULL;
 }
@@ -209,6 +326,9 @@ void programs_free(struct programs *p)
 {
 	if (!p)
 		return;
+	end_part(&p->load);
+	end_part(&p->first_group);
+	fd_close(&p->first_group_fd);
 	sample_bpf__destroy(p->object);
 	free(p);
 }
@@ -253,19 +373,20 @@ bool programs_maps(const struct programs *p, struct seam_maps *out, struct err *
 
 bool programs_add_blocks(struct programs *p, uint32_t index, int *fd, struct err *err)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = BPF_F_MMAPABLE);
 	int group;
 
 	if (index >= UNWIND_GROUPS_MAX)
 		return err_set(err, ERR_LIMIT, "group %u of unwind rows, there are %u", index,
 			       UNWIND_GROUPS_MAX);
-	group = bpf_map_create(BPF_MAP_TYPE_ARRAY, "unwind_rows", sizeof(uint32_t),
-			       UNWIND_BLOCK_ROWS * sizeof(struct unwind_row), UNWIND_GROUP_BLOCKS,
-			       &create);
+	if (index == 0 && !p->first_group_given) { /* it is there, or nearly */
+		*fd = fcntl(p->first_group_fd, F_DUPFD_CLOEXEC, 3);
+		p->first_group_given = *fd >= 0;
+		return *fd >= 0 || err_set_errno(err, "a descriptor for unwind rows");
+	}
+	group = make_group();
 	if (group < 0)
 		return fail(err, group, "a map of unwind rows");
-	if (bpf_map_update_elem(bpf_map__fd(p->object->maps.row_groups), &index, &group, BPF_ANY)) {
-		fail(err, 0, "adding unwind rows");
+	if (!put_group(p->groups_fd, index, group, err)) {
 		close(group);
 		return false;
 	}
@@ -275,7 +396,7 @@ bool programs_add_blocks(struct programs *p, uint32_t index, int *fd, struct err
 
 bool programs_drop_blocks(struct programs *p, uint32_t index, struct err *err)
 {
-	if (bpf_map_delete_elem(bpf_map__fd(p->object->maps.row_groups), &index))
+	if (bpf_map_delete_elem(p->groups_fd, &index))
 		return fail(err, 0, "dropping unwind rows");
 	return true;
 }
@@ -284,6 +405,10 @@ static bool info(const struct programs *p, struct bpf_prog_info *out)
 {
 	uint32_t bytes = sizeof(*out);
 
+	if (!p->loaded) {
+		errno = EAGAIN;
+		return false;
+	}
 	memset(out, 0, sizeof(*out));
 	return bpf_obj_get_info_by_fd(programs_sample_fd(p), out, &bytes) == 0;
 }

@@ -13,6 +13,7 @@ struct seam_local {
 	struct seam seam;
 	struct programs *programs;
 	struct events *events;
+	bool bound; /* the events run the programs */
 };
 
 static struct seam_local *local_of(struct seam *s)
@@ -25,10 +26,10 @@ static bool local_attach(struct seam *s, const struct seam_options *options, str
 {
 	struct seam_local *l = local_of(s);
 
-	l->programs = programs_load(options, err);
+	l->programs = programs_start(options, err);
 	if (!l->programs)
 		return false;
-	l->events = events_new(options, programs_sample_fd(l->programs), err);
+	l->events = events_new(options, err);
 	if (!l->events)
 		return false;
 	maps->side_band_bytes = SIDE_BAND_BYTES;
@@ -54,7 +55,15 @@ static bool local_side_band(struct seam *s, struct seam_side_band *out, struct e
 
 static bool local_enable(struct seam *s, bool on, struct err *err)
 {
-	return events_enable(local_of(s)->events, on, err);
+	struct seam_local *l = local_of(s);
+
+	if (!l->bound) {
+		if (!programs_wait(l->programs, err) ||
+		    !events_bind(l->events, programs_sample_fd(l->programs), err))
+			return false;
+		l->bound = true;
+	}
+	return events_enable(l->events, on, err);
 }
 
 static bool local_open_proc(struct seam *s, uint32_t pid, enum seam_proc_file file, int *fd,

@@ -8,6 +8,7 @@
 struct call {
 	struct seam *local;
 	void (*explain)(struct err *err);
+	bool loaded; /* the programs are */
 	struct seam_request in;
 	struct seam_reply out;
 	int fds[SEAM_FDS_MOST];
@@ -58,6 +59,17 @@ static bool serve_attach(struct call *c, struct err *err)
 	memcpy(c->tail_out, &maps, sizeof(maps));
 	c->out.tail = sizeof(maps);
 	return true;
+}
+
+static bool serve_enable(struct call *c, struct err *err)
+{
+	if (c->local->ops->enable(c->local, c->in.number != 0, err)) {
+		c->loaded = true;
+		return true;
+	}
+	if (!c->loaded && c->explain)
+		c->explain(err);
+	return false;
 }
 
 static bool serve_side_band(struct call *c, struct err *err)
@@ -164,7 +176,7 @@ static bool serve(struct call *c, struct err *err)
 	case SEAM_SIDE_BAND:
 		return serve_side_band(c, err);
 	case SEAM_ENABLE:
-		return ops->enable(c->local, c->in.number != 0, err);
+		return serve_enable(c, err);
 	case SEAM_OPEN_PROC:
 		return serve_open_proc(c, err);
 	case SEAM_EXE_PATH:
