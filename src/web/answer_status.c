@@ -33,6 +33,19 @@ static void put_types(struct buf *b, const struct query_facts *f, struct query_r
 	buf_char(b, ']');
 }
 
+/* Of all time; where that is more than one query may hold, of the time that is looked at first: a
+ * page without a list of old types is better than none. */
+static struct query *begin_types(struct query_request *all, struct query_range recent,
+				 struct err *err)
+{
+	struct query *q = query_begin(all, err);
+
+	if (q || err->kind != ERR_LIMIT)
+		return q;
+	all->range = recent;
+	return query_begin(all, err);
+}
+
 bool web_answer_status(struct web_ask *a, struct err *err)
 {
 	struct query_request all = { .source = a->source,
@@ -51,7 +64,7 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 	}
 	if (!web_recent(a, a->source, &recent, err))
 		return false;
-	q = query_begin(&all, err);
+	q = begin_types(&all, recent, err);
 	if (!q)
 		return false;
 	f = query_facts(q);
