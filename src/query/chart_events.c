@@ -31,10 +31,10 @@ static bool add_pair(struct taking *t, const struct engine_batch *b, uint64_t se
 		.set = set,
 		.series = series,
 		.next = UINT32_MAX,
-		.counted = b->series->counted,
-		.usual = b->series->counted ? (uint64_t)b->series->scale
-			 : t->timed         ? 0
-					    : 1,
+		.counted = b->series->says->counted,
+		.usual = b->series->says->counted ? (uint64_t)b->series->says->scale
+			 : t->timed               ? 0
+						  : 1,
 	};
 	uint32_t first;
 	bool added;

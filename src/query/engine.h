@@ -73,17 +73,22 @@ struct match_bits {
 	uint32_t present, match, weak, weak_match;
 };
 
-struct engine_series {
-	uint64_t id, owner;
+/* What many series have in common: there is one a process, and hundreds of thousands of these. */
+struct series_says {
 	uint32_t type; /* of q->types */
-	int64_t scale; /* values times this are in the type's unit */
 	bool counted;  /* values count periods of a time */
+	bool has_group, group_weak;
+	int64_t scale; /* values times this are in the type's unit */
 	int64_t period;
 	struct match_bits bits;
-	uint64_t process; /* hash of host, container and pid; 0: not said */
-	bool seen;        /* by the last walk */
 	struct str group; /* value of the group-by key */
-	bool has_group, group_weak;
+};
+
+struct engine_series {
+	uint64_t id, owner;
+	uint64_t process; /* hash of host, container and pid; 0: not said */
+	const struct series_says *says;
+	bool seen; /* by the last walk */
 };
 
 struct attribute_match { /* of one attribute set, or profile */
@@ -112,6 +117,9 @@ struct query {
 	struct engine_series *series;        /* by id; of the chosen type */
 	uint64_t *series_ids;
 	uint32_t series_count, series_cap, series_ids_cap;
+	const struct series_says **says; /* each once; says_numbers: place by hash */
+	uint32_t says_count, says_cap;
+	struct number_table says_numbers;
 	uint64_t *links;
 	uint32_t link_count, link_cap;
 	bool by_link;

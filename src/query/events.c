@@ -187,8 +187,8 @@ static struct engine_series *series_of(struct walk *w, uint64_t id)
 /* Where rows have no say. */
 static struct str series_group(const struct query *q, const struct engine_series *series)
 {
-	if (series->has_group)
-		return series->group;
+	if (series->says->has_group)
+		return series->says->group;
 	if (q->group_key.len && label_key_is(STR("service.name"), q->group_key))
 		return STR("unknown_service"); /* every sample has a service name */
 	return (struct str){ 0 };
@@ -222,26 +222,26 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 	}
 	if (!set_of(q, row->attributes, &set, err))
 		return false;
-	present = series->bits.present | (set ? set->bits.present : 0);
+	present = series->says->bits.present | (set ? set->bits.present : 0);
 	has_group = (set && set->has_group && !set->group_weak) ||
-		    (series->has_group && !series->group_weak);
+		    (series->says->has_group && !series->says->group_weak);
 	if (present != all || (q->group_key.len && !has_group)) {
 		if (!engine_load_profiles(q, err))
 			return false;
 		profile = engine_profile_of(q, row->sample);
 	}
-	*matches = label_bits_match(q, set ? &set->bits : NULL, &series->bits,
+	*matches = label_bits_match(q, set ? &set->bits : NULL, &series->says->bits,
 				    profile ? &profile->match.bits : NULL, w->empty_match);
 	if (set && set->has_group && !set->group_weak)
 		*group = set->group;
-	else if (series->has_group && !series->group_weak)
-		*group = series->group;
+	else if (series->says->has_group && !series->says->group_weak)
+		*group = series->says->group;
 	else if (profile && profile->match.has_group)
 		*group = profile->match.group;
 	else if (set && set->has_group)
 		*group = set->group;
-	else if (series->has_group)
-		*group = series->group;
+	else if (series->says->has_group)
+		*group = series->says->group;
 	else if (label_key_is(STR("service.name"), q->group_key))
 		*group = STR("unknown_service"); /* every sample has a service name */
 	return true;
@@ -292,7 +292,7 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 		w->q->events++;
 		w->series->seen = true;
 		e.time = row->time;
-		e.value = engine_scaled(engine_row_sum(row), e.series->scale);
+		e.value = engine_scaled(engine_row_sum(row), e.series->says->scale);
 		return w->fn(w->ctx, &e, err);
 	}
 	sum = row->value_count != row->timestamp_count ? engine_row_sum(row) : 0;
@@ -302,7 +302,7 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 			continue;
 		w->q->events++;
 		w->series->seen = true;
-		e.value = engine_scaled(engine_value_at(row, sum, i), e.series->scale);
+		e.value = engine_scaled(engine_value_at(row, sum, i), e.series->says->scale);
 		if (!w->fn(w->ctx, &e, err))
 			return false;
 		e.first = false;
@@ -436,7 +436,7 @@ static uint32_t keep_site(struct batching *b, const struct query_events *e, uint
 		b->times[n] = e->times[i];
 		b->stacks[n] = e->stacks[i];
 		b->attributes[n] = e->attributes[i];
-		b->values[n++] = engine_scaled(e->values[i], b->batch.series->scale);
+		b->values[n++] = engine_scaled(e->values[i], b->batch.series->says->scale);
 	}
 	return n;
 }
@@ -455,7 +455,7 @@ static bool take_some(struct batching *b, const struct query_events *e, uint32_t
 		some.stacks = e->stacks + from;
 		some.attributes = e->attributes + from;
 		for (uint32_t i = from; i < to; i++)
-			b->values[i - from] = engine_scaled(e->values[i], some.series->scale);
+			b->values[i - from] = engine_scaled(e->values[i], some.series->says->scale);
 	}
 	if (some.count)
 		b->walk.series->seen = true;

@@ -83,7 +83,7 @@ bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err
 		clip(k, row, &out);
 	else
 		keep_all(k, row, &out);
-	out.value = engine_scaled(out.value, e->series->scale);
+	out.value = engine_scaled(out.value, e->series->says->scale);
 	k->ptr[k->count++] = out;
 	return true;
 }

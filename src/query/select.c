@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -102,7 +103,7 @@ static bool dup_type(struct query *q, const struct query_series *s, struct shown
 	return true;
 }
 
-static bool type_of(struct query *q, const struct query_series *s, struct engine_series *series,
+static bool type_of(struct query *q, const struct query_series *s, struct series_says *series,
 		    struct err *err)
 {
 	struct shown_type shown = show_type(s);
@@ -171,7 +172,7 @@ static bool choose_type(struct query *q, struct err *err)
 
 /* ---- series ---- */
 
-static bool match_series(struct query *q, const struct query_series *s, struct engine_series *out,
+static bool match_series(struct query *q, const struct query_series *s, struct series_says *out,
 			 struct err *err)
 {
 	struct label_matching m;
@@ -206,6 +207,58 @@ static uint32_t count_processes(const struct query *q)
 	return distinct;
 }
 
+static bool says_same(const struct series_says *a, const struct series_says *b)
+{
+	return a->type == b->type && a->counted == b->counted && a->has_group == b->has_group &&
+	       a->group_weak == b->group_weak && a->scale == b->scale && a->period == b->period &&
+	       memcmp(&a->bits, &b->bits, sizeof(a->bits)) == 0 && str_equal(a->group, b->group);
+}
+
+static uint64_t says_hash(const struct series_says *x)
+{
+	uint64_t parts[] = { x->type,
+			     (uint64_t)x->counted << 2 | (uint64_t)x->has_group << 1 |
+				     x->group_weak,
+			     (uint64_t)x->scale,
+			     (uint64_t)x->period,
+			     (uint64_t)x->bits.present << 32 | x->bits.match,
+			     (uint64_t)x->bits.weak << 32 | x->bits.weak_match,
+			     hash64(x->group) };
+
+	return hash64(str_from(parts, sizeof(parts)));
+}
+
+/* The one that says the same; two of one hash stay apart. */
+static bool share_says(struct query *q, const struct series_says *x, const struct series_says **out,
+		       struct err *err)
+{
+	struct series_says *own;
+	uint32_t at;
+	bool added;
+
+	if (q->series_count && says_same(q->series[q->series_count - 1].says, x)) {
+		*out = q->series[q->series_count - 1].says;
+		return true;
+	}
+	if (!number_enter(q, &q->says_numbers, says_hash(x), q->says_count, &at, &added, err))
+		return false;
+	if (!added && says_same(q->says[at], x)) {
+		*out = q->says[at];
+		return true;
+	}
+	own = query_alloc(q, 1, sizeof(*own), err);
+	if (!own)
+		return false;
+	*own = *x;
+	*out = own;
+	if (!added)
+		return true;
+	if (!query_grow(q, &q->says, &q->says_cap, q->says_count + 1u, sizeof(*q->says), err))
+		return false;
+	q->says[q->says_count++] = own;
+	return true;
+}
+
 struct selecting {
 	struct query *q;
 	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
@@ -217,23 +270,23 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 {
 	struct selecting *x = ctx;
 	struct query *q = x->q;
-	struct engine_series series = {
-		.id = s->id, .owner = s->owner, .period = s->period, .process = s->process
-	};
+	struct engine_series series = { .id = s->id, .owner = s->owner, .process = s->process };
+	struct series_says says = { .period = s->period };
 
-	if (!query_alive(q, err) || !type_of(q, s, &series, err))
+	if (!query_alive(q, err) || !type_of(q, s, &says, err))
 		return false;
 	if (s->brief && x->by_service && !s->of_service) {
 		x->too_brief = true;
 		return true;
 	}
 	if ((!s->brief || !x->by_service) && (q->selector->count || q->group_key.len)) {
-		if (!match_series(q, s, &series, err))
+		if (!match_series(q, s, &says, err))
 			return false;
-		if (!label_series_matches(&series.bits, x->decided, x->empty_match))
+		if (!label_series_matches(&says.bits, x->decided, x->empty_match))
 			return true;
 	}
-	if (!query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
+	if (!share_says(q, &says, &series.says, err) ||
+	    !query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
 			err))
 		return false;
 	q->series[q->series_count++] = series;
@@ -253,7 +306,7 @@ static bool keep_chosen(struct query *q, struct err *err)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < q->series_count; i++)
-		if (q->series[i].type == q->type)
+		if (q->series[i].says->type == q->type)
 			q->series[kept++] = q->series[i];
 	q->series_count = kept;
 	query_fit(q, &q->series, &q->series_cap, kept, sizeof(*q->series));
@@ -317,7 +370,8 @@ bool select_series(struct query *q, struct str group_key, struct err *err)
 	struct selecting x = { .q = q };
 
 	q->group_key = group_key;
-	q->series_count = q->type_count = 0;
+	q->series_count = q->type_count = q->says_count = 0;
+	number_release(q, &q->says_numbers);
 	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
 		return false;
 	x.decided = (uint32_t)((UINT64_C(1) << q->selector->count) - 1) & ~q->open_matchers;
@@ -459,6 +513,8 @@ void query_end(struct query *q)
 	query_drop(q, &q->types, &q->type_cap, sizeof(*q->types));
 	query_drop(q, &q->series, &q->series_cap, sizeof(*q->series));
 	query_drop(q, &q->series_ids, &q->series_ids_cap, sizeof(*q->series_ids));
+	query_drop(q, &q->says, &q->says_cap, sizeof(*q->says));
+	number_release(q, &q->says_numbers);
 	query_drop(q, &q->links, &q->link_cap, sizeof(*q->links));
 	query_drop(q, &q->sets, &q->set_cap, sizeof(*q->sets));
 	query_drop(q, &q->profiles, &q->profile_cap, sizeof(*q->profiles));
@@ -479,7 +535,7 @@ struct query_facts query_facts(const struct query *q)
 		.types = q->types,
 		.type_count = q->type_count,
 		.series_count = q->series_count,
-		.period = q->series_count ? q->series[0].period : 0,
+		.period = q->series_count ? q->series[0].says->period : 0,
 		.events = q->events,
 		.processes = count_processes(q),
 		.partial = q->partial,

@@ -31,7 +31,7 @@ static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c)
 static uint64_t cell_key(const struct gauge_weights *g, const struct engine_event *e)
 {
 	return mixed(g->step_ns ? (e->time - g->from) / g->step_ns : 0, e->series->owner,
-		     (uint64_t)e->series->period);
+		     (uint64_t)e->series->says->period);
 }
 
 static bool weigh(void *ctx, const struct engine_event *e, struct err *err)
