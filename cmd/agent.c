@@ -97,7 +97,7 @@ static const struct flag flags[] = {
 
 	{ OTHER, "off-cpu-threshold", FLAG_STRING, &f.off_cpu_threshold, "SHARE", "0", "off-CPU profiling: not offered yet", NULL, true, false },
 	{ OTHER, "probe-link", FLAG_LIST, &f.probe_links, "PROBE", NULL, "probes: not offered yet", NULL, true, false },
-	{ OTHER, "load-probe", FLAG_BOOL, &f.load_probe, NULL, NULL, "the same", NULL, true, false },
+	{ OTHER, "load-probe", FLAG_BOOL, &f.load_probe, NULL, NULL, "a program for probes: not offered yet", NULL, true, false },
 	{ OTHER, "obi-process-ctx", FLAG_BOOL, &f.obi_process_ctx, NULL, NULL, "OBI's contexts: not offered yet", NULL, true, false },
 	{ OTHER, "monitor-interval", FLAG_DURATION, &f.monitor_interval, "TIME", "5s", "without effect: metrics are counted as things happen", NULL, true, false },
 	{ OTHER, "clock-sync-interval", FLAG_DURATION, &f.clock_sync_interval, "TIME", "3m", "how often the wall clock is read anew; 0 = at start only", NULL, true, false },

@@ -394,6 +394,10 @@ static bool write_file(struct recording *r, struct err *err)
 		fprintf(stderr, "Recorded %llu samples in %.1f s: %s, %zu bytes\n",
 			(unsigned long long)count_events(p),
 			(double)(r->ended_ns - r->started_ns) / SECOND_NS, output, out.len);
+	if (ok && !count_events(p))
+		fputs("flametap record: nothing of what was asked for was found on a CPU in that "
+		      "time\n",
+		      stderr);
 	profiles_free(p);
 	return ok;
 }

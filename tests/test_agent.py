@@ -463,6 +463,18 @@ def test_record_ends_with_its_processes(needs_bpf, spin, tmp_path):
     assert recording.returncode == 0 and said.startswith("Recorded ") and (tmp_path / "r.folded").exists(), said
 
 
+def test_record_of_a_shell_whose_child_runs_already(needs_bpf, spin, tmp_path):
+    with subprocess.Popen(["sh", "-c", '"$0"; true', spin], stdout=subprocess.PIPE) as shell:
+        try:
+            assert shell.stdout.readline() == b"spinning\n"
+            program.run("record", "-p", shell.pid, "-d", "500ms", "-o", tmp_path / "o.folded", check=0)
+        finally:
+            for child in agents.children(shell.pid):
+                os.kill(child, signal.SIGKILL)
+            shell.wait(program.HANG)
+    assert re.search(r"known_spin;.*known_outer;known_middle", (tmp_path / "o.folded").read_text())
+
+
 @pytest.mark.parametrize("file_exists", (False, True))
 def test_record_of_what_cannot_be_recorded_touches_no_file(needs_bpf, tmp_path, file_exists):
     out, directory = tmp_path / "out.folded", tmp_path / "directory"

@@ -20,7 +20,7 @@
 
 /* Which processes are sampled. All that are set must agree; all zero: every process. */
 struct agent_filter {
-	const uint32_t *pids; /* these, and what they fork later */
+	const uint32_t *pids; /* these, and what descends from them */
 	uint32_t pid_count;
 	/* POSIX extended, unanchored: executable name, comm, or the name of a script (the base name
 	 * of the first argument that is a file). "" and NULL: all. */

@@ -72,6 +72,11 @@ bool filter_needs_command_line(const struct filter *f)
 	return f->has_regex;
 }
 
+bool filter_needs_parents(const struct filter *f)
+{
+	return f->pid_count > 0;
+}
+
 bool filter_needs_cgroups(const struct filter *f)
 {
 	return f->cgroup_count > 0;

@@ -24,6 +24,7 @@ struct filter *filter_new(const struct agent_filter *options, struct err *err) M
 void filter_free(struct filter *f);
 bool filter_is_empty(const struct filter *f); /* wants everything */
 bool filter_needs_command_line(const struct filter *f);
+bool filter_needs_parents(const struct filter *f);
 bool filter_needs_cgroups(const struct filter *f);
 const uint32_t *filter_pids(const struct filter *f, uint32_t *count);
 bool filter_lists(const struct filter *f, uint32_t pid); /* by number */

@@ -9,7 +9,7 @@
 #include "agent/runtimes/attach.h"
 #include "base/clock.h"
 
-enum { BUCKETS = 4096, MAPS_BYTES_MOST = 16 << 20 };
+enum { BUCKETS = 4096, ANCESTORS_MOST = 1024, MAPS_BYTES_MOST = 16 << 20 };
 #define REREAD_NS        (SECOND_NS / 2)
 #define BURY_NS          SECOND_NS
 #define STILL_SAMPLED_NS (SECOND_NS / 4) /* after exit() */
@@ -626,6 +626,50 @@ struct process_info *process_facts(struct process_table *t, struct process *p)
 	return p->info;
 }
 
+/* 1234 (name that may hold anything) S 1 ...: the parent (proc(5)); 0: none, or it is gone. */
+static uint32_t ppid_from_proc(struct process_table *t, uint32_t pid)
+{
+	struct str rest, state, parent;
+	uint64_t ppid = 0;
+	struct buf text;
+	ptrdiff_t at;
+
+	buf_init(&text, 1 << 16);
+	if (read_proc(t->seam, pid, SEAM_PROC_STAT, &text)) {
+		rest = buf_view(&text);
+		while ((at = str_find(rest, ')')) >= 0)
+			rest = str_skip(rest, (size_t)at + 1);
+		rest = str_trim(rest);
+		if (!str_split(&rest, ' ', &state) || !str_split(&rest, ' ', &parent) ||
+		    !str_to_u64(parent, &ppid) || ppid > INT32_MAX)
+			ppid = 0;
+	}
+	buf_release(&text);
+	return (uint32_t)ppid;
+}
+
+/* Those that run when the filter comes have no fork that was seen: /proc knows whose they are. */
+static bool descends_from_wanted(struct process_table *t, const struct process *of)
+{
+	uint32_t pid = of->pid;
+
+	for (int i = 0; i < ANCESTORS_MOST; i++) {
+		struct process *p = process_table_find(t, pid); /* NULL: not looked at yet */
+		uint32_t ppid = p && p->ppid ? p->ppid : ppid_from_proc(t, pid);
+
+		if (p && p->pid_wanted)
+			return true;
+		if (p)
+			p->ppid = ppid;
+		if (!ppid)
+			return false;
+		if (filter_lists(t->filter, ppid))
+			return true;
+		pid = ppid;
+	}
+	return false;
+}
+
 bool process_wanted(struct process_table *t, struct process *p)
 {
 	struct process_info *info;
@@ -639,6 +683,8 @@ bool process_wanted(struct process_table *t, struct process *p)
 	if (p->judged)
 		return p->verdict == PROCESS_SAMPLE;
 	info = process_facts(t, p);
+	if (filter_needs_parents(t->filter) && !p->pid_wanted && !p->kernel_thread)
+		p->pid_wanted = descends_from_wanted(t, p);
 	buf_init(&arguments, 1 << 16);
 	buf_init(&cgroups, 1 << 16);
 	if (filter_needs_command_line(t->filter) &&

@@ -19,7 +19,7 @@ enum { FAKES = 8 };
 
 struct fake_process {
 	uint32_t pid;
-	const char *maps, *exe, *cgroup, *environ, *cmdline;
+	const char *maps, *exe, *cgroup, *environ, *cmdline, *stat;
 };
 
 struct rig {
@@ -54,6 +54,7 @@ static bool fake_open_proc(struct seam *s, uint32_t pid, enum seam_proc_file fil
 		       : file == SEAM_PROC_CGROUP  ? f->cgroup
 		       : file == SEAM_PROC_ENVIRON ? f->environ
 		       : file == SEAM_PROC_CMDLINE ? f->cmdline
+		       : file == SEAM_PROC_STAT    ? f->stat
 						   : NULL;
 	((struct rig *)(void *)s)->maps_reads += file == SEAM_PROC_MAPS;
 	if (!text)
@@ -510,6 +511,40 @@ static void test_filter_and_new_names(void **state)
 	tear_down(&r);
 }
 
+/* Of what runs already /proc tells who descends from the wanted, however it is called. */
+static void test_descendants_that_run_already(void **state)
+{
+	static const struct fake_process fakes[] = {
+		{ .pid = 9, .maps = "", .exe = "/o", .stat = "9 (other) S 1 9" },
+		{ .pid = 10, .maps = "", .exe = "/w", .stat = "10 (wanted) S 9 10" },
+		{ .pid = 11, .maps = "", .exe = "/c", .stat = "11 (child) S 10 10" },
+		{ .pid = 12, .maps = "", .exe = "/g", .stat = "12 (x) S 9 (y) R 11 10" },
+		{ .pid = 13, .maps = "", .exe = "/n", .stat = "13 (no 10) R 9 10" },
+		{ .pid = 14, .maps = "", .exe = "/b", .stat = "14 cut" },
+	};
+	static const uint32_t pid_10 = 10;
+	static const struct agent_filter filter = { .pids = &pid_10, .pid_count = 1 };
+	struct rig r;
+	struct err err;
+
+	(void)state;
+	set_up(&r, &filter);
+	memcpy(r.fakes, fakes, sizeof(fakes));
+	assert_true(process_table_scan(&r.table, &err));
+	tell_fork(&r, 20, 12, 1); /* and what those start */
+	for (uint32_t pid = 9; pid <= 20; pid++) {
+		struct process *p = process_table_find(&r.table, pid);
+		bool wanted = (pid >= 10 && pid <= 12) || pid == 20;
+
+		if (!p)
+			continue;
+		p->kernel_thread = false; /* no maps: the fakes have none */
+		if (process_wanted(&r.table, p) != wanted)
+			fail_msg("process %u: wanted is %d", pid, !wanted);
+	}
+	tear_down(&r);
+}
+
 static void test_filter_text(void **state)
 {
 	const struct agent_filter bad = { .process_regex = "(" };
@@ -533,11 +568,17 @@ static void test_filter_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_scan),          cmocka_unit_test(test_fork_shares),
-		cmocka_unit_test(test_short_life),    cmocka_unit_test(test_exec_replaces),
-		cmocka_unit_test(test_pid_reused),    cmocka_unit_test(test_resync),
-		cmocka_unit_test(test_filters),       cmocka_unit_test(test_filter_and_new_names),
-		cmocka_unit_test(test_scan_in_parts), cmocka_unit_test(test_filter_text),
+		cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_fork_shares),
+		cmocka_unit_test(test_short_life),
+		cmocka_unit_test(test_exec_replaces),
+		cmocka_unit_test(test_pid_reused),
+		cmocka_unit_test(test_resync),
+		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_filter_and_new_names),
+		cmocka_unit_test(test_scan_in_parts),
+		cmocka_unit_test(test_filter_text),
+		cmocka_unit_test(test_descendants_that_run_already),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
