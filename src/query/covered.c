@@ -31,24 +31,25 @@ static bool cover(struct covering *c, uint64_t from, uint64_t to, struct err *er
 	return true;
 }
 
+static bool cover_profile(void *ctx, uint64_t from, uint64_t duration, struct err *err)
+{
+	struct covering *c = ctx;
+	struct query_range window = c->q->request.range;
+	uint64_t to;
+
+	if (!duration || __builtin_add_overflow(from, duration, &to))
+		return true;
+	from = from < window.from ? window.from : from;
+	to = to > window.to ? window.to : to;
+	return from >= to || cover(c, from, to, err);
+}
+
 bool query_covered(struct query *q, uint64_t *out_ns, struct err *err)
 {
 	struct covering c = { .q = q };
-	struct query_range window = q->request.range;
-	bool ok = engine_load_profiles(q, err);
+	bool ok = engine_profile_times(q, cover_profile, &c, err);
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < q->profile_count && ok; i++) {
-		const struct engine_profile *p = &q->profiles[i];
-		uint64_t from = p->time, to;
-
-		if (!p->duration || __builtin_add_overflow(p->time, p->duration, &to))
-			continue;
-		from = from < window.from ? window.from : from;
-		to = to > window.to ? window.to : to;
-		if (from < to)
-			ok = query_alive(q, err) && cover(&c, from, to, err);
-	}
 	for (uint32_t i = 0; i < c.count; i++)
 		sum += c.ranges[i].to - c.ranges[i].from;
 	query_drop(q, &c.ranges, &c.cap, sizeof(*c.ranges));

@@ -205,6 +205,10 @@ static inline struct query_scan engine_series_scan(const struct query *q)
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
+/* When the selection's profiles were taken, without keeping them. */
+bool engine_profile_times(struct query *q,
+			  bool (*fn)(void *ctx, uint64_t time, uint64_t duration, struct err *err),
+			  void *ctx, struct err *err) MUST_CHECK;
 const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample);
 /* Of all values that a row has; and what its timestamp i counts: as sample_value_at() has it. */
 int64_t engine_row_sum(const struct query_row *row);

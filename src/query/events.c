@@ -137,6 +137,39 @@ bool engine_load_profiles(struct query *q, struct err *err)
 	return s->ops->profiles(s, &scan, take_profile, q, err);
 }
 
+struct time_walk {
+	struct query *q;
+	bool (*fn)(void *ctx, uint64_t time, uint64_t duration, struct err *err);
+	void *ctx;
+};
+
+static bool pass_times(void *ctx, const struct query_profile *p, struct err *err)
+{
+	const struct time_walk *w = ctx;
+
+	return query_alive(w->q, err) && w->fn(w->ctx, p->time, p->duration, err);
+}
+
+bool engine_profile_times(struct query *q,
+			  bool (*fn)(void *ctx, uint64_t time, uint64_t duration, struct err *err),
+			  void *ctx, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct query_scan scan = scan_of(q, q->request.range);
+	struct time_walk w = { q, fn, ctx };
+	bool ok = true;
+
+	if (!q->profiles_loaded) {
+		scan.series = q->series_ids;
+		scan.series_count = q->series_count;
+		return s->ops->profiles(s, &scan, pass_times, &w, err);
+	}
+	for (uint32_t i = 0; i < q->profile_count && ok; i++)
+		ok = query_alive(q, err) &&
+		     fn(ctx, q->profiles[i].time, q->profiles[i].duration, err);
+	return ok;
+}
+
 const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample)
 {
 	uint32_t low = 0, high = q->profile_count;

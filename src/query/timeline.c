@@ -28,6 +28,7 @@ struct drawing {
 	struct number_table labels; /* hash -> line */
 	bool average;
 	struct number_table counted; /* (bucket, line, profile) */
+	bool *covered;               /* the buckets */
 };
 
 static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct err *err)
@@ -161,24 +162,29 @@ static bool give_groups(struct drawing *d, uint32_t most, struct query_timeline 
 	return true;
 }
 
+static bool cover_buckets(void *ctx, uint64_t from, uint64_t duration, struct err *err)
+{
+	struct drawing *d = ctx;
+	uint64_t to = from + duration, b;
+
+	(void)err;
+	if (to < from || to <= d->from)
+		return true;
+	b = from > d->from ? (from - d->from) / d->step : 0;
+	for (; b < d->buckets && d->from + b * d->step < to; b++)
+		d->covered[b] = true;
+	return true;
+}
+
 /* A bucket is covered where a profile was being taken, or has events. */
 static bool give_covered(struct drawing *d, struct query_timeline *out, struct err *err)
 {
 	struct query *q = d->q;
 	bool *covered = query_alloc(q, d->buckets + 1u, sizeof(*covered), err);
 
-	if (!covered || !engine_load_profiles(q, err))
+	d->covered = covered;
+	if (!covered || !engine_profile_times(q, cover_buckets, d, err))
 		return false;
-	for (uint32_t i = 0; i < q->profile_count; i++) {
-		const struct engine_profile *p = &q->profiles[i];
-		uint64_t to = p->time + p->duration, b;
-
-		if (to < p->time || to <= d->from)
-			continue;
-		b = p->time > d->from ? (p->time - d->from) / d->step : 0;
-		for (; b < d->buckets && d->from + b * d->step < to; b++)
-			covered[b] = true;
-	}
 	for (uint32_t l = 0; l < d->line_count; l++)
 		for (uint32_t b = 0; b < d->buckets; b++)
 			covered[b] |= d->lines[l].values[b] != 0;
