@@ -197,20 +197,25 @@ def test_a_sum_beside_several_timestamps(version, tmp_path):
             assert got == want, (path, start, end)
 
 
-def test_spans_and_traces():
-    body = fixtures.body("v1.11.0-synthetic-offcpu-links")
+def test_spans_and_traces(tmp_path):
+    """In a file and in a store, which has more series than theirs; also of types that a span has no samples of, and of no span at all."""
+    body, other = fixtures.body("v1.11.0-synthetic-offcpu-links"), fixtures.body("v1.11.0-oncpu-start")
+    db = tmp_path / "flametap.db"
+    with program.backend("-receiver", "sqlite", "-sqlite.path", db) as server, clients.channel(server.grpc) as ch:
+        clients.export(ch, other.bytes, version="1.11")
+        clients.export(ch, body.bytes, version="1.11")
     parsed = query_oracle.Body(body.bytes)
     found = {e.links for e in parsed.events} - {("", "")}
     assert found
-    for trace, span in sorted(found):
-        for type_ in types_of(parsed.events):
-            events = query_oracle.chosen(parsed.events, type_, trace=trace, span=span)
-            if not events:
-                continue
-            want = query_oracle.top(query_oracle.stack_values(events))
-            assert rows(ask(body.path, "--type", type_, "--trace", trace, "--span", span)) == want
-            assert rows(ask(body.path, "--type", type_, "--select", f'{{span_id="{span}"}}')) == query_oracle.top(
-                query_oracle.stack_values(query_oracle.chosen(parsed.events, type_, span=span)))
+    for path in (body.path, db):
+        for trace, span in sorted(found):
+            for type_ in types_of(parsed.events):
+                events = query_oracle.chosen(parsed.events, type_, trace=trace, span=span)
+                want = query_oracle.top(query_oracle.stack_values(events))
+                assert rows(ask(path, "--type", type_, "--trace", trace, "--span", span)) == want
+                assert rows(ask(path, "--type", type_, "--select", f'{{span_id="{span}"}}')) == query_oracle.top(
+                    query_oracle.stack_values(query_oracle.chosen(parsed.events, type_, span=span)))
+        assert rows(ask(path, "--span", "00000000000000aa")) == {}
 
 
 # ---- diff ----

@@ -123,6 +123,10 @@ struct query {
 	uint64_t *links;
 	uint32_t link_count, link_cap;
 	bool by_link;
+	uint64_t
+		*linked; /* series of samples that have the links, ascending; none: it may be any */
+	uint32_t linked_count, linked_cap;
+	struct query_range linked_range; /* of those samples' events, [from, to); to 0: not known */
 	struct number_table site_stacks; /* by_site: only rows of these stacks */
 	bool by_site;
 	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
@@ -230,6 +234,8 @@ static inline int64_t engine_scaled(int64_t value, int64_t scale) /* scales are 
 	return value < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/* Finds q->linked (linked.c). */
+bool linked_series(struct query *q, struct err *err) MUST_CHECK;
 /* Finds q->site_stacks of the request's call site, where it has one (call_site.c). */
 bool call_site_select(struct query *q, struct err *err) MUST_CHECK;
 

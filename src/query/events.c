@@ -123,13 +123,27 @@ static struct query_scan scan_of(const struct query *q, struct query_range range
 	};
 }
 
-bool engine_load_profiles(struct query *q, struct err *err)
+/* Profiles that may have samples of what is selected. */
+static struct query_scan profiles_scan(const struct query *q)
 {
-	struct query_source *s = q->request.source;
 	struct query_scan scan = scan_of(q, q->request.range);
 
 	scan.series = q->series_ids;
 	scan.series_count = q->series_count;
+	if (q->linked_range.to) {
+		if (q->linked_range.from > scan.range.from)
+			scan.range.from = q->linked_range.from;
+		if (q->linked_range.to < scan.range.to)
+			scan.range.to = q->linked_range.to;
+	}
+	return scan;
+}
+
+bool engine_load_profiles(struct query *q, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	struct query_scan scan = profiles_scan(q);
+
 	if (q->profiles_loaded)
 		return true;
 	q->profile_count = 0;
@@ -155,15 +169,12 @@ bool engine_profile_times(struct query *q,
 			  void *ctx, struct err *err)
 {
 	struct query_source *s = q->request.source;
-	struct query_scan scan = scan_of(q, q->request.range);
+	struct query_scan scan = profiles_scan(q);
 	struct time_walk w = { q, fn, ctx };
 	bool ok = true;
 
-	if (!q->profiles_loaded) {
-		scan.series = q->series_ids;
-		scan.series_count = q->series_count;
+	if (!q->profiles_loaded)
 		return s->ops->profiles(s, &scan, pass_times, &w, err);
-	}
 	for (uint32_t i = 0; i < q->profile_count && ok; i++)
 		ok = query_alive(q, err) &&
 		     fn(ctx, q->profiles[i].time, q->profiles[i].duration, err);

@@ -350,7 +350,7 @@ static bool walk_samples(struct query_source *s, const struct query_scan *scan, 
 	for (uint32_t i = 0; i < m->p->profile_count; i++) {
 		uint32_t series = m->series_of_profile[i];
 
-		if (series && holds(scan->series, scan->series_count, series) &&
+		if (series && (!scan->series || holds(scan->series, scan->series_count, series)) &&
 		    !scan_profile(m, i, scan, fn, ctx, err))
 			return false;
 	}

@@ -360,33 +360,53 @@ static struct str one_service(const struct query *q)
 	return (struct str){ 0 };
 }
 
+static void forget_series(struct query *q)
+{
+	q->series_count = q->type_count = q->says_count = 0;
+	number_release(q, &q->says_numbers);
+}
+
+static bool take_all(struct query *q, struct selecting *x, struct query_series_ask *ask,
+		     struct err *err)
+{
+	struct query_source *s = q->request.source;
+
+	forget_series(q);
+	x->too_brief = false;
+	if (!s->ops->series(s, ask, take_series, x, err))
+		return false;
+	if (!x->too_brief)
+		return choose_type(q, err);
+	forget_series(q);
+	ask->brief = false;
+	return s->ops->series(s, ask, take_series, x, err) && choose_type(q, err);
+}
+
 /* Series again, with the values of a group-by key. */
 bool select_series(struct query *q, struct str group_key, struct err *err)
 {
-	struct query_source *s = q->request.source;
 	struct query_series_ask ask = { .range = q->request.range,
 					.after = q->request.after,
 					.asof = q->request.asof };
 	struct selecting x = { .q = q };
+	bool ok;
 
 	q->group_key = group_key;
-	q->series_count = q->type_count = q->says_count = 0;
-	number_release(q, &q->says_numbers);
 	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
 		return false;
 	x.decided = (uint32_t)((UINT64_C(1) << q->selector->count) - 1) & ~q->open_matchers;
 	ask.service = one_service(q);
 	x.by_service = ask.service.len && q->selector->count == 1 && !group_key.len;
 	ask.brief = !group_key.len && (q->selector->count == 0 || x.by_service);
-	if (!s->ops->series(s, &ask, take_series, &x, err))
-		return false;
-	if (x.too_brief) {
-		q->series_count = q->type_count = 0;
-		ask.brief = false;
-		if (!s->ops->series(s, &ask, take_series, &x, err))
-			return false;
+	ask.ids = q->linked_count ? q->linked : NULL;
+	ask.id_count = q->linked_count;
+	ok = take_all(q, &x, &ask, err);
+	/* A type that the trace has no samples of is there all the same. */
+	if (!ok && ask.ids && err->kind == ERR_NOT_FOUND) {
+		ask.ids = NULL;
+		ok = take_all(q, &x, &ask, err);
 	}
-	return choose_type(q, err) && keep_chosen(q, err);
+	return ok && keep_chosen(q, err);
 }
 
 /* ---- links ---- */
@@ -485,7 +505,7 @@ static bool begin(struct query *q, struct err *err)
 		q->request.range = QUERY_ALWAYS;
 	if (q->request.asof == 0 && !s->ops->asof(s, &q->request.asof, err))
 		return false;
-	return ids_of_selector(q, err) && select_links(q, err) &&
+	return ids_of_selector(q, err) && select_links(q, err) && linked_series(q, err) &&
 	       select_series(q, (struct str){ 0 }, err) && call_site_select(q, err);
 }
 
@@ -516,6 +536,7 @@ void query_end(struct query *q)
 	query_drop(q, &q->says, &q->says_cap, sizeof(*q->says));
 	number_release(q, &q->says_numbers);
 	query_drop(q, &q->links, &q->link_cap, sizeof(*q->links));
+	query_drop(q, &q->linked, &q->linked_cap, sizeof(*q->linked));
 	query_drop(q, &q->sets, &q->set_cap, sizeof(*q->sets));
 	query_drop(q, &q->profiles, &q->profile_cap, sizeof(*q->profiles));
 	number_release(q, &q->set_numbers);
