@@ -103,11 +103,23 @@ enum import_format import_tell(struct str bytes)
 	return is_pprof(bytes) ? IMPORT_PPROF : IMPORT_OTLP;
 }
 
+/* What people give us although it is no profile yet. */
+static bool refuse_perf_data(struct str bytes, struct err *err)
+{
+	return !(str_has_prefix(bytes, STR("PERFILE2")) ||
+		 str_has_prefix(bytes, STR("2ELIFREP"))) ||
+	       err_set(err, ERR_UNSUPPORTED,
+		       "perf's own file; its text can be read: perf script -i FILE | flametap top "
+		       "-");
+}
+
 bool import_read(struct blob *bytes, struct profiles **out, struct err *err)
 {
 	struct otlp_decode_options options = { 0 };
 	struct otlp_decode_report report;
 
+	if (!refuse_perf_data(blob_view(bytes), err))
+		return false;
 	switch (import_tell(blob_view(bytes))) {
 	case IMPORT_PPROF:
 		return pprof_read(bytes, out, err);
