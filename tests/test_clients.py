@@ -341,7 +341,7 @@ HEAD = b"POST /v1development/profiles HTTP/1.1\r\nHost: x\r\n"
     (431, HEAD + b"a: b\r\n" * 300 + b"%s\r\n"),
     (501, HEAD + b"%sTransfer-Encoding: gzip\r\n\r\n"),
     (505, b"POST /v1development/profiles HTTP/3.0\r\nHost: x\r\n%s\r\n"),
-    (417, HEAD + b"%sExpect: miracles\r\n\r\n"),
+    (417, HEAD + b"%sExpect: miracles\r\nConnection: close\r\n\r\n"),
 ], ids=["two lengths", "length", "line", "no host", "large", "many", "coding", "version", "expect"])
 def test_bad_heads_are_answered_in_the_encoding_of_the_request(backend, kind, status, head):
     server = backend("-receiver", "nop")
