@@ -270,17 +270,23 @@ static bool split_runs(struct growing *g, struct raw_node *n, struct err *err)
 	return true;
 }
 
-static bool add_child(struct growing *g, uint32_t parent, const struct branch *b, struct err *err)
+static struct raw_node node_of(const struct growing *g, uint32_t parent, const struct branch *b)
 {
 	const struct raw_node *p = &g->nodes[parent];
-	struct raw_node n = { .frame = b->frame,
-			      .parent = parent,
-			      .depth = p->depth + 1,
-			      .first = p->first + b->at - b->count,
-			      .count = b->count,
-			      .total = { b->total[0], b->total[1] },
-			      .weight = weight(b->total, g->scale),
-			      .path = path_of(g, p, b->frame) };
+
+	return (struct raw_node){ .frame = b->frame,
+				  .parent = parent,
+				  .depth = p->depth + 1,
+				  .first = p->first + b->at - b->count,
+				  .count = b->count,
+				  .total = { b->total[0], b->total[1] },
+				  .weight = weight(b->total, g->scale),
+				  .path = path_of(g, p, b->frame) };
+}
+
+static bool add_child(struct growing *g, uint32_t parent, const struct branch *b, struct err *err)
+{
+	struct raw_node n = node_of(g, parent, b);
 	double reach = weight(b->reach, g->scale);
 
 	if (!note_weight(g, n.weight, err))
@@ -358,16 +364,7 @@ static bool open_tie(struct growing *g, uint32_t node, double w, uint32_t *count
 	g->nodes[node].children = g->branch_count;
 	g->nodes[node].tie = true;
 	for (uint32_t i = 0; i < g->branch_count; i++) {
-		const struct raw_node *p = &g->nodes[node];
-		const struct branch *b = &g->branches[i];
-		struct raw_node n = { .frame = b->frame,
-				      .parent = node,
-				      .depth = p->depth + 1,
-				      .first = p->first + b->at - b->count,
-				      .count = b->count,
-				      .total = { b->total[0], b->total[1] },
-				      .weight = weight(b->total, g->scale),
-				      .path = path_of(g, p, b->frame) };
+		struct raw_node n = node_of(g, node, &g->branches[i]);
 
 		if (n.weight != w)
 			continue;
