@@ -2,9 +2,11 @@
  * ask.c - one question to a store, asked once by a process that knows nothing yet; bench/queries
  * runs it.
  *
- * usage: ask [--cold] [--times N] STORE QUESTION [FROM TO [SELECTOR | SPAN | FROM2 TO2 SELECTOR]]
+ * usage: ask [--cold] [--times N] STORE QUESTION [FROM TO [SELECTOR | SPAN | LABEL | FROM2 TO2
+ * SELECTOR]]
  *
  *   flame   flame graph     diff   of [FROM, TO) and [FROM2, TO2)     top    table
+ *   invert  inverted flame graph    group  flame graph with the values of a label outermost
  *   heat    heat map        chart  flame chart      line   timeline   span   flame graph of a span
  *   range   the time that has samples               spans  ids of spans, one a line, as many as N
  *
@@ -26,7 +28,7 @@
 struct question {
 	const char *store, *what;
 	struct query_range range, other;
-	const char *selector;
+	const char *selector, *group;
 	uint8_t span[8];
 	bool by_span, cold;
 	unsigned times;
@@ -66,6 +68,7 @@ static struct query *begin(const struct question *x, struct query_source *source
 		.range = range,
 		.selector = str_cstr(x->selector ? x->selector : ""),
 		.span_id = x->by_span ? x->span : NULL,
+		.group_by = str_cstr(x->group ? x->group : ""),
 	};
 
 	return query_begin(&r, err);
@@ -114,7 +117,9 @@ static bool answer_time(const struct question *x, struct query *q, struct answer
 static bool answer_stacks(const struct question *x, struct query *q, struct query *right,
 			  struct answer *a, struct err *err)
 {
-	struct query_tree_options o = { .nodes_most = 16384 };
+	struct query_tree_options o = { .nodes_most = 16384,
+					.inverted = strcmp(x->what, "invert") == 0,
+					.group_by = str_cstr(x->group ? x->group : "") };
 	struct query_tree tree;
 
 	if (strcmp(x->what, "top") == 0) {
@@ -280,6 +285,10 @@ static bool read_question(int argc, char **argv, struct question *x)
 		at += 2;
 	}
 	x->selector = argc > at ? argv[at] : NULL;
+	if (strcmp(x->what, "group") == 0) {
+		x->group = x->selector;
+		x->selector = NULL;
+	}
 	return true;
 }
 
@@ -309,6 +318,7 @@ int main(int argc, char **argv)
 
 	if (!ok || !read_span(&x)) {
 		fputs("usage: ask [--cold] [--times N] STORE QUESTION [FROM TO [SELECTOR | SPAN | "
+		      "LABEL | "
 		      "FROM2 TO2 SELECTOR]]\n",
 		      stderr);
 		return 2;

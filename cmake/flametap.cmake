@@ -47,11 +47,12 @@ endif()
 
 include(CTest)
 
-# flametap_module(NAME name [RECURSE] [EXCLUDE file...] [LIBS lib...] [PKGS pkg...])
+# flametap_module(NAME name [RECURSE] [NO_THREADS] [EXCLUDE file...] [LIBS lib...] [PKGS pkg...])
 # Makes the static library flametap_<name> of every .c file in the folder but *_test.c, and of each *_test.c a test
-# program of its own (cmocka). LIBS are our modules and system libraries, PKGS are pkg-config names.
+# program of its own (cmocka). LIBS are our modules and system libraries, PKGS are pkg-config names. NO_THREADS: a module
+# that knows no threads has no tests in a build for ThreadSanitizer (FLAMETAP_TESTS_OF_<name> says whether it has them).
 function(flametap_module)
-  cmake_parse_arguments(M "RECURSE" "NAME" "EXCLUDE;LIBS;PKGS" ${ARGN})
+  cmake_parse_arguments(M "RECURSE;NO_THREADS" "NAME" "EXCLUDE;LIBS;PKGS" ${ARGN})
   if(M_RECURSE)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS *.c)
   else()
@@ -74,7 +75,12 @@ function(flametap_module)
     pkg_check_modules(PKG_${id} REQUIRED IMPORTED_TARGET ${pkg})
     target_link_libraries(flametap_${M_NAME} PUBLIC PkgConfig::PKG_${id})
   endforeach()
-  if(BUILD_TESTING)
+  set(with_tests ${BUILD_TESTING})
+  if(M_NO_THREADS AND FLAMETAP_SANITIZE STREQUAL "thread")
+    set(with_tests OFF)
+  endif()
+  set(FLAMETAP_TESTS_OF_${M_NAME} ${with_tests} PARENT_SCOPE)
+  if(with_tests)
     foreach(test ${tests})
       get_filename_component(test_name ${test} NAME_WE)
       add_executable(${M_NAME}_${test_name} ${test})

@@ -10,6 +10,7 @@
 #include "flags.h"
 #include "input.h"
 #include "json_cut.h"
+#include "query/formats/import.h"
 #include "wire/otlp_json.h"
 
 static const char *layout = "2026", *format = "text", *version_text, *input_version_text = "auto",
@@ -136,6 +137,18 @@ static bool note_output_failure(struct decoding *d, const char *file, const stru
 	return err->kind != ERR_IO;
 }
 
+/* What reads badly, and looks like what other commands read. */
+static bool is_other_format(const char *file, struct blob *body)
+{
+	enum import_format looks = import_tell(blob_view(body));
+
+	if (looks == IMPORT_OTLP || looks == IMPORT_OTLP_JSON)
+		return false;
+	fprintf(stderr, "%s: this is %s, not OTLP: flametap top, diff, view and export read it\n",
+		file, import_format_name(looks));
+	return true;
+}
+
 /* A broken body is shown as far as it could be read, and fails the command. */
 static bool show_body(struct decoding *d, const char *file, size_t offset, struct blob *body)
 {
@@ -144,6 +157,12 @@ static bool show_body(struct decoding *d, const char *file, size_t offset, struc
 	struct err err;
 	bool whole = decode_one(d, body, &profiles, &partial, &report, &err), shown = true;
 
+	if ((!whole || report.first_problem[0]) && is_other_format(file, body)) {
+		profiles_free(profiles);
+		profiles_free(partial);
+		d->failures++;
+		return true;
+	}
 	if (!whole) {
 		fprintf(stderr, "%s: body at byte %zu: %s%s\n", file, offset, err.msg,
 			partial ? "; what could be read of it follows" : "");

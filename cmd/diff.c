@@ -3,8 +3,8 @@
  * for CI.
  *
  * Functions are compared by their share of their side's total; with --absolute by their cost per
- * second of covered time, as a share of what the base cost per second in all. Both sides of a
- * comparison are then percentages of one whole, and --fail-above means percentage points of it.
+ * second of covered time (gauges, which are averages, as they are). --fail-above means percentage
+ * points: of the shares, or, with --absolute, of what the base cost per second in all.
  */
 #include <errno.h>
 #include <math.h>
@@ -23,7 +23,7 @@
 #include "table.h"
 
 static struct selection_flags selection;
-static const char *base_db, *base_selector, *base_from, *base_to;
+static const char *base_db, *base_selector, *base_type, *base_from, *base_to;
 static struct listing_flags listing = LISTING_FLAGS_DEFAULT;
 static const char *fail_above;
 static bool absolute;
@@ -34,6 +34,8 @@ static const struct flag flags[] = {
 	  "STORE", NULL, "the store of the base", NULL, false, false },
 	{ "Base (the first side), where it is not as the second", "base-select", FLAG_STRING,
 	  &base_selector, "SELECTOR", NULL, "as -select", NULL, false, false },
+	{ "Base (the first side), where it is not as the second", "base-type", FLAG_STRING,
+	  &base_type, "TYPE", NULL, "as -type", NULL, false, false },
 	{ "Base (the first side), where it is not as the second", "base-from", FLAG_STRING,
 	  &base_from, "TIME", NULL, "as -from", NULL, false, false },
 	{ "Base (the first side), where it is not as the second", "base-to", FLAG_STRING, &base_to,
@@ -50,12 +52,13 @@ static const char *const examples[] = {
 	"flametap diff before.pb.gz after.pb.gz",
 	"flametap diff --fail-above 5% main.pb.gz branch.pb.gz",
 	"flametap diff --db flametap.db --base-from now-2h --base-to now-1h --from now-1h",
+	"flametap diff --db flametap.db profile.pb.gz      (the store is the base)",
 	NULL,
 };
 
 static const struct command command = {
 	.name = "diff",
-	.words = "[BASE NOW]",
+	.words = "[[BASE] NOW]",
 	.summary = "What became dearer and what cheaper, between two files, stores or times.",
 	.examples = examples,
 	.flags = flags,
@@ -70,11 +73,13 @@ struct side {
 	struct query *q;
 	uint64_t covered_ns;
 	double whole; /* what 100 % is, in the side's own values */
+	double unit;  /* what 1 of the numbers that are shown is, in its values */
 };
 
 struct change {
 	const struct query_top_row *row;
-	double before, after; /* percent */
+	double before, after; /* percent, or cost per second */
+	double points;        /* of what the base costs in all */
 };
 
 struct comparison {
@@ -83,6 +88,8 @@ struct comparison {
 	struct change *changes;
 	uint32_t count;
 	enum query_by by;
+	bool gauge;
+	struct unit_scale scale; /* absolute */
 };
 
 static bool is_new(const struct change *c)
@@ -98,7 +105,7 @@ static bool is_gone(const struct change *c)
 static int larger_change(const void *a, const void *b)
 {
 	const struct change *x = a, *y = b;
-	double v = fabs(x->after - x->before), w = fabs(y->after - y->before);
+	double v = fabs(x->points), w = fabs(y->points);
 
 	if (v != w)
 		return v > w ? -1 : 1;
@@ -108,23 +115,38 @@ static int larger_change(const void *a, const void *b)
 /* What 100 % is on each side. */
 static bool measure(struct comparison *c, struct err *err)
 {
+	struct query_facts facts = query_facts(c->base.q);
+
 	c->base.whole = (double)c->top.total[QUERY_LEFT];
 	c->now.whole = (double)c->top.total[QUERY_RIGHT];
 	if (!query_covered(c->base.q, &c->base.covered_ns, err) ||
 	    !query_covered(c->now.q, &c->now.covered_ns, err))
 		return false;
+	c->base.unit = c->base.whole / 100;
+	c->now.unit = c->now.whole / 100;
 	if (!absolute)
 		return true;
-	if (!c->base.covered_ns || !c->now.covered_ns)
+	if (!facts.type.id.len)
+		facts = query_facts(c->now.q);
+	c->gauge = facts.type.gauge;
+	if (!c->gauge && (!c->base.covered_ns || !c->now.covered_ns))
 		return err_set(err, ERR_INVALID,
 			       "--absolute needs profiles with durations on both sides");
-	c->now.whole = c->base.whole / (double)c->base.covered_ns * (double)c->now.covered_ns;
+	c->base.unit = c->gauge ? 1 : (double)c->base.covered_ns / 1e9;
+	c->now.unit = c->gauge ? 1 : (double)c->now.covered_ns / 1e9;
+	c->now.whole = c->base.whole / c->base.unit * c->now.unit;
 	return true;
+}
+
+static double ratio(int64_t v, double whole)
+{
+	return whole != 0 ? (double)v / whole : 0;
 }
 
 static void compare(struct comparison *c)
 {
 	bool total = listing_sorts_by_total(&listing);
+	double largest = 0;
 
 	c->changes = calloc(c->top.row_count + 1u, sizeof(*c->changes));
 	if (!c->changes)
@@ -132,35 +154,56 @@ static void compare(struct comparison *c)
 	for (uint32_t i = 0; i < c->top.row_count; i++) {
 		const struct query_top_row *r = &c->top.rows[i];
 		const int64_t *v = total ? r->total : r->self;
-		struct change change = { .row = r };
+		struct change change = { .row = r,
+					 .before = ratio(v[QUERY_LEFT], c->base.unit),
+					 .after = ratio(v[QUERY_RIGHT], c->now.unit) };
 
-		if (c->base.whole != 0)
-			change.before = 100 * (double)v[QUERY_LEFT] / c->base.whole;
-		if (c->now.whole != 0)
-			change.after = 100 * (double)v[QUERY_RIGHT] / c->now.whole;
+		change.points = 100 * (ratio(v[QUERY_RIGHT], c->now.whole) -
+				       ratio(v[QUERY_LEFT], c->base.whole));
+		largest = fmax(largest, fmax(fabs(change.before), fabs(change.after)));
 		if (v[QUERY_LEFT] || v[QUERY_RIGHT])
 			c->changes[c->count++] = change;
 	}
 	if (c->count)
 		qsort(c->changes, c->count, sizeof(*c->changes), larger_change);
+	c->scale = unit_scale_for(
+		query_facts(c->top.total[QUERY_LEFT] ? c->base.q : c->now.q).type.unit,
+		(int64_t)fmin(largest, 9e18));
 }
 
 /* ---- output ---- */
 
-static void put_percent(struct table *t, enum table_tone tone, double v)
+/* "6.33%", "53.60 ms/s", "1.17 MiB"; `sign`: +, too. */
+static void append_number(struct buf *b, const struct comparison *c, double v, bool sign)
 {
-	char text[48];
+	int digits = absolute && c->scale.digits ? c->scale.digits : 2;
+	double shown = absolute ? v / c->scale.divisor : v;
 
-	snprintf(text, sizeof(text), "%.2f%%", v);
-	table_cell(t, tone, str_cstr(text));
+	if (fabs(shown) < 0.5 * pow(10, -digits))
+		shown = 0; /* no -0.00 */
+	buf_printf(b, sign ? "%+.*f" : "%.*f", digits, shown);
+	if (!absolute)
+		buf_char(b, '%');
+	else if (c->scale.name[0])
+		buf_printf(b, " %s", c->scale.name);
+	if (absolute && !c->gauge)
+		buf_lit(b, "/s");
 }
 
-static void put_points(struct table *t, double v)
+static void put_number(struct table *t, const struct comparison *c, double v)
 {
-	char text[48];
+	AUTO(buf_release) struct buf text = { 0 };
 
-	snprintf(text, sizeof(text), "%+.2f%%", v);
-	table_cell(t, v > 0 ? TONE_RED : TONE_GREEN, str_cstr(text));
+	append_number(&text, c, v, false);
+	table_cell(t, TONE_PLAIN, buf_view(&text));
+}
+
+static void put_change(struct table *t, const struct comparison *c, double v)
+{
+	AUTO(buf_release) struct buf text = { 0 };
+
+	append_number(&text, c, v, true);
+	table_cell(t, v > 0 ? TONE_RED : TONE_GREEN, buf_view(&text));
 }
 
 static void put_ratio(struct table *t, const struct change *c)
@@ -171,6 +214,10 @@ static void put_ratio(struct table *t, const struct change *c)
 		snprintf(text, sizeof(text), "new");
 	else if (is_gone(c))
 		snprintf(text, sizeof(text), "gone");
+	else if (c->before < 0 || c->after < 0)
+		snprintf(text, sizeof(text), "-"); /* what was freed, corrections: no multiple */
+	else if (c->after / c->before >= 10000)
+		snprintf(text, sizeof(text), ">9999x");
 	else
 		snprintf(text, sizeof(text), "%.2fx", c->after / c->before);
 	table_cell(t, TONE_DIM, str_cstr(text));
@@ -194,11 +241,10 @@ static void put_rows(struct table *t, const struct comparison *c, uint32_t rows)
 	for (uint32_t i = 0; i < c->count && (!rows || i < rows); i++) {
 		const struct change *change = &c->changes[i];
 		const struct query_frame *f = &c->top.frames.ptr[change->row->frame];
-		double points = change->after - change->before;
 
-		put_percent(t, TONE_PLAIN, change->before);
-		put_percent(t, TONE_PLAIN, change->after);
-		put_points(t, points);
+		put_number(t, c, change->before);
+		put_number(t, c, change->after);
+		put_change(t, c, change->after - change->before);
 		put_ratio(t, change);
 		table_cell(t, TONE_DIM, f->binary.len ? f->binary : STR("-"));
 		buf_reset(&name);
@@ -215,7 +261,7 @@ static void put_side(struct buf *b, const char *name, const struct side *s, int6
 	buf_str(b, str_cstr(name));
 	buf_char(b, ' ');
 	listing_put_cost(b, &f, total);
-	listing_put_events(b, &f);
+	listing_put_events(b, &f, selection_filters(&selection));
 	listing_put_covered(b, s->covered_ns);
 	buf_char(b, '\n');
 }
@@ -247,21 +293,24 @@ static void show_json(struct buf *out, const struct comparison *c, uint32_t rows
 static bool gate(const struct comparison *c, double limit)
 {
 	uint32_t over = 0;
-	AUTO(buf_release) struct buf name = { 0 }, line = { 0 };
+	AUTO(buf_release) struct buf name = { 0 }, line = { 0 }, costs = { 0 };
 
 	for (uint32_t i = 0; i < c->count; i++) {
 		const struct change *change = &c->changes[i];
 
-		if (change->after - change->before <= limit)
+		if (change->points <= limit)
 			continue;
 		over++;
 		buf_reset(&name);
 		buf_reset(&line);
+		buf_reset(&costs);
 		put_name(&name, c, change);
 		text_append_printable(&line, buf_view(&name));
-		fprintf(stderr, "dearer by %.2f points (%.2f%% -> %.2f%%): %.*s\n",
-			change->after - change->before, change->before, change->after,
-			(int)line.len, line.ptr);
+		append_number(&costs, c, change->before, false);
+		buf_lit(&costs, " -> ");
+		append_number(&costs, c, change->after, false);
+		fprintf(stderr, "dearer by %.2f points (%.*s): %.*s\n", change->points,
+			(int)costs.len, costs.ptr, (int)line.len, line.ptr);
 	}
 	if (over)
 		fprintf(stderr,
@@ -272,34 +321,56 @@ static bool gate(const struct comparison *c, double limit)
 
 /* ---- the command ---- */
 
-static bool open_side(struct side *s, const struct selection_flags *f, char *const *file,
+/* Of a word, where there is one, else of the store. */
+static bool open_side(struct side *s, const struct selection_flags *f, char *const *word,
 		      struct err *err)
 {
 	struct query_request request;
 
-	if (!samples_open(&s->samples, file ? NULL : f->db, file, file ? 1 : 0, err) ||
+	if (!samples_open(&s->samples, word ? NULL : f->db, word, word ? 1 : 0, err) ||
 	    !selection_request(f, s->samples.source, &s->ids, &request, err))
 		return false;
 	request.limit_bytes = SELECTION_LIMIT_BYTES;
-	s->q = query_begin(&request, err);
+	request.by_share = !absolute;
+	s->q = selection_begin(&s->samples, &request, err);
 	return s->q != NULL;
+}
+
+/* A store that is compared with itself, whole, answers nothing. */
+static bool check_sides(const struct words *words, struct err *err)
+{
+	bool store = selection.db || base_db;
+
+	if (words->count == 2 && store)
+		return err_set(err, ERR_INVALID, "two files and a store: a diff has two sides");
+	if (words->count == 1 && selection.db && base_db)
+		return err_set(err, ERR_INVALID, "a file and two stores: a diff has two sides");
+	if (words->count == 1 && !store)
+		return err_set(err, ERR_INVALID,
+			       "one file given and no --db to compare it with; "
+			       "a diff has two sides");
+	if (words->count == 0 && !selection.db)
+		return err_set(err, ERR_INVALID, "no files given, and no --db");
+	if (words->count == 0 && !base_db && !base_selector && !base_type && !base_from && !base_to)
+		return err_set(err, ERR_INVALID,
+			       "both sides are the same: say with --base-from, "
+			       "--base-select or --base-db what the base is");
+	return true;
 }
 
 static bool open_sides(struct comparison *c, const struct words *words, struct err *err)
 {
 	struct selection_flags base = selection;
-	bool files = words->count == 2;
 
-	if (words->count == 1)
-		return err_set(err, ERR_INVALID, "one file given; a diff has two sides");
 	base.db = base_db ? base_db : base.db;
 	base.selector = base_selector ? base_selector : base.selector;
+	base.type = base_type ? base_type : base.type;
 	base.from = base_from ? base_from : base.from;
 	base.to = base_to ? base_to : base.to;
-	if (!files && !base.db)
-		return err_set(err, ERR_INVALID, "no files given, and no --db");
-	return open_side(&c->base, &base, files ? &words->items[0] : NULL, err) &&
-	       open_side(&c->now, &selection, files ? &words->items[1] : NULL, err);
+	return check_sides(words, err) &&
+	       open_side(&c->base, &base, words->count == 2 ? &words->items[0] : NULL, err) &&
+	       open_side(&c->now, &selection, words->count ? &words->items[words->count - 1] : NULL,
+			 err);
 }
 
 static void close_side(struct side *s)
@@ -319,8 +390,12 @@ static bool parse_limit(double *out, struct err *err)
 	*out = strtod(fail_above, &end);
 	if (*end == '%')
 		end++;
-	if (errno || end == fail_above || *end || !(*out >= 0))
+	if (errno || end == fail_above || *end || !(*out >= 0) || !isfinite(*out))
 		return err_set(err, ERR_INVALID, "-fail-above \"%s\": like 5%% or 0.5", fail_above);
+	if (*out >= 100 && !absolute)
+		return err_set(err, ERR_INVALID,
+			       "-fail-above %s: no share grows by more than 100 points",
+			       fail_above);
 	return true;
 }
 

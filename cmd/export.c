@@ -24,7 +24,7 @@ static const char *out = "-", *format = "otlp", *version_text = "1.10";
 static enum wire_version version;
 
 static const char *const formats[] = { "otlp",    "otlp-json", "pprof", "folded", "speedscope",
-				       "firefox", "dot",       "svg",   NULL };
+				       "firefox", "pgo",       "dot",   "svg",    NULL };
 static const char *const versions[] = { "1.7", "1.8", "1.9", "1.10", "1.11", NULL };
 
 static const struct flag flags[] = {
@@ -32,7 +32,7 @@ static const struct flag flags[] = {
 	{ "Output", "o", FLAG_STRING, &out, "FILE", "-", "where to; - is standard output", NULL,
 	  false, false },
 	{ "Output", "format", FLAG_CHOICE, &format, "FORMAT", "otlp",
-	  "otlp[-json], pprof, folded, speedscope, firefox, dot, svg", formats, false, false },
+	  "otlp[-json] pprof pgo folded speedscope firefox dot svg", formats, false, false },
 	{ "Output", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "1.10",
 	  "of otlp: the opentelemetry-proto version to write", versions, false, false },
 	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL,
@@ -48,6 +48,8 @@ static const char *const examples[] = {
 	"flametap export --format svg -o flames.svg profile.pb.gz",
 	"flametap export --db flametap.db --select '{service.name=\"api\"}' --format pprof -o "
 	"api.pb.gz",
+	"flametap export --db flametap.db --select '{service.name=\"api\"}' --format pgo -o "
+	"api.pgo",
 	NULL,
 };
 

@@ -2,12 +2,13 @@
 
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "net/compress.h"
 #include "query/formats/formats.h"
 #include "wire/otlp_json.h"
 
 const char *const export_view_formats[] = { "pprof", "folded", "speedscope", "firefox",
-					    "dot",   "svg",    NULL };
+					    "pgo",   "dot",    "svg",        NULL };
 
 bool export_view_is_format(const char *format)
 {
@@ -18,14 +19,14 @@ bool export_view_is_format(const char *format)
 }
 
 /* By convention pprof files are gzip files. */
-static bool put_pprof(const struct profiles *p, const struct export_options *o, struct buf *out,
-		      struct err *err)
+static bool put_pprof(const struct export_view *v, const struct profiles *p,
+		      const struct export_options *o, struct buf *out, struct err *err)
 {
 	struct buf plain;
 	bool ok;
 
 	buf_init(&plain, 0);
-	ok = pprof_write(p, o, &plain, err) &&
+	ok = (strcmp(v->format, "pgo") == 0 ? go_pgo_write : pprof_write)(p, o, &plain, err) &&
 	     compress_into(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
 	buf_release(&plain);
 	return ok;
@@ -45,8 +46,8 @@ static bool put(const struct export_view *v, const struct profiles *p, struct bu
 {
 	struct export_options o = { .title = str_cstr(v->title), .inverted = v->inverted };
 
-	if (strcmp(v->format, "pprof") == 0)
-		return put_pprof(p, &o, out, err);
+	if (strcmp(v->format, "pprof") == 0 || strcmp(v->format, "pgo") == 0)
+		return put_pprof(v, p, &o, out, err);
 	if (strcmp(v->format, "folded") == 0)
 		return folded_write(p, &o, out, err);
 	if (strcmp(v->format, "speedscope") == 0)
@@ -58,6 +59,17 @@ static bool put(const struct export_view *v, const struct profiles *p, struct bu
 	if (strcmp(v->format, "svg") == 0)
 		return svg_write(p, &o, out, err);
 	return put_otlp(v, p, out, err);
+}
+
+/* Others are OTLP, or drawn by the engine, which knows gauges. */
+static bool adds_up(const char *format)
+{
+	static const char *const formats[] = { "pprof", "folded", "speedscope", "firefox", "pgo" };
+
+	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
+		if (strcmp(formats[i], format) == 0)
+			return true;
+	return false;
 }
 
 static bool collect(const struct export_view *v, struct query *q, struct buf *out, struct err *err)
@@ -85,7 +97,9 @@ bool export_view_write(const struct export_view *v, struct buf *out, struct err 
 	    selection_request(v->selection, samples.source, &ids, &request, err)) {
 		request.limit_bytes = (size_t)SELECTION_LIMIT_BYTES * 4;
 		request.clip = true;
-		q = query_begin(&request, err);
+		request.average = adds_up(v->format);
+		request.one_scale = strcmp(v->format, "folded") == 0;
+		q = selection_begin(&samples, &request, err);
 	}
 	if (q)
 		ok = collect(v, q, out, err);

@@ -35,9 +35,9 @@ void listing_put_cost(struct buf *b, const struct query_facts *f, int64_t total)
 	text_append_printable(b, buf_view(&words));
 }
 
-void listing_put_events(struct buf *b, const struct query_facts *f)
+void listing_put_events(struct buf *b, const struct query_facts *f, bool filtered)
 {
-	buf_lit(b, " in ");
+	buf_str(b, filtered ? STR(" after the filters, of ") : STR(" in "));
 	unit_append_alone(b, (struct str){ 0 }, (int64_t)f->events);
 	buf_str(b, f->events == 1 ? STR(" event") : STR(" events"));
 }

@@ -41,7 +41,8 @@ bool listing_sorts_by_total(const struct listing_flags *f);
 /* "1.5 s cpu", of the type that was asked for. */
 void listing_put_cost(struct buf *b, const struct query_facts *f, int64_t total);
 /* " in 10 events" */
-void listing_put_events(struct buf *b, const struct query_facts *f);
+/* filtered: events are counted before filters of stacks, the cost after them. */
+void listing_put_events(struct buf *b, const struct query_facts *f, bool filtered);
 /* " in 2.000 s"; nothing for 0 */
 void listing_put_covered(struct buf *b, uint64_t covered_ns);
 /* "f (inlined)"; not yet fit for a terminal, as table_cell() makes it so */

@@ -3,9 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "input.h"
 #include "model/subset.h"
 #include "query/formats/import.h"
@@ -39,6 +42,61 @@ static void parts_add(struct parts *p, struct profiles *one)
 	p->ptr[p->count++] = one;
 }
 
+struct file_types {
+	const char *file;
+	struct buf ids; /* each ends in a line feed */
+};
+
+/* Adds the types of a part to what its file has. */
+static void note_types(struct file_types *t, const struct profiles *part)
+{
+	struct query_request all = { .source = profiles_source_new(part) };
+	struct err ignored;
+	struct query *q = query_begin(&all, &ignored);
+	struct query_facts f;
+
+	if (q) {
+		f = query_facts(q);
+		for (uint32_t i = 0; i < f.type_count; i++) {
+			buf_str(&t->ids, f.types[i].id);
+			buf_char(&t->ids, '\n');
+		}
+	}
+	query_end(q);
+	query_source_free(all.source);
+}
+
+static bool has_type(const struct file_types *t, struct str id)
+{
+	struct str rest = buf_view(&t->ids), line;
+
+	while (str_split(&rest, '\n', &line))
+		if (str_equal(line, id))
+			return true;
+	return false;
+}
+
+/* What is left out of what is shown is said: other types are other units. */
+static void tell_left_out(const struct samples *s, const struct query *q)
+{
+	struct str id = query_facts(q).type.id, rest, first;
+
+	for (unsigned i = 0; i < s->file_count; i++) {
+		const struct file_types *t = &s->file_types[i];
+		AUTO(buf_release) struct buf line = { 0 };
+
+		rest = buf_view(&t->ids);
+		if (!rest.len || !id.len || has_type(t, id) || !str_split(&rest, '\n', &first))
+			continue;
+		text_append_printable(&line, str_cstr(t->file));
+		buf_lit(&line, ": left out, it has nothing of ");
+		text_append_printable(&line, id);
+		buf_lit(&line, " but ");
+		text_append_printable(&line, first);
+		fprintf(stderr, "%.*s\n", STR_ARG(buf_view(&line)));
+	}
+}
+
 static bool read_file(struct parts *parts, const char *file, struct err *err)
 {
 	struct input in;
@@ -68,8 +126,21 @@ static bool read_files(struct samples *s, char *const *files, unsigned count, st
 	struct parts parts = { 0 };
 	bool ok = true;
 
-	for (unsigned i = 0; i < count && ok; i++)
+	if (count > 1) {
+		s->file_types = calloc(count, sizeof(*s->file_types));
+		if (!s->file_types)
+			abort();
+		s->file_count = count;
+	}
+	for (unsigned i = 0; i < count && ok; i++) {
+		uint32_t first = parts.count;
+
 		ok = read_file(&parts, files[i], err);
+		for (uint32_t k = first; k < parts.count && s->file_types; k++)
+			note_types(&s->file_types[i], parts.ptr[k]);
+		if (s->file_types)
+			s->file_types[i].file = files[i];
+	}
 	if (ok && parts.count == 1) {
 		s->profiles = parts.ptr[0];
 		parts.count = 0;
@@ -89,11 +160,13 @@ static bool open_store(struct samples *s, const char *db, struct err *err)
 	return store_open(&options, &s->store, err) && store_source_new(s->store, &s->source, err);
 }
 
+/* Only of a regular file: what is taken off a pipe to look at it is gone. */
 static bool is_store(const char *path)
 {
 	static const char magic[] = "SQLite format 3";
 	char head[sizeof(magic)];
-	FILE *f = fopen(path, "rb");
+	struct stat st;
+	FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
 	bool is = f && fread(head, 1, sizeof(head), f) == sizeof(head) &&
 		  memcmp(head, magic, sizeof(head)) == 0;
 
@@ -112,7 +185,7 @@ bool samples_open(struct samples *s, const char *db, char *const *files, unsigne
 		return open_store(s, db, err);
 	if (!file_count)
 		return err_set(err, ERR_INVALID, "no file given, and no --db");
-	if (file_count == 1 && is_store(files[0]))
+	if (file_count == 1 && (strstr(files[0], "://") || is_store(files[0])))
 		return open_store(s, files[0], err);
 	if (!read_files(s, files, file_count, err))
 		return false;
@@ -125,6 +198,9 @@ void samples_close(struct samples *s)
 	query_source_free(s->source);
 	profiles_free(s->profiles);
 	store_close(s->store);
+	for (unsigned i = 0; i < s->file_count; i++)
+		buf_release(&s->file_types[i].ids);
+	free(s->file_types);
 	*s = (struct samples){ 0 };
 }
 
@@ -160,6 +236,11 @@ static bool add_filters(struct query_request *r, const struct flag_list *list,
 	return true;
 }
 
+bool selection_filters(const struct selection_flags *f)
+{
+	return f->focus.count || f->ignore.count || f->show_from.count;
+}
+
 bool selection_request(const struct selection_flags *f, struct query_source *source,
 		       struct selection_ids *ids, struct query_request *out, struct err *err)
 {
@@ -185,4 +266,39 @@ bool selection_request(const struct selection_flags *f, struct query_source *sou
 	       add_filters(out, &f->show_from, FILTER_SHOW_FROM, err) &&
 	       add_filters(out, &f->collapse, FILTER_COLLAPSE, err) &&
 	       add_filters(out, &f->recursion, FILTER_RECURSION, err);
+}
+
+static void tell_types(struct query_request all)
+{
+	struct query_facts f;
+	struct query *q;
+	struct err ignored;
+
+	all.profile_type = (struct str){ 0 };
+	q = query_begin(&all, &ignored);
+	if (!q)
+		return;
+	f = query_facts(q);
+	/* Of few the message has room. */
+	if (f.type_count > 3)
+		fprintf(stderr, "profile types here:\n");
+	for (uint32_t i = 0; i < f.type_count && f.type_count > 3; i++) {
+		AUTO(buf_release) struct buf line = { 0 };
+
+		text_append_printable(&line, f.types[i].id);
+		fprintf(stderr, "  %.*s\n", STR_ARG(buf_view(&line)));
+	}
+	query_end(q);
+}
+
+struct query *selection_begin(const struct samples *s, const struct query_request *request,
+			      struct err *err)
+{
+	struct query *q = query_begin(request, err);
+
+	if (!q && err->kind == ERR_NOT_FOUND && request->profile_type.len)
+		tell_types(*request);
+	if (q)
+		tell_left_out(s, q);
+	return q;
 }

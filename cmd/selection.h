@@ -24,7 +24,7 @@ struct selection_flags {
 	  &(f).db,                                                                              \
 	  "STORE",                                                                              \
 	  NULL,                                                                                 \
-	  "a store instead of files: an SQLite file",                                           \
+	  "a store: an SQLite file, or http://... of ClickHouse",                               \
 	  NULL,                                                                                 \
 	  false,                                                                                \
 	  false },                                                                              \
@@ -161,11 +161,16 @@ struct samples {
 	struct query_source *source;
 	struct profiles *profiles; /* of files */
 	struct store *store;
+	struct file_types *file_types; /* of several files, what each one holds */
+	unsigned file_count;
 };
-/* `db` or `file_count` files, not both; a single file may be a store, too. */
+/* `db` or `file_count` files, not both; a single one may be a store, too. */
 bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,
 		  struct err *err) MUST_CHECK;
 void samples_close(struct samples *s);
+
+/* Do the flags leave stacks out? */
+bool selection_filters(const struct selection_flags *f);
 
 /* The request the flags make; `ids` is where trace and span ids go. */
 struct selection_ids {
@@ -174,3 +179,8 @@ struct selection_ids {
 bool selection_request(const struct selection_flags *f, struct query_source *source,
 		       struct selection_ids *ids, struct query_request *out,
 		       struct err *err) MUST_CHECK;
+
+/* query_begin(); a profile type that is not there is told those that are, and files that have
+ * nothing of the one that is shown are named, on stderr. */
+struct query *selection_begin(const struct samples *s, const struct query_request *request,
+			      struct err *err) MUST_CHECK;

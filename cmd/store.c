@@ -4,13 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "command.h"
 #include "flags.h"
 #include "store/check.h"
 #include "store/clickhouse/schema.h"
+#include "store/db.h"
 #include "store/reader.h"
+#include "store/salvage.h"
 #include "store/schema.h"
 #include "store/writer.h"
 
@@ -68,12 +71,61 @@ static bool check(const char *path, struct err *err)
 	return true;
 }
 
+enum { REASONS_MOST = 5 };
+
 struct salvage {
 	struct store_snapshot *from;
+	struct store_salvage *beside; /* NULL: it is no file */
 	struct store_writer *to;
-	uint64_t requests, lost_requests, lost_samples, samples;
+	uint64_t requests, lost_requests, samples;
+	uint64_t lost_origins; /* of requests that are saved */
+	struct store_lost lost;
+	struct store_salvaged_names names;
+
+	bool shown; /* progress, on a terminal: a line is begun */
+	uint64_t of, next_show_ns;
 };
 
+static void print_progress(struct salvage *s)
+{
+	uint64_t done = s->requests + s->lost_requests;
+	char of[32] = "";
+
+	if (s->of)
+		snprintf(of, sizeof(of), " of %llu", (unsigned long long)s->of);
+	fprintf(stderr, "\rSalvaging: %llu%s requests, %llu samples ", (unsigned long long)done, of,
+		(unsigned long long)s->samples);
+	s->shown = true;
+}
+
+/* One line, once a second. */
+static void show_progress(struct salvage *s)
+{
+	uint64_t now;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	now = clock_monotonic_ns();
+	if (now < s->next_show_ns)
+		return;
+	if (!s->next_show_ns && s->beside)
+		s->of = store_salvage_requests(s->beside);
+	print_progress(s);
+	s->next_show_ns = now + SECOND_NS;
+}
+
+/* Before anything else is said there. */
+static void end_progress(struct salvage *s)
+{
+	if (!s->shown)
+		return;
+	print_progress(s);
+	fputs("\n", stderr);
+	s->shown = false;
+}
+
+/* With its own time and hash: retention goes on from when it came, and its sender's repetition is
+ * known. */
 static bool keep(struct salvage *s, const struct profiles *p, uint64_t seq, struct err *err)
 {
 	struct store_request r = {
@@ -84,12 +136,22 @@ static bool keep(struct salvage *s, const struct profiles *p, uint64_t seq, stru
 	};
 	bool duplicate;
 
+	if (!s->beside || !store_salvage_origin(s->beside, seq, &r))
+		s->lost_origins++;
 	if (!store_writer_begin(s->to, err) || !store_writer_put(s->to, &r, &duplicate, err) ||
 	    !store_writer_commit(s->to, err))
 		return false;
 	s->requests++;
 	s->samples += p->sample_count;
 	return true;
+}
+
+static void tell_lost(struct salvage *s, const struct err *why)
+{
+	if (s->lost_requests++ >= REASONS_MOST)
+		return;
+	end_progress(s);
+	fprintf(stderr, "not readable: %s\n", why->msg);
 }
 
 /* Over a place that cannot be read in larger and larger steps. */
@@ -103,7 +165,8 @@ static bool salvage_all(struct salvage *s, struct err *err)
 		bool ok;
 
 		if (!store_next_request(s->from, after, 0, &seq, &p, err)) {
-			s->lost_requests += seq != 0;
+			if (seq)
+				tell_lost(s, err);
 			after = seq ? seq : after + step;
 			step = seq ? 1 : step * 2;
 			continue;
@@ -114,16 +177,52 @@ static bool salvage_all(struct salvage *s, struct err *err)
 		profiles_free(p);
 		if (!ok)
 			return false;
+		show_progress(s);
 		after = seq;
 		step = 1;
 	}
 	return true;
 }
 
+static void print_saved(const char *path, const struct salvage *s)
+{
+	const struct store_lost *lost = &s->lost;
+	const struct store_salvaged_names *names = &s->names;
+	struct err why;
+
+	if (!db_is_whole(path, &why))
+		printf("%s\n", why.msg);
+	printf("%s: %llu requests with %llu samples saved to %s; not readable: %llu requests, "
+	       "and %llu samples of those saved\n",
+	       path, (unsigned long long)s->requests, (unsigned long long)s->samples, out,
+	       (unsigned long long)s->lost_requests, (unsigned long long)lost->samples);
+	if (lost->stacks || lost->attributes || lost->links)
+		printf("%s: samples saved without what could not be read: %llu without their "
+		       "stack, %llu without their attributes, %llu without their link\n",
+		       path, (unsigned long long)lost->stacks, (unsigned long long)lost->attributes,
+		       (unsigned long long)lost->links);
+	if (s->lost_origins)
+		printf("%s: %llu requests saved as if they came now, and not known again when "
+		       "repeated: when they came could not be read\n",
+		       path, (unsigned long long)s->lost_origins);
+	if (names->addresses || names->lost || names->cut)
+		printf("%s: names found later of %llu addresses saved; not readable: of %llu%s\n",
+		       path, (unsigned long long)names->addresses, (unsigned long long)names->lost,
+		       names->cut ? ", and a part of their table" : "");
+}
+
+static bool open_both(struct salvage *s, const char *path, struct store **store, struct err *err)
+{
+	struct store_open_options options = { .location = path, .even_if_cut = true };
+	struct store_writer_options new = { .path = out, .durability = STORE_DURABLE_PROCESS };
+
+	return store_open(&options, store, err) && store_begin(*store, &s->from, err) &&
+	       (strstr(path, "://") || store_salvage_open(path, &s->beside, err)) &&
+	       store_writer_open(&new, &s->to, NULL, err);
+}
+
 static bool salvage(const char *path, struct err *err)
 {
-	struct store_open_options options = { .location = path };
-	struct store_writer_options new = { .path = out, .durability = STORE_DURABLE_PROCESS };
 	struct salvage s = { 0 };
 	struct store *store = NULL;
 	FILE *there;
@@ -136,19 +235,17 @@ static bool salvage(const char *path, struct err *err)
 		fclose(there);
 		return err_set(err, ERR_INVALID, "%s is there already", out);
 	}
-	ok = store_open(&options, &store, err) && store_begin(store, &s.from, err) &&
-	     store_writer_open(&new, &s.to, NULL, err);
+	ok = open_both(&s, path, &store, err);
 	if (ok) {
-		store_tolerate(s.from, &s.lost_samples);
+		store_tolerate(s.from, &s.lost);
 		ok = salvage_all(&s, err);
+		end_progress(&s);
 	}
+	ok = ok && (!s.beside || store_salvage_names(s.beside, out, &s.names, err));
 	if (ok)
-		printf("%s: %llu requests with %llu samples saved to %s; not readable: %llu "
-		       "requests, "
-		       "and %llu samples of those saved\n",
-		       path, (unsigned long long)s.requests, (unsigned long long)s.samples, out,
-		       (unsigned long long)s.lost_requests, (unsigned long long)s.lost_samples);
+		print_saved(path, &s);
 	store_writer_close(s.to);
+	store_salvage_close(s.beside);
 	store_end(s.from);
 	store_close(store);
 	return ok;

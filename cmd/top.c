@@ -1,4 +1,5 @@
 /* top.c - flametap top: the functions that cost most, of files or of a store. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +49,10 @@ static const struct command command = {
 
 static void put_share(struct table *t, enum table_tone tone, int64_t part, int64_t whole)
 {
+	double share = whole ? 100.0 * (double)part / (double)whole : 0.0;
 	char text[32];
 
-	snprintf(text, sizeof(text), "%.2f%%", whole ? 100.0 * (double)part / (double)whole : 0.0);
+	snprintf(text, sizeof(text), "%.2f%%", fabs(share) < 0.005 ? 0.0 : share); /* no -0.00 */
 	table_cell(t, tone, str_cstr(text));
 }
 
@@ -148,7 +150,7 @@ static void put_heading(struct buf *b, struct query *q, const struct query_top *
 	tone_begin(b, colour, TONE_BOLD);
 	listing_put_cost(b, &f, top->total[0]);
 	tone_end(b, colour, TONE_BOLD);
-	listing_put_events(b, &f);
+	listing_put_events(b, &f, selection_filters(&selection));
 	if (f.processes)
 		buf_printf(b, " of %u process%s", f.processes, f.processes == 1 ? "" : "es");
 	if (query_covered(q, &covered, &err))
@@ -342,7 +344,7 @@ static bool run(const struct words *words, struct err *err)
 	if (samples_open(&samples, selection.db, words->items, words->count, err) &&
 	    selection_request(&selection, samples.source, &ids, &request, err)) {
 		request.limit_bytes = SELECTION_LIMIT_BYTES;
-		q = query_begin(&request, err);
+		q = selection_begin(&samples, &request, err);
 	}
 	if (q)
 		ok = show(q, request.by, err);

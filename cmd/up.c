@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +21,11 @@
 #include "flags.h"
 #include "graph_yaml.h"
 #include "net/address.h"
+#include "net/tls.h"
 #include "service.h"
 #include "store/writer.h"
 #include "up_page.h"
+#include "web/web.h"
 
 static struct {
 	const char *db, *listen, *grpc, *http, *retention, *max_size, *rate, *log_level, *metrics;
@@ -459,6 +462,36 @@ static bool port_is_free(const char *flag, const char *address)
 	return false;
 }
 
+/* The certificate can be read, and the store's folder be written to. */
+static bool can_begin(const char *db, struct err *err)
+{
+	struct tls_options options = { .server = true,
+				       .cert_file = f.tls_cert,
+				       .key_file = f.tls_key };
+	struct tls_context *tls;
+	char folder[PATH_MAX];
+
+	if (snprintf(folder, sizeof(folder), "%s", db) >= (int)sizeof(folder))
+		return err_set(err, ERR_INVALID, "the path of the store is too long");
+	if (access(dirname(folder), W_OK | X_OK) != 0)
+		return err_set_errno(err, "the store's folder, %s", folder);
+	if (!f.tls_cert || !f.tls_key)
+		return true; /* one alone is refused where it is used */
+	tls = tls_context_new(&options, err);
+	tls_context_free(tls);
+	return tls != NULL;
+}
+
+/* Beyond this machine, without a secret. */
+static void warn_of_strangers(void)
+{
+	if (strcmp(f.auth, "none") == 0 && !web_is_loopback(f.listen))
+		fprintf(stderr,
+			"  WARNING: whoever reaches %s sees all profiles; --auth token asks for a "
+			"secret\n",
+			f.listen);
+}
+
 static void forget_url(const char *db)
 {
 	char path[PATH_MAX];
@@ -478,11 +511,14 @@ static int run(void)
 	char path[4096];
 	const char *db = f.db ? f.db : path;
 	struct err err;
+	AUTO(fd_close) int port = -1;
 	int status;
 	bool agent = agent_wanted();
 
 	/* So that the URL that is printed is the one that it will be. */
-	if (!print_config && up_page_pick_port(f.listen, address, sizeof(address)))
+	if (!print_config)
+		port = up_page_take_port(f.listen, address, sizeof(address));
+	if (port >= 0)
 		f.listen = address;
 	if (!check_auth(&err) || (!f.db && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
@@ -499,7 +535,12 @@ static int run(void)
 		return refuse_store(db);
 	if (!port_is_free("grpc-address", f.grpc) || !port_is_free("http-address", f.http))
 		return EXIT_FAILED;
+	if (!can_begin(db, &err)) {
+		fprintf(stderr, "flametap up: %s\n", err.msg);
+		return EXIT_FAILED;
+	}
 	greet(db, agent);
+	warn_of_strangers();
 	keep_url(db);
 	if (open_browser)
 		open_page();

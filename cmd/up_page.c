@@ -101,34 +101,37 @@ bool up_page_is_tls(const char *address)
 	return recv(fd, answer, sizeof(answer) - 1, 0) >= 0 && strncmp(answer, "HTTP/", 5) != 0;
 }
 
-bool up_page_pick_port(const char *address, char *out, size_t room)
+int up_page_take_port(const char *address, char *out, size_t room)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE },
 			*list = NULL;
 	const char *colon = strrchr(address, ':');
 	struct sockaddr_storage bound;
 	socklen_t len = sizeof(bound);
-	AUTO(fd_close) int fd = -1;
 	char host[256], port[16];
-	bool ok;
+	int fd, on = 1;
 
 	if (!colon || strcmp(colon, ":0") != 0 || colon - address >= (ptrdiff_t)sizeof(host))
-		return false;
+		return -1;
 	snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
 	if (host[0] == '[' && host[strlen(host) - 1] == ']') {
 		host[strlen(host) - 1] = 0;
 		memmove(host, host + 1, strlen(host));
 	}
 	if (getaddrinfo(host[0] ? host : NULL, "0", &hints, &list) != 0)
-		return false;
+		return -1;
 	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	ok = fd >= 0 && bind(fd, list->ai_addr, list->ai_addrlen) == 0 &&
-	     getsockname(fd, (struct sockaddr *)&bound, &len) == 0 &&
-	     getnameinfo((struct sockaddr *)&bound, len, NULL, 0, port, sizeof(port),
-			 NI_NUMERICSERV) == 0;
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+	    bind(fd, list->ai_addr, list->ai_addrlen) != 0 ||
+	    getsockname(fd, (struct sockaddr *)&bound, &len) != 0 ||
+	    getnameinfo((struct sockaddr *)&bound, len, NULL, 0, port, sizeof(port),
+			NI_NUMERICSERV) != 0 ||
+	    (size_t)snprintf(out, room, "%.*s:%s", (int)(colon - address), address, port) >= room) {
+		fd_close(&fd);
+		fd = -1;
+	}
 	freeaddrinfo(list);
-	return ok &&
-	       (size_t)snprintf(out, room, "%.*s:%s", (int)(colon - address), address, port) < room;
+	return fd;
 }
 
 /* ---- the demo ---- */

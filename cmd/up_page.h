@@ -8,11 +8,14 @@
 #include "base/str.h"
 
 /* Does a page of flametap's answer at "host:port"? With or without a secret, which is not sent. */
+bool up_page_is_there(const char *address);
 /* Does it answer, and with no word of HTTP? */
 bool up_page_is_tls(const char *address);
-/* "HOST:0": the same with a port that is free now. False: another port is asked for, or none is
- * there. */
-bool up_page_pick_port(const char *address, char *out, size_t room);
-bool up_page_is_there(const char *address);
+/*
+ * "HOST:0": a free port of it is taken and kept, and the address with it written. A socket that is
+ * bound and does not listen keeps everybody else from it; one with SO_REUSEADDR may still listen
+ * there. -1: another port is asked for, or none is free. The socket is the caller's to close.
+ */
+int up_page_take_port(const char *address, char *out, size_t room);
 /* Forks a process that sends the recorded profiles of the demo once the page answers. */
 void up_demo_start(const char *address, const char *token);

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "command.h"
@@ -114,6 +115,7 @@ static int serve(struct samples *s, const char *what)
 
 static int run(const struct words *words)
 {
+	AUTO(buf_release) struct buf what = { 0 };
 	struct err err = { 0 };
 	struct samples s;
 	int status;
@@ -123,7 +125,11 @@ static int run(const struct words *words)
 		samples_close(&s);
 		return EXIT_FAILED;
 	}
-	status = serve(&s, words->items[0]);
+	buf_printf(&what, "%s", words->items[0]);
+	if (words->count > 1)
+		buf_printf(&what, " and %zu more", (size_t)words->count - 1);
+	buf_char(&what, 0);
+	status = serve(&s, what.ptr);
 	samples_close(&s);
 	return status;
 }

@@ -20,18 +20,13 @@ import urllib.request
 import pytest
 
 from fixtures import ROOT
+from ports import free_port
 
 PEERS = ROOT / "build" / "peers"
 DEBIAN = PEERS / "clickhouse"
 CHDB = PEERS / "chdb"
 ZOOKEEPER = PEERS / "zookeeper"
 START = 60.0
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 CONFIG = """<?xml version="1.0"?>

@@ -1,15 +1,9 @@
 """The official collector as a running peer, built by tests/peers/build-collector.sh."""
 
-import socket
-
 import yaml
 
 import program
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+from ports import free_port
 
 
 class Collector(program.Server):

@@ -76,6 +76,22 @@ class Maker:
         return p
 
 
+def two_columns():
+    """Both columns of a pprof as two profiles of one program (10 ms a sample), beside one that counts only and one that times only."""
+    m = Maker()
+    stacks = [m.stack([m.location("native", "/opt/app", (name,), n + 1)]) for n, name in enumerate(("f", "g"))]
+    for name, columns in (("both", "ct"), ("counts", "c"), ("times", "t")):
+        resource = m.request.resource_profiles.add()
+        resource.resource.attributes.add(key="service.name").value.string_value = name
+        scope = resource.scope_profiles.add()
+        for column in columns:
+            type_, scale = (("samples", "count"), 1) if column == "c" else (("cpu", "nanoseconds"), 10**7)
+            profile = m.profile(scope, *type_, "cpu", "nanoseconds", 10**7)
+            for n, stack in enumerate(stacks):
+                profile.samples.add(stack_index=stack, values=[(n + 3) * scale])
+    return m.request.SerializeToString()
+
+
 TYPES = [("samples", "count", "cpu", "nanoseconds", 50_000_000), ("off_cpu", "nanoseconds", "", "", 0),
          ("inuse_space", "bytes", "space", "bytes", 524288), ("alloc_space", "bytes", "space", "bytes", 524288)]
 
@@ -138,4 +154,14 @@ def random_body(rng):
                 profile.attribute_indices.append(m.attribute("profile.note", f"n{n}"))
             for _ in range(rng.randrange(1, 30)):
                 add_sample(rng, m, profile, stacks, links)
+    return m.request.SerializeToString()
+
+
+def go_body(stacks):
+    """{function names, root first: value} as CPU samples of Go code: each function starts at line 1."""
+    m = Maker()
+    profile = m.profile(m.request.resource_profiles.add().scope_profiles.add(), *TYPES[0])
+    for names, value in stacks.items():
+        locations = [m.location("go", "/opt/app", (name,), 10 + i) for i, name in enumerate(names)]
+        profile.samples.add(stack_index=m.stack(locations[::-1]), values=[value], timestamps_unix_nano=[TIME])
     return m.request.SerializeToString()

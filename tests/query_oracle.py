@@ -72,15 +72,22 @@ class Body:
             outer = self._key_values(resource.resource.attributes)
             for k, scope in enumerate(resource.scope_profiles):
                 of_scope = self._key_values(scope.scope.attributes)
+                own_time = {self._types(p)[2:] for p in scope.profiles if self._types(p)[:1] == self._types(p)[2:3] and
+                            self._types(p)[1] == "nanoseconds"}
                 for n, profile in enumerate(scope.profiles):
-                    yield from self._profile_events(profile, outer, of_scope, (r, k), n)
+                    yield from self._profile_events(profile, outer, of_scope, (r, k), n, own_time)
 
-    def _profile_events(self, profile, outer, of_scope, owner, number):
+    def _types(self, profile):
+        return tuple(self._string(i) for t in (profile.sample_type, profile.period_type) for i in (t.type_strindex, t.unit_strindex))
+
+    def _profile_events(self, profile, outer, of_scope, owner, number, own_time=()):
+        """own_time: period types of which the scope says the time itself; its counts are counts then, the same measurement."""
         type_ = self._string(profile.sample_type.type_strindex)
         unit = self._string(profile.sample_type.unit_strindex)
         period_unit = self._string(profile.period_type.unit_strindex)
         scale = 1
-        if unit == "count" and type_ == "samples" and period_unit == "nanoseconds" and profile.period > 0:
+        counts_time = unit == "count" and type_ == "samples" and period_unit == "nanoseconds" and profile.period > 0
+        if counts_time and self._types(profile)[2:] not in own_time:
             type_, unit, scale = self._string(profile.period_type.type_strindex), "nanoseconds", profile.period
         series = (owner, type_, unit, profile.period)
         of_profile = self._attributes(profile.attribute_indices)
@@ -154,6 +161,14 @@ def stack_values(events):
     return sums
 
 
+def stack_values_of(stacks, of):
+    """The same for (value, stack) with another identity of frames."""
+    sums = collections.Counter()
+    for value, stack in stacks:
+        sums[tuple(map(of, stack))] += value
+    return sums
+
+
 def top(values):
     """Frame -> [self, total]; a stack counts once in a frame's total."""
     table = collections.defaultdict(lambda: [0, 0])
@@ -210,3 +225,57 @@ def line_costs(body, type_, function):
         if leaf is not None and leaf.lines and stacks[index][0][1] == file and stacks[index][0][2] > 0:
             costs[stacks[index][0][2]][0] += value
     return file, dict(costs)
+
+
+# ---- transforms: on frames as they are, whatever `by` merges ----
+
+Whole = collections.namedtuple("Whole", "type binary function inlined file line")
+BY = {
+    "function": lambda f: (f.type, f.binary, f.function, f.inlined),
+    "line": lambda f: (f.type, f.binary, f.function, f.inlined, f.file, f.line),
+    "file": lambda f: (f.type, f.file) if f.file else (f.type, f.binary, f.function, f.inlined),
+    "binary": lambda f: (f.type, f.binary),
+}
+
+
+def whole_stacks(body, type_):
+    """[(value, stack of Wholes root first)], one an event."""
+    d, text, known = body.d, body.d.string_table, {}
+
+    def stack(index):
+        if index not in known:
+            found = []
+            for location in (d.location_table[i] for i in d.stack_table[index].location_indices):
+                lines = location.lines or [None]
+                for frame, line in zip(body.frames(location), lines):
+                    of = d.function_table[line.function_index] if line else None
+                    found.append(Whole(*frame, text[of.filename_strindex] if of else "", line.line if line else 0))
+            known[index] = tuple(reversed(found))
+        return known[index]
+
+    found, scale = [], 1
+    for resource in body.request.resource_profiles:
+        for scope in resource.scope_profiles:
+            for p in scope.profiles:
+                counted = (text[p.sample_type.type_strindex], text[p.sample_type.unit_strindex]) == ("samples", "count")
+                scale = p.period if counted else 1
+                if text[(p.period_type if counted else p.sample_type).type_strindex] == type_:
+                    found += [(value * scale, stack(s.stack_index)) for s in p.samples for _, value in body._times(p, s)]
+    return found
+
+
+def pattern_finds(pattern):
+    field, _, rest = pattern.partition(":")
+    if field not in ("file", "binary", "type"):
+        return lambda f: re.search(pattern, f.function or f"{f.binary or '[' + (f.type or 'unknown') + ']'}+?") is not None
+    return lambda f: re.search(rest, getattr(f, field)) is not None
+
+
+def transformed(stacks, kind, pattern):
+    finds = pattern_finds(pattern)
+    for value, stack in stacks:
+        hits = [finds(f) for f in stack]
+        if kind == "hide":
+            yield value, tuple(f for f, hit in zip(stack, hits) if not hit)
+        elif any(hits) == (kind != "ignore"):
+            yield value, stack[hits.index(True):] if kind == "show-from" else stack

@@ -18,6 +18,7 @@ import agents
 import program
 import pyroscope
 import receivers
+from ports import free_port
 from agents import needs_bpf  # noqa: F401
 
 KNOWN = ["known_leaf", "known_middle", "known_outer", "main"]
@@ -142,8 +143,7 @@ def captured(a):
 
 
 def test_the_collector_is_away_for_a_while(needs_bpf, spin, tmp_path):
-    with receivers.GrpcReceiver() as first:
-        address = first.address
+    address = f"127.0.0.1:{free_port()}"
     with agents.Spinning(spin) as p:
         a = agents.agent(address, tmp_path, "-pid", p.pid, "-samples-per-second", "97")
         with a:

@@ -352,9 +352,11 @@ def test_a_full_ring_is_counted(needs_bpf, programs, peer, tmp_path):
 def test_processes_and_mappings_that_change_while_they_are_read(needs_bpf, programs, peer, tmp_path):
     with Running(programs / "restless", tmp_path / "code") as p, \
             agents.agent(peer, tmp_path, "-process-filter", "^restless$", "-samples-per-second", "197") as a:
-        agents.wait_events(peer, p.pid, 200)
-        whole = [e for e in agents.events(peer, p.pid) if {"known_leaf", "known_outer"} <= set(e.names)]
-        known = [e for e in agents.events(peer, p.pid) if "known_leaf" in e.names]
+        # where its mappings are is read beside the first samples: how many those are is the machine's
+        first = program.wait_for(lambda: [e.time_ns for e in agents.events(peer, p.pid) if {"known_leaf", "known_outer"} <= set(e.names)],
+                                 what="a whole stack", every=0.1)
+        known = [e for e in agents.wait_events(peer, p.pid, 200, after_ns=min(first)) if "known_leaf" in e.names]
+        whole = [e for e in known if "known_outer" in e.names]
         assert a.process.poll() is None and not a.find_line("starting it again")
         others = {e.resource["process.pid"] for e in agents.events(peer)} - {p.pid}
     assert len(known) >= 20 and len(whole) >= 0.95 * len(known), (len(whole), len(known))

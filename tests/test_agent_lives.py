@@ -47,7 +47,7 @@ def told(text):
 
 
 def lives(programs, *words):
-    done = subprocess.run([programs / "lives", *map(str, words)], capture_output=True, text=True, timeout=program.HANG, check=True)
+    done = subprocess.run([programs / "lives", *map(str, words)], capture_output=True, text=True, timeout=2 * program.HANG, check=True)
     return told(done.stdout)
 
 
@@ -76,10 +76,13 @@ def test_the_first_thread_ended_before_we_came(needs_bpf, programs, tmp_path):
     with subprocess.Popen([programs / "lives", "lead", "60"], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout.readline().startswith(b"alone ")
-            found, _ = recorded(tmp_path, "-p", process.pid, "-d", "1s")
+            for seconds in (1, 4, 16):  # of the machine; it may have none of them for the process
+                found, _ = recorded(tmp_path, "-p", process.pid, "-d", f"{seconds}s")
+                own = [e for e in found if e.resource["process.pid"] == process.pid]
+                if len(own) >= 25:
+                    break
         finally:
             process.kill()
-    own = [e for e in found if e.resource["process.pid"] == process.pid]
     named = [e for e in own if {"known_leaf", "known_outer", "work"} <= set(e.names)]
     assert len(named) >= 20 and len(named) >= 0.9 * len(own), [e.frames for e in own if e not in named][:3]
     assert {e.resource.get("process.executable.path") for e in own} == {str(programs / "lives")}
@@ -92,7 +95,7 @@ def test_the_filter_knows_a_process_by_its_new_name(needs_bpf, programs, peer, t
             subprocess.Popen([programs / "known_spin"], executable=programs / "known_spin", stdout=subprocess.DEVNULL) as spin:
         try:
             program.wait_for(lambda: agents.reports(peer), what="a first report")
-            turns = {what: (pid, ns) for what, pid, ns in lives(programs, "names", "1.5")}
+            turns = {what: (pid, ns) for what, pid, ns in lives(programs, "names", "1")}
             program.wait_for(lambda: agents.reports(peer)[-1].host["begin"] > turns["end"][1], what="a report of what came after")
         finally:
             spin.kill()
@@ -131,7 +134,7 @@ def test_a_library_is_written_over(needs_bpf, programs, peer, tmp_path):
             shutil.copyfile(programs / f"{name}.so", library)
             note = subprocess.run(["readelf", "-n", library], capture_output=True, text=True, check=True).stdout
             ids[name] = re.search(r"Build ID: (\w+)", note).group(1)
-            turns = lives(programs, "plugin", "1.5", library)
+            turns = lives(programs, "plugin", "1", library)
             own = agents.wait_events(peer, turns[0][1], after_ns=turns[0][2], count=20)
             frames = [f for e in own for f in e.frames if f.file == library.name]
             assert frames and {f.mapping_attributes["process.executable.build_id.gnu"] for f in frames} == {ids[name]}

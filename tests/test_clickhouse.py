@@ -3,10 +3,12 @@
 What comes out is read by Google's protobuf; answers are compared with an independent calculation from the bodies.
 """
 
+import contextlib
 import itertools
 import random
 import re
 import socket
+import sqlite3
 import ssl
 import threading
 
@@ -22,7 +24,7 @@ import query_bodies
 import schemas
 import view
 from test_decode import same, same_message, source_view
-from test_query import check, check_selections, events_of, random_selection, resource_of
+from test_query import check, check_columns, check_selections, events_of, random_selection, resource_of
 from test_store import NEWEST, export
 from test_symbolize import binaries, body, shown, symbolize, wanted  # noqa: F401 (two are fixtures)
 
@@ -137,6 +139,14 @@ def test_a_store_answers_as_the_bodies_say(server, database):
         check(url, events, type_, words, **selection)
 
 
+def test_two_columns_of_one_measurement_are_counted_once(server, database):
+    url = f"{server.url}/{database}"
+    with Keeping(url) as keeping:
+        assert clients.post(keeping.server.http, query_bodies.two_columns()).status == 200
+        keeping.settled(1)
+    check_columns(url)
+
+
 def test_names_found_later(server, database, binaries, body):  # noqa: F811
     """symbolize, twice: answers have the names, what was sent comes back as it was, the newest names count."""
     url, (first, second) = f"{server.url}/{database}", binaries
@@ -203,6 +213,37 @@ def test_ddl_makes_what_the_exporter_writes(server, database):
         server.ask(f"SELECT * FROM flametap_{name} LIMIT 3", database)
 
 
+def test_views_for_people_say_what_those_of_sqlite_say(server, database, tmp_path):
+    bodies = [fixtures.body(n) for n in ("v1.11.0-synthetic-offcpu-links", "v1.11.0-oncpu-start", "v1.9.0-oncpu-mixed-a")]
+    url, db = f"{server.url}/{database}", tmp_path / "flametap.db"
+    with Keeping(url) as keeping, program.backend("-receiver", "sqlite", "-sqlite.path", db) as file:
+        for b in bodies:
+            keeping.send(b.bytes, version=b.version)
+            with clients.channel(file.grpc) as ch:
+                clients.export(ch, b.bytes, version=b.version)
+        keeping.settled(len(bodies))
+
+    def both(here, there):
+        """Rows of the one and the other as lines of text, sorted; what is NULL in SQLite is 0 or "" in ClickHouse."""
+        with contextlib.closing(sqlite3.connect(db)) as c:
+            kept = sorted("\t".join("" if v is None else str(v) for v in row) for row in c.execute(there))
+        return sorted(server.ask(here + " FORMAT TSVRaw", database).split("\n")), kept
+
+    for columns in ("time_unix_nano, service, type, unit, value, period, period_type, period_unit", "count(DISTINCT stack_id)"):
+        got, want = both(f"SELECT {columns} FROM flametap_samples_text", f"SELECT {columns} FROM samples")
+        assert got == want
+    columns = "function, file, {} AS line, type, binary, build_id, count(*) AS n"
+    got, want = both(f"SELECT {columns.format('line')} FROM flametap_frames GROUP BY function, file, line, type, binary, build_id",
+                     f"SELECT {columns.format('coalesce(line, 0)')} FROM frames GROUP BY 1, 2, 3, 4, 5, 6")
+    assert got == want and len(got) > 100
+    got, want = both("SELECT depth, text FROM flametap_stacks_text", "SELECT depth, text FROM stacks_text")
+    assert got == want and max(int(line.split("\t")[0]) for line in got) > 16, "some are of stems"
+    shown = re.findall(r"^SELECT .*flametap_(?:samples_text|stacks_text|frames).*(?=;$)", (fixtures.ROOT / "docs" / "store.md").read_text(), re.M)
+    assert len(shown) == 3
+    for sql in shown:
+        server.ask(sql, database)
+
+
 VERSION_1 = fixtures.ROOT / "tests" / "fixtures" / "clickhouse-v1"
 VERSION_1_BODIES = ("v1.11.0-synthetic-offcpu-links", "v1.11.0-oncpu-start")
 
@@ -226,14 +267,14 @@ def test_a_store_of_version_1_is_read_and_written_on(server, database):
     was = [fixtures.body(name).bytes for name in VERSION_1_BODIES]
     assert views(export(url)) == views(was)
     assert server.ask("SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = 66", database) == "1"
-    again = NEWEST.Request.FromString(was[1])  # its contents are all known, under the ids of then
+    again = NEWEST.Request.FromString(was[1])  # its contents are all there, under the ids of then
     for p in again.resource_profiles[0].scope_profiles[0].profiles:
         p.duration_nano += 1
     new = [again.SerializeToString(), fixtures.body("v1.11.0-oncpu-errframes-env").bytes]
     with Keeping(url) as keeping:
         keeping.send(*new)
         keeping.settled(2)
-    assert server.ask("SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = 66", database) == "2"
+    assert server.ask("SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = 66", database) == "4"
     assert views(export(url)) == views(was + new)
     if not server.quick and not program.LONG:
         return
@@ -562,6 +603,7 @@ def test_a_part_that_is_there_is_completed(old, database, tmp_path):
     proxy.close()
     old.ask("TRUNCATE TABLE flametap_samples", database)
     old.ask(f"INSERT INTO flametap_samples SELECT * FROM {database}_other.flametap_samples WHERE place % 3 = 1", database)
+    old.ask(f"INSERT INTO flametap_dictionary SELECT * FROM {database}_other.flametap_dictionary", database)  # what their numbers mean
     there = int(old.ask("SELECT count() FROM flametap_samples", database))
     assert 0 < there < samples
     with Keeping(url, *words) as keeping:
@@ -636,13 +678,33 @@ def test_retention_without_the_servers_help(old, database):
         keeping.settled(1)
     day = int(old.ask("SELECT toUInt16(min(date)) FROM flametap_samples", database))
     columns = old.ask("SELECT arrayStringConcat(groupArray(name), ',') FROM system.columns WHERE table='flametap_samples' AND "
-                      f"database='{database}'").replace("values", "`values`")
+                      f"database='{database}' AND default_kind != 'ALIAS'").replace("values", "`values`")
     assert columns.startswith("date,")
     old.ask(f"INSERT INTO flametap_samples SELECT toDate({day - 40}),{columns.partition(',')[2]} FROM flametap_samples", database)
     assert len(old.rows("SELECT DISTINCT date FROM flametap_samples", database)) == 2
     with Keeping(url, "-clickhouse.ttl", "720h"):
         program.wait_for(lambda: len(old.rows("SELECT DISTINCT date FROM flametap_samples", database)) == 1, 60, "the old day gone")
     assert len(export(url)) == 1
+
+
+def test_sql_in_plain_words(server, database):
+    """What docs/store.md says can be asked in SQL: samples beside the views of the dictionary."""
+    body = fixtures.body("v1.11.0-oncpu-mixed").bytes
+    with Keeping(f"{server.url}/{database}") as keeping:
+        keeping.send(body)
+        keeping.settled(1)
+    request = NEWEST.Request.FromString(body)
+    profiles = [p for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles]
+    value = sum(sum(x.values) if x.values else max(len(x.timestamps_unix_nano), 1) for p in profiles for x in p.samples)
+    documented = re.search(r"^SELECT .* FROM flametap_samples ANY[^;]*", (fixtures.ROOT / "docs" / "store.md").read_text(), re.M).group(0)
+    assert sum(int(total) for _, total in server.rows(documented, database)) == value
+    strings = request.dictionary.string_table
+    wanted = {(strings[request.dictionary.attribute_table[a].key_strindex],
+               request.dictionary.attribute_table[a].value.string_value or str(request.dictionary.attribute_table[a].value.int_value))
+              for p in profiles for x in p.samples for a in x.attribute_indices}
+    rows = server.rows("SELECT k, v FROM (SELECT DISTINCT keys, values_of FROM flametap_attributes WHERE id IN (SELECT attributes FROM "
+                       "flametap_samples)) ARRAY JOIN keys AS k, values_of AS v", database)
+    assert {tuple(r) for r in rows} == wanted
 
 
 def test_one_insert_is_one_part(old, database):
@@ -659,7 +721,7 @@ def test_a_newer_store_is_refused(old, database):
     with Keeping(url) as keeping:
         keeping.send(handmade.marked("x"))
         keeping.settled(1)
-    old.ask("INSERT INTO flametap_dictionary (kind, id, seen, numbers) VALUES (66, 2, '2100-01-01', [1000])", database)
+    old.ask("INSERT INTO flametap_dictionary (kind, seen, numbers) VALUES (66, '2100-01-01', [1000])", database)
     done = program.run("export", "--db", url)
     assert done.returncode == 1 and b"newer flametap" in done.stderr
     done = program.run("top", "--db", f"{old.url}/nobody_made_it")

@@ -15,6 +15,7 @@ import fixtures
 import handmade
 import program
 import receivers
+from ports import free_port
 
 SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
 
@@ -207,9 +208,7 @@ def test_kill_in_load_keeps_the_spool_whole(tmp_path):
     rounds = 100 if program.LONG else 10
     rng = random.Random(2)
     acknowledged, repeat = set(), {}
-    nobody = receivers.GrpcReceiver()
-    address = nobody.address
-    nobody.stop()
+    address = unused_address()
     words = ("-receiver", "otlp", "-otlp.endpoint", address, "-otlp.insecure", "-spool-dir", str(tmp_path / "spool"))
     for n in range(rounds):
         with program.backend(*words) as server:
@@ -304,9 +303,8 @@ def drain(spool, address, expected_least):
 
 
 def unused_address():
-    nobody = receivers.GrpcReceiver()
-    nobody.stop()
-    return nobody.address
+    """Nobody is there until the test says so, and no connection gets the port by chance."""
+    return f"127.0.0.1:{free_port()}"
 
 
 @pytest.mark.parametrize("moved", [False, True])
@@ -369,9 +367,7 @@ def test_spool_on_a_full_disk(as_root, tmp_path):
     """The file system has no room: refused for now, nothing acknowledged is lost, and it goes on when there is room."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    nobody = receivers.GrpcReceiver()
-    address = nobody.address
-    nobody.stop()
+    address = unused_address()
     with program.backend("-receiver", "otlp", "-otlp.endpoint", address, "-otlp.insecure", "-spool-dir", disk / "spool",
                          wrapper=on_small_disk(disk, "512k")) as server:
         with clients.channel(server.grpc) as ch:
@@ -397,7 +393,7 @@ def test_two_programs_cannot_share_a_spool(backend, tmp_path):
     with receivers.GrpcReceiver() as r:
         words = ("-receiver", "otlp", "-otlp.endpoint", r.address, "-otlp.insecure", "-spool-dir", str(tmp_path / "spool"))
         backend(*words)
-        done = program.run("backend", "-grpc-address", "127.0.0.1:0", "-http-address", "127.0.0.1:0", *words, timeout=20)
+        done = program.run("backend", "-grpc-address", "127.0.0.1:0", "-http-address", "127.0.0.1:0", *words)
     assert done.returncode == 1 and b"spool" in done.stderr
 
 

@@ -1,7 +1,9 @@
 """Formats of other tools: what `flametap export` writes is read by those tools (or by what defines them), what they write by `flametap top`."""
 
 import fractions
+import gzip
 import json
+import random
 import re
 import shutil
 import subprocess
@@ -83,6 +85,36 @@ def test_go_tool_pprof_reads_the_export(tmp_path, go_pprof, events):
     assert f"{want[0]}ns" in table and "php8.2" in table
 
 
+def test_go_takes_it_for_profile_guided_optimisation(tmp_path, events):
+    """Go's own reader (1.23 and later) weighs the same calls in the short profile as in the whole one."""
+    go = shutil.which("go", path="/usr/local/go/bin:/usr/lib/go/bin") or shutil.which("go")
+    tools = go and subprocess.run([go, "tool"], capture_output=True, text=True, env=program.environment(GOTOOLCHAIN="local"), check=True).stdout
+    if not tools or "preprofile" not in tools:
+        pytest.skip("SKIPPED ALOUD: no go of 1.23 or later, whose preprofile reads profiles for its compiler")
+    deep = ("main.main", "app.serve", "app.handle", "app.parse", "json.skip", "rec.down", "rec.down", "rec.down")
+    body = tmp_path / "go.pb"
+    body.write_bytes(query_bodies.go_body({deep: 300, deep[:5]: 200, ("main.main", "app.serve"): 7}))
+    weights = []
+    for kind in ("pprof", "pgo"):
+        path, made = tmp_path / kind, tmp_path / f"{kind}.out"
+        path.write_bytes(export("--format", kind, body))
+        subprocess.run([go, "tool", "preprofile", "-i", str(path), "-o", str(made)], check=True, env=program.environment(GOTOOLCHAIN="local"))
+        rows = made.read_text().splitlines()[1:]  # caller, callee, "line weight"
+        weights.append({(*rows[i:i + 2], rows[i + 2].split()[0]): int(rows[i + 2].split()[1]) for i in range(0, len(rows), 3)})
+    # The call next to the leaf is what counts, at the line of the call from the function's start.
+    want = {("rec.down", "rec.down", "16"): 300, ("app.parse", "json.skip", "13"): 200, ("main.main", "app.serve", "10"): 7}
+    assert weights == [want, want]
+    sizes = [len(export("--format", kind, BIG.path)) for kind in ("pgo", "pprof")]
+    assert sizes[0] < sizes[1] / 2, sizes
+    # A real profile: as much value, in fewer stacks.
+    assert top("-", stdin=export("--format", "pgo", BIG.path))[0]["top"]["total"][0] == len(events) * PERIOD
+
+
+def seconds(*words):
+    """How long profiles were taken, as `top` says it."""
+    return re.search(r" in [\d.]+ (s|ms);", program.run("top", *words, check=0).stdout.decode().splitlines()[0])[0]
+
+
 @pytest.mark.parametrize("kind", ["pprof", "folded", "otlp", "otlp-json"])
 def test_a_window_is_exported_as_it_is_shown(tmp_path, events, kind):
     """Samples with several timestamps, up to 19 s apart: what is outside of the window is not in the file. Two windows are the whole."""
@@ -98,6 +130,8 @@ def test_a_window_is_exported_as_it_is_shown(tmp_path, events, kind):
         assert answer["top"]["total"][0] == len(chosen) * unit
         if kind == "pprof":
             assert rows == without_types(chosen)
+        if kind != "folded":
+            assert seconds(path) == seconds("--from", from_, "--to", to, BIG.path)
         count += len(chosen)
     assert count == len(events)
 
@@ -114,6 +148,20 @@ def test_a_window_shares_out_a_value_for_all_times(tmp_path):
     for from_, to, want in ((start, start + 1, 4), (start + 1, start + 10, 6), (start, start + 10, 10)):
         assert top(body, "--from", from_, "--to", to)[0]["top"]["total"][0] == want
         assert export("--format", "folded", "--from", from_, "--to", to, body) == b"f %d\n" % want
+
+
+@pytest.mark.parametrize("format_", ["pprof", "folded", "speedscope", "firefox"])
+def test_a_type_in_several_units_is_written_in_one(tmp_path, format_):
+    """One millisecond each, in four units: readers that add up get four milliseconds."""
+    m = query_bodies.Maker()
+    scope, out, body = m.request.resource_profiles.add().scope_profiles.add(), tmp_path / "out", tmp_path / "body.pb"
+    for unit, value in (("nanoseconds", 10**6), ("milliseconds", 1), ("ms", 1), ("us", 1000)):
+        m.profile(scope, "wall", unit).samples.add(stack_index=m.stack([m.location("native", "/opt/app", ("f",), 1)]), values=[value],
+                                                   timestamps_unix_nano=[query_bodies.TIME + 5])
+    body.write_bytes(m.request.SerializeToString())
+    assert top(body)[0]["top"]["total"] == [4 * 10**6]
+    out.write_bytes(export("--format", format_, body))
+    assert top(out)[0]["top"]["total"] == [4 * 10**6]
 
 
 @pytest.mark.parametrize("version", ["1.7", "1.9", "1.10"])
@@ -142,6 +190,84 @@ def test_links_and_labels_survive_pprof(tmp_path):
         assert answer["top"]["total"][0] == sum(e.value for e in want)
 
 
+def pprof_field(data, number):
+    """The varint of a field at the top of a profile, or None."""
+    at, found = 0, None
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        tag = varint()
+        value = varint()
+        if tag & 7 == 2:
+            at += value
+        elif tag >> 3 == number:
+            found = value
+    return found
+
+
+def test_the_type_that_its_maker_wants_first_is_shown_first(tmp_path):
+    """default_sample_type of pprof (field 14): read, shown, kept in OTLP, written."""
+    strings = ["", "alloc_space", "bytes", "inuse_space", "f"]
+    types = [bytes([8, 1, 16, 2]), bytes([8, 3, 16, 2])]
+    sample = bytes([10, 1, 1, 18, 2, 7, 5])
+    function, location = bytes([8, 1, 16, 4]), bytes([8, 1, 34, 2, 8, 1])
+    parts = [(1, t) for t in types] + [(2, sample), (4, location), (5, function)] + [(6, s.encode()) for s in strings]
+    plain = b"".join(bytes([n << 3 | 2, len(b)]) + b for n, b in parts)
+    said, otlp = tmp_path / "said", tmp_path / "otlp"
+    said.write_bytes(plain + bytes([14 << 3, 3]))
+    otlp.write_bytes(export("--format", "otlp", said))
+    for path in (said, otlp):
+        assert top(path)[0]["profileType"]["type"] == "inuse_space"
+    assert top("-", stdin=plain)[0]["profileType"]["type"] == "alloc_space"
+    again = gzip.decompress(export("--format", "pprof", said))
+    assert pprof_field(again, 14) and b"pprof.scope" not in again
+    assert pprof_field(gzip.decompress(export("--format", "pprof", "-", stdin=plain)), 14) is None
+
+
+def test_a_label_of_two_values_is_matched_by_either(tmp_path):
+    """pprof allows a key twice in a sample; -tagfocus of go tool pprof looks at both values, too."""
+    strings = ["", "samples", "count", "key", "one", "two", "f"]
+    label = [bytes([8, 3, 16, value]) for value in (4, 5)]
+    sample = bytes([10, 1, 1, 18, 1, 7]) + b"".join(bytes([26, len(b)]) + b for b in label)
+    parts = [(1, bytes([8, 1, 16, 2])), (2, sample), (4, bytes([8, 1, 34, 2, 8, 1])), (5, bytes([8, 1, 16, 6]))]
+    data = b"".join(bytes([n << 3 | 2, len(b)]) + b for n, b in parts + [(6, s.encode()) for s in strings])
+    for selector, want in (('key="one"', 7), ('key="two"', 7), ('key=~"t.*"', 7), ('key="three"', 0), ('key!="two"', 0), ('key!="three"', 7)):
+        assert top("-", "--select", "{%s}" % selector, stdin=data)[0]["top"]["total"] == [want], selector
+
+
+def test_sums_past_64_bits_are_cut():
+    """In top and tree alike, whatever is subtracted from them."""
+    text = f"a;b {2**63 - 1}\na;c {-2**63}\na;d {2**63 - 1}\na {-2**63}\n".encode()
+    tree = json.loads(program.run("top", "--json", "--tree", "-n", "2", "-", stdin=text, check=0).stdout)["tree"]
+    assert all(-2**63 <= int(v) < 2**63 for v in tree["nodeTotal"])
+    assert tree["frame"].count(-2) <= 2 and top("-", stdin=text)[1][("", "d", False)][0] == 2**63 - 1
+
+
+def test_what_is_left_out_is_said(tmp_path):
+    """A file of another type, samples that filters leave out, and a format that decode does not read."""
+    folded, pprof = tmp_path / "a.folded", tmp_path / "b.pprof"
+    folded.write_bytes(b"a;b 3\n")
+    pprof.write_bytes(export("--format", "pprof", BIG.path))
+    both = program.run("top", BIG.path, folded, check=0)
+    assert f"{folded}: left out, it has nothing of process_cpu:cpu:nanoseconds:cpu:nanoseconds but samples:" in both.stderr.decode()
+    assert not program.run("top", BIG.path, BIG.path, check=0).stderr
+    head = program.run("top", "--focus", "libc", BIG.path, check=0).stdout.decode().splitlines()[0]
+    assert " cpu after the filters, of " in head
+    for path, name in ((pprof, "pprof"), (folded, "folded stacks")):
+        done = program.run("decode", path, check=1)
+        assert f"this is {name}, not OTLP" in done.stderr.decode() and not done.stdout
+
+
 # ---- folded, speedscope ----
 
 def test_folded_counts_and_comes_back(events):
@@ -166,12 +292,40 @@ def test_speedscope_has_every_thread_in_time(events):
     busy = 0
     for p in data["profiles"]:
         assert p["type"] == "sampled" and p["unit"] == "nanoseconds"
-        assert len(p["samples"]) == len(p["weights"]) and sum(p["weights"]) == p["endValue"]
+        assert len(p["samples"]) == len(p["weights"]) and p["startValue"] + sum(p["weights"]) == p["endValue"]
         assert all(0 <= f < len(frames) for stack in p["samples"] for f in stack)
         busy += sum(1 for stack in p["samples"] if stack)
     assert busy == len(events)
     answer, _ = top("-", stdin=json.dumps(data).encode())
     assert answer["events"] == len(events)
+    again = export("--format", "otlp", "-", stdin=json.dumps(data).encode())
+    read = query_oracle.Body(again).events
+    assert {(e.labels["process.pid"], e.labels["thread.id"]) for e in read if "process.pid" in e.labels} == {t for t in threads if None not in t}
+    for thread in threads - {(None, None)}:
+        was = min(e.time for e in events if (e.labels.get("process.pid"), e.labels.get("thread.id")) == thread)
+        assert min(e.time - e.value for e in read if (e.labels.get("process.pid"), e.labels.get("thread.id")) == thread) == was
+
+
+@pytest.mark.parametrize("body", [b for b in fixtures.BODIES if "oncpu" in b.name], ids=repr)
+def test_speedscope_sums_are_those_of_the_body(body):
+    """However events of one thread collide: every sample weighs its count of periods."""
+    want = top(body.path)[0]["top"]["total"][0]
+    if body in fixtures.NEWEST_BODIES:
+        assert want == sum(e.value for e in query_oracle.Body(body.bytes).events)
+    data = json.loads(export("--format", "speedscope", body.path))
+    assert sum(w for p in data["profiles"] for s, w in zip(p["samples"], p["weights"], strict=True) if s) == want > 0
+    for p in data["profiles"]:
+        assert min(p["weights"]) > 0 and p["startValue"] + sum(p["weights"]) == p["endValue"]
+
+
+@pytest.mark.parametrize("command", ["top", "diff", "export"])
+def test_a_pipe_is_read_whole_by_its_path(command):
+    """As from `<(...)`: who looks at the first bytes must not take them."""
+    text = export("--format", "folded", BIG.path)
+    words = ["--format", "folded"] if command == "export" else []
+    other = [BIG.path] if command == "diff" else []
+    want, got = (program.run(command, *words, path, *other, stdin=text, check=0).stdout for path in ("-", "/dev/stdin"))
+    assert got == want != b""
 
 
 # ---- Firefox Profiler ----
@@ -319,6 +473,31 @@ def test_what_is_exported_is_what_is_shown(tmp_path, words, format_):
     assert with_types(answer) == with_types(want) != {}
 
 
+@pytest.mark.parametrize("format_", ["pprof", "folded", "speedscope", "firefox"])
+def test_a_gauge_is_exported_as_its_average(tmp_path, format_):
+    """Readers of these formats add up what they are given: several profiles of one heap are no larger heap."""
+    body, out = tmp_path / "body.pb", tmp_path / "out"
+    data = query_bodies.random_body(random.Random(78))
+    body.write_bytes(data)
+    chosen = query_oracle.chosen(query_oracle.Body(data).events, "inuse_space")
+    values = query_oracle.stack_values(chosen)
+    assert abs(sum(values.values()) - sum(e.value for e in chosen)) > 1000, "averaging makes a difference"
+    out.write_bytes(export("--format", format_, "--type", "inuse_space", body))
+    want = sum(values.values()) - (values.get((), 0) if format_ == "speedscope" else 0)  # which has no empty stacks
+    assert abs(top(out)[0]["top"]["total"][0] - want) <= 4
+
+
+@pytest.mark.parametrize("format_", ["pprof", "folded", "speedscope", "firefox"])
+def test_a_profile_and_its_export_do_not_differ(tmp_path, format_):
+    """Formats without frame types, binaries or inlined functions: what they cannot say tells no functions apart."""
+    out = tmp_path / "out"
+    out.write_bytes(export("--format", format_, BIG.path))
+    for sides in ((BIG.path, out), (out, BIG.path)):
+        for sort in ("self", "total"):
+            table = program.run("diff", "-n", "0", "--sort", sort, "--fail-above", "0.001%", *sides, check=0).stdout.decode().splitlines()[3:]
+            assert len(table) > 100 and all(line.split()[2:4] == ["+0.00%", "1.00x"] for line in table)
+
+
 # ---- the picture ----
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -372,6 +551,20 @@ my prog 2 1234/1235 [001] 12345.200000:     250000 cycles:u:
 \t    7f00a0b1c2d3 [unknown] (/usr/lib/libc.so.6)
 
 """
+# perf record without -g: an event a line, commands that read as addresses; -e cycles:ppp; a tracepoint's fields are no frame.
+PERF_FLAT = """            dd  4321 [002]  1234.567800:         10 cycles:ppp:  ffffffff9a0 foo+0x3 ([kernel.kallsyms])
+            cc  4321 [002]  1234.577800:          7 cycles:ppp:  ffffffff9a1 foo+0x4 ([kernel.kallsyms])
+            cc  4321 [002]  1234.587800:          4 cycles:ppp:  7f12 [unknown] ([unknown])
+            cc  4321 [002]  1234.597800: sched:sched_switch: prev_comm=cc prev_pid=4321
+"""
+PERF_INLINED = """nginx 10 [000] 5.0: 5 cpu-clock:u:
+\t    55d0aaaa1234 inner (inlined)
+\t    55d0aaaa1234 middle (inlined)
+\t    55d0aaaa1234 outer(int)+0x14 (/usr/sbin/nginx (deleted))
+\t    55d0aaaa5679 odd)+0x1 (
+\t                 alone (inlined)
+"""
+PERF_PLAIN = "".join(f"x 1/1 5.{n}00000: cpu-clock:\n\t10 {f}+0x1 (a)\n\n" for n, f in enumerate("fgf"))
 CPUPROFILE = {"nodes": [
     {"id": 1, "callFrame": {"functionName": "(root)", "scriptId": "0", "url": "", "lineNumber": -1, "columnNumber": -1}, "children": [2, 3]},
     {"id": 2, "callFrame": {"functionName": "work", "scriptId": "1", "url": "a.js", "lineNumber": 3, "columnNumber": 1}, "children": [4]},
@@ -413,8 +606,16 @@ def firefox(**changes):
     (PERF, ("--type", "cycles"), {("[kernel.kallsyms]", "native_safe_halt"): (7, 7), ("[kernel.kallsyms]", "default_idle"): (0, 7),
                                   ("prog", "operator new(unsigned long)"): (250000, 250000), ("libc.so.6", "libc.so.6+?"): (0, 250000)}),
     ("a;b;c_[k] 3\r\n\na;b 4\n# x\na b;c d 5\n", (), {("", "c"): (3, 3), ("", "b"): (4, 7), ("", "a"): (0, 7), ("", "a b"): (0, 5), ("", "c d"): (5, 5)}),
-    (json.dumps(CPUPROFILE), (), {("", "work"): (1000000, 2500000), ("", "inner"): (1500000, 1500000), ("", "(anonymous)"): (2000000, 2000000),
-                                  ("", "(root)"): (0, 4500000)}),
+    (PERF_FLAT, ("--type", "cycles"), {("[kernel.kallsyms]", "foo"): (17, 17), ("", "[native]+?"): (4, 4)}),
+    (PERF_INLINED, (), {("nginx", "inner"): (5, 5), ("nginx", "middle"): (0, 5), ("nginx", "outer(int)"): (0, 5), ("", "odd)"): (0, 5), ("", "alone"): (0, 5)}),
+    ("\ufeffa;b\t3\n", (), {("", "b"): (3, 3), ("", "a"): (0, 3)}),
+    (json.dumps(CPUPROFILE), (), {("", "work"): (1000000, 5900000), ("", "inner"): (4900000, 4900000), ("", "(anonymous)"): (2000000, 2000000),
+                                  ("", "(root)"): (0, 7900000)}),
+    (json.dumps(CPUPROFILE).replace('"work"', '"(idle)"'), (), {("", "inner"): (4900000, 4900000), ("", "(anonymous)"): (2000000, 2000000),
+                                                               ("", "(idle)"): (0, 4900000), ("", "(root)"): (0, 6900000)}),
+    (json.dumps(CPUPROFILE).replace('"work"', '"(idle)"'), ("--type", "idle"), {("", "(idle)"): (1000000, 1000000), ("", "(root)"): (0, 1000000)}),
+    ("#x;y 3\n# 5 of them 5\n#no count\n", (), {("", "#x"): (0, 3), ("", "y"): (3, 3)}),
+    (PERF_PLAIN, ("--type", "samples"), {("a", "f"): (2, 2), ("a", "g"): (1, 1)}),
     (json.dumps(EVENTED), (), {("", "a"): (6000000, 9000000), ("", "b"): (3000000, 3000000)}),
 ])
 def test_formats_of_others_are_read(text, words, want):
@@ -430,7 +631,9 @@ def test_formats_of_others_are_read(text, words, want):
     (firefox(stackTable={"prefix": [1, None], "frame": [0, 1]}, samples__stack=[0]), "stack 0 has the parent 1"),
     (firefox(stackTable={"prefix": [None], "frame": [7]}, samples__stack=[0]), "stack 0 has frame 7, there are 3"),
     (json.dumps(SHARED)[:-9], "firefox profile"),
-    ("a;b 3\nno number\n", "line 2"),
+    ("a;b 3\nno number\n", "line 2 has no count behind its last space, but 'number'"),
+    ("a;b 1.5\n", "line 1 has no count behind its last space, but '1.5'"), ("a;b\n", "folded stacks: line 1"),
+    ("hello world\n", "no profile of a known format"), ("what: is this\n", "no profile of a known format"), ("{ 1", "JSON"),
     (json.dumps(EVENTED)[:-20], "speedscope"),
     (json.dumps(EVENTED).replace('"frame": 1', '"frame": 9'), "frame 9, there are 2"),
     ("x 1/1 [000] 1.000000: 1 cycles:\n\tffff a+0x1 (b)\nnonsense\n", "line 3"),

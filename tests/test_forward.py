@@ -12,6 +12,7 @@ import program
 import receivers
 import schemas
 import view
+from ports import free_port
 from test_decode import same, same_message
 
 SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
@@ -185,9 +186,7 @@ def test_partial_success_is_no_failure(forward):
 
 def test_peer_that_comes_late_and_goes_away(forward):
     """Nobody there at first, then there, then restarted on the same port: everything arrives."""
-    first = receivers.GrpcReceiver()
-    address = first.address
-    first.stop()
+    address = f"127.0.0.1:{free_port()}"
     server = forward("otlp_grpc", {"endpoint": address, "tls": {"insecure": True}, "timeout": "60s"} | FAST_RETRY)
     marks = [f"mark-late-{i}" for i in range(6)]
     for m in marks[:2]:

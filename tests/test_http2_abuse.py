@@ -19,7 +19,7 @@ SMALL = fixtures.body("v1.11.0-synthetic-offcpu-links")
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 PATH = schemas.grpc_path(schemas.NEWEST)
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
-END_STREAM, END_HEADERS, PADDED = 1, 4, 8
+END_STREAM, END_HEADERS, PADDED, ACK = 1, 4, 8, 1
 ENHANCE_YOUR_CALM = 11
 
 
@@ -239,8 +239,8 @@ def test_rapid_reset(server):
                 done += 100
         except OSError:
             pass
-        c.settimeout(1)
-        seen = frames(c, 2)
+        # what was sent may wait long for a busy server to read it
+        seen = frames(c, program.HANG if done >= 50_000 else 2, until=lambda f: f[0] == GOAWAY)
     assert goaway_code(seen) is not None or done < 50_000, "50,000 resets without a GOAWAY"
     assert cpu_seconds(server) - before < 8
 
@@ -288,7 +288,7 @@ def test_bad_frames(server, name):
     if BAD_FRAMES[name] is None:
         with socket.create_connection(clients.split_address(server.grpc), timeout=10) as c:
             c.sendall(os.urandom(4096))
-            frames(c, 5)
+            frames(c, 1)
         return
     with connect(server) as c:
         c.sendall(BAD_FRAMES[name])
@@ -336,14 +336,18 @@ def test_content_length_that_lies(server):
 
 def test_slow_senders_do_not_stop_others(server):
     """100 connections that send a byte now and then; others are served meanwhile, and the slow ones are let go or kept cheaply."""
-    slow = [socket.create_connection(clients.split_address(server.http), timeout=10) for _ in range(50)]
+    def seconds_of_posts():
+        started = time.monotonic()
+        for _ in range(20):
+            assert clients.post(server.http, SMALL.bytes).status == 200
+        return time.monotonic() - started
+
+    alone = seconds_of_posts()
+    slow = [socket.create_connection(clients.split_address(server.http), timeout=program.HANG) for _ in range(50)]
     slow += [connect(server) for _ in range(50)]
     for s in slow:
         s.sendall(b"POST /v1dev"[:1])
-    started = time.monotonic()
-    for _ in range(20):
-        assert clients.post(server.http, SMALL.bytes).status == 200
-    assert time.monotonic() - started < 10
+    assert seconds_of_posts() < 10 + 20 * alone
     for s in slow:
         s.close()
 

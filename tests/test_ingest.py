@@ -171,6 +171,32 @@ def test_what_is_wrong_is_refused(up, page):
     assert program.metric_sum(up.metrics(), "otelcol_receiver_failed_requests_total") >= 0
 
 
+def drawn(page, begin, end, **more):
+    return ask(page, "timeline", **{"from": begin, "to": end, "width": end - begin} | more).json()
+
+
+def test_a_profile_is_drawn_as_long_as_it_was(page):
+    """One core for ten seconds is one core in each; a level stays; a moment is there; what counts in a window is all in it."""
+    begin = 1_700_000_000
+    ingest(page, b"main;work 1000\n", name="line.cpu", **{"from": begin, "until": begin + 10})
+    cpu = {"query": '{service.name="line"}', "type": "cpu"}
+    line = drawn(page, begin - 5, begin + 15, **cpu)
+    assert line["series"][0]["values"] == [None] * 5 + [10**9] * 10 + [None] * 5 and line["covered"] == [0] * 5 + [1] * 10 + [0] * 5
+    assert not line["gauge"]
+    for width in (3, 7, 20, 1000):
+        assert sum(v or 0 for v in drawn(page, begin - 5, begin + 15, **cpu | {"width": width})["series"][0]["values"]) == 10**10, width
+    cut = drawn(page, begin - 5, begin + 5, **cpu)["series"][0]["values"]
+    assert cut == [None] * 5 + [2 * 10**9] * 5, "what counts in the window is drawn in it"
+    assert not any(s["values"] for s in drawn(page, begin + 5, begin + 15, **cpu)["series"]), "it began before"
+    for n, level in enumerate((600, 400)):
+        ingest(page, b"main;keep %d\nmain;more 1\n" % level, name="line.inuse_space", **{"from": begin + 10 * n, "until": begin + 10 * n + 10})
+    heap = drawn(page, begin - 5, begin + 25, query='{service.name="line"}', type="inuse_space")
+    assert heap["gauge"] and heap["series"][0]["values"] == [None] * 5 + [601] * 10 + [401] * 10 + [None] * 5
+    ingest(page, b"main;once 3\n", name="moment.cpu", **{"from": begin, "until": begin})
+    moment = drawn(page, begin - 2, begin + 2, query='{service.name="moment"}')
+    assert moment["covered"] == [0, 0, 1, 0] and moment["series"][0]["values"] == [None, None, 30_000_000, None]
+
+
 def test_otlp_on_the_same_port(page):
     body = fixtures.BY_NAME[fixtures.BIG]
     data = body.path.read_bytes()

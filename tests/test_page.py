@@ -52,10 +52,11 @@ def odd_labels():
 def drive(url, spans, odd):
     shots = os.environ.get("SHOTS") or str(fixtures.ROOT / "build" / "test" / "page")
     os.makedirs(shots, exist_ok=True)
-    return subprocess.run(["node", "--test", "--test-concurrency=1", "test/"], cwd=UI, text=True, capture_output=True, timeout=900, check=False,
-                          env=os.environ | {"FLAMETAP_URL": url, "FLAMETAP_SPANS": spans, "FLAMETAP_ODD": odd, "SHOTS": shots})
+    return subprocess.run(["node", "--test", "--test-concurrency=2", "test/"], cwd=UI, text=True, capture_output=True, timeout=900, check=False,
+                          env=os.environ | {"FLAMETAP_URL": url, "FLAMETAP_SPANS": spans, "FLAMETAP_ODD": odd, "FLAMETAP_PROGRAM": str(program.existing_path()), "SHOTS": shots})
 
 
+@pytest.mark.timeout(1000)  # a hundred seconds of two cores that do nothing else
 def test_every_view(page_tools, tmp_path):
     odd = tmp_path / "odd.pb"
     odd.write_bytes(odd_labels())
@@ -65,5 +66,5 @@ def test_every_view(page_tools, tmp_path):
     finally:
         for server, _ in servers:
             server.terminate()
-            assert server.wait(timeout=30) == 0
+            assert server.wait(timeout=program.HANG) == 0
     assert done.returncode == 0, done.stdout[-12000:] + done.stderr[-2000:]

@@ -254,6 +254,11 @@ def test_diff(big, oracle, cpu, window):
             for mine, theirs in zip(levels, bars(one)):
                 assert sum(bar[s][1] for bar in mine) == sum(bar[0][1] for bar in theirs)
             assert sum(bar[s][2] for level in levels for bar in level) == one.total
+    # A type that is not there has nothing; the other side is what it is.
+    message = [pyroscope.message("SelectMergeStacktracesRequest", **s) for s in (sides[0], side | {"profile_typeID": "memory:alloc_space:bytes:space:bytes"})]
+    for (a, b), want in (((0, 1), (left.total, 0)), ((1, 0), (0, left.total)), ((1, 1), (0, 0))):
+        diff = call(big, "Diff", left=message[a], right=message[b]).flamegraph
+        assert (diff.leftTicks, diff.rightTicks) == want
 
 
 def test_spans_and_traces(tmp_path):
@@ -281,13 +286,43 @@ def test_spans_and_traces(tmp_path):
         assert call(address, "SelectMergeStacktraces", profile_typeID=id_, trace_id_selector=traces).flamegraph.total == want
 
 
+def stacks_of(profile, once=True):
+    """{((address, *(function, line, column) of each inlined frame) of each location, leaf first): value}."""
+    names = {f.id: tuple(profile.string_table[i] for i in (f.name, f.system_name, f.filename)) for f in profile.function}
+    files = {m.id: profile.string_table[m.filename] for m in profile.mapping}
+    lines = {x.id: (files.get(x.mapping_id), x.address, *((names[n.function_id], n.line, n.column) for n in x.line)) for x in profile.location}
+    out = {}
+    for sample in profile.sample:
+        stack = tuple(lines[i] for i in sample.location_id)
+        assert not (once and stack in out), "one sample a stack"
+        out[stack] = out.get(stack, 0) + sample.value[0]
+    return out
+
+
+@pytest.mark.parametrize("keep, anywhere", [(5, True), (5, False), (2, True), (1, True), (0, False), (0, True)])
+def test_profiles_for_go_pgo(big, cpu, window, keep, anywhere):
+    """GoPGO: the locations next to the leaf, whose own line does not count where aggregate_callees says so."""
+    asked = dict(profile_typeID=cpu, **window)
+    want = {}
+    for stack, value in stacks_of(call(big, "SelectMergeProfile", **asked), once=False).items():
+        short = stack[:keep or None]
+        if anywhere and short and short[0][2:]:
+            file, _, (function, _, _), *outer = short[0]
+            short = ((file, 0, (function, 0, 0), *outer), *short[1:])
+        want[short] = want.get(short, 0) + value
+    go_pgo = pyroscope.message("GoPGO", keep_locations=keep, aggregate_callees=anywhere)
+    for form in ("proto", "json"):
+        assert stacks_of(call(big, "SelectMergeProfile", form, stack_trace_selector=site([], go_pgo=go_pgo), **asked)) == want
+    inside = call(big, "SelectMergeStacktraces", stack_trace_selector=site([], go_pgo=go_pgo), format=4, **asked)
+    assert stacks_of(inside.pprof) == want
+
+
 WRONG = [
     ("SelectMergeStacktraces", {"label_selector": "{a=}"}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"start": 5, "end": 4}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"start": -5, "end": 4}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"span_selector": ["xyz"]}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"profile_id_selector": ["12"]}, 400, "invalid_argument"),
-    ("SelectMergeStacktraces", {"stack_trace_selector": site([], go_pgo=pyroscope.message("GoPGO", keep_locations=5))}, 501, "unimplemented"),
     ("SelectMergeStacktraces", {"trace_id_selector": ["a" * 32] * 65}, 429, "resource_exhausted"),
     ("SelectMergeSpanProfile", {}, 400, "invalid_argument"),
     ("SelectSeries", {}, 400, "invalid_argument"), ("SelectSeries", {"step": -1}, 400, "invalid_argument"),

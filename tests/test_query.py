@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 
@@ -152,6 +153,29 @@ def test_a_store_answers_as_the_bodies_say(tmp_path, backend):
     check_selections(rng, path, events, 1)
 
 
+def check_columns(path):
+    """CPU time that is told twice, as samples and as time, is there once; the samples are a type of their own."""
+    events = events_of(query_bodies.two_columns())
+    assert sum(e.value for e in query_oracle.chosen(events, "cpu")) == 3 * 7 * 10**7
+    check(path, events, "cpu")
+    check(path, events, "samples")
+    for service, want in (("both", 7 * 10**7), ("counts", 7 * 10**7), ("times", 7 * 10**7)):
+        assert ask(path, "--select", '{service.name="%s"}' % service)["top"]["total"] == [want]
+    assert ask(path, "--type", "samples:count")["top"]["total"] == [7]
+
+
+def test_two_columns_of_one_measurement_are_counted_once(tmp_path, backend):
+    body, db = tmp_path / "body.pb", tmp_path / "flametap.db"
+    body.write_bytes(query_bodies.two_columns())
+    check_columns(body)
+    server = backend("-receiver", "sqlite", "-sqlite.path", db)
+    assert clients.post(server.http, body.read_bytes()).status == 200
+    check_columns(db)
+    assert server.stop() == 0
+    whole = program.run("export", "--format", "folded", "--db", db, "--type", "cpu", check=0).stdout
+    assert sorted(whole.splitlines()) == [b"f 90000000", b"g 120000000"]
+
+
 def test_files_of_one_program_are_one(tmp_path):
     """Gauges in several files: equal resources are one program, whose profiles are averaged, not added up."""
     rng = random.Random(78)
@@ -248,6 +272,35 @@ def test_the_gate_names_what_became_dearer():
     program.run("diff", "--fail-above", "0", old, old, check=0)
 
 
+def test_absolute_costs_are_of_a_second():
+    old, new = fixtures.body("v1.11.0-oncpu-mixed").path, fixtures.body(fixtures.BIG).path
+    facts = json.loads(program.run("diff", "--json", "-n", "0", old, new, check=0).stdout)
+    seconds = [facts[side]["covered"] / 1e9 for side in ("base", "now")]
+    want = [(r["name"], [f"{v / 1e6 / s:.2f} ms/s" for v, s in zip(r["self"], seconds)]) for r in facts["top"]["rows"]]
+    lines = program.run("diff", "--absolute", old, new, check=0).stdout.decode().splitlines()[3:]
+    assert len(lines) == 30
+    for line in lines:
+        base, now, _ = re.findall(r"[+-]?[\d.]+ ms/s", line)
+        assert any(name in line and [base, now] == costs for name, costs in want), line
+
+
+def test_a_store_beside_a_file(tmp_path):
+    body, db = fixtures.body(fixtures.BIG), tmp_path / "flametap.db"
+    with program.backend("-receiver", "sqlite", "-sqlite.path", db) as server:
+        assert clients.post(server.http, body.bytes).status == 200
+    for words in (["--db", db, body.path], ["--base-db", db, body.path], [db, body.path]):
+        assert program.run("diff", "--fail-above", "0", *words, check=0).stdout.splitlines()[0].startswith(b"base 33.53 s cpu")
+
+
+@pytest.mark.parametrize("words, message", [
+    (["x.pb"], "no --db to compare it with"), (["--db", "x.db"], "both sides are the same"), (["--db", "x.db", "a", "b"], "two sides"),
+    (["--fail-above", "inf", "a", "b"], "like 5%"), (["--fail-above", "200%", "a", "b"], "more than 100 points"),
+    (["http://127.0.0.1:1/db", "b"], "127.0.0.1"),
+])
+def test_diffs_without_two_sides_are_refused(words, message):
+    assert message in program.run("diff", *words, check=1).stderr.decode()
+
+
 @pytest.mark.parametrize("words, message", [
     (["--select", "{a=}"], "a quoted value is missing"),
     (["--select", '{a="b"'], "'}' is missing"),
@@ -265,10 +318,19 @@ def test_the_gate_names_what_became_dearer():
     (["--select", "{x=\"'; DROP TABLE sample; --\"}"], "no samples match"),
 ])
 def test_bad_questions_are_refused_in_time(words, message):
-    done = program.run("top", *words, fixtures.body(fixtures.BIG).path, timeout=20)
+    done = program.run("top", *words, fixtures.body(fixtures.BIG).path)
     if message:
         assert done.returncode in (1, 2)
         assert message in done.stderr.decode()
+
+
+def test_a_type_that_is_not_there_names_those_that_are(tmp_path):
+    body = tmp_path / "body.pb"
+    body.write_bytes(query_bodies.random_body(random.Random(1)))
+    said = program.run("top", "--type", "inuse", body, check=1).stderr.decode()
+    for id_ in ("process_cpu:cpu:nanoseconds:cpu:nanoseconds", "memory:inuse_space:bytes:space:bytes", "memory:alloc_space:bytes:space:bytes",
+                "off_cpu:off_cpu:nanoseconds::"):
+        assert id_ in said
 
 
 def test_bad_files_are_refused(tmp_path):

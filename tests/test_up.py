@@ -100,3 +100,11 @@ def test_the_first_flame_graph_comes_soon(needs_bpf, tmp_path):
         page = page_of(server)
         program.wait_for(lambda: ask(page, "top").json()["rows"], what="samples of this machine")
         assert "profiling every process" in server.log and server.find_line("missing: ") is None
+
+
+def test_what_cannot_begin_is_said_before_anything_else(tmp_path):
+    for words, why in ((("--db", tmp_path / "none" / "x.db"), "none: No such file or directory"),
+                       (("--db", tmp_path / "x.db", "--tls-cert", "nofile", "--tls-key", "nofile"), "nofile: No such file or directory")):
+        done = program.run("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "", *words, check=1)
+        said = done.stderr.decode()
+        assert said.startswith("flametap up: ") and why in said and said.count("\n") == 1, said

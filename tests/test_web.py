@@ -49,6 +49,17 @@ def test_same_numbers_as_the_command(body):
             assert header["pruned"] == 0 and header["type"] == t["id"]
 
 
+def test_a_type_that_the_last_minutes_have_not():
+    """Without times, and with a type that ended long before the others: its own last 15 minutes."""
+    with web_pages.view(BIG, fixtures.OTLP / "v1.11.0-synthetic-offcpu-links.pb") as address:
+        for path in ("flamegraph", "top"):
+            answer = request(address, "GET", target(path, {"type": "off_cpu"}))
+            assert answer.status == 200, answer.body
+        total = answer.json()["total"]
+        assert total == ask(address, "top", type="off_cpu").json()["total"] > 0
+        assert request(address, "GET", target("top", {"type": "nothing"})).status == 404
+
+
 def test_tree_holds_together(big):
     for more in ({}, {"max_nodes": 100}, {"inverted": 1}, {"by": "line"}):
         header, a, strings = tree(ask(big, "flamegraph", **more).body)
@@ -139,9 +150,48 @@ def test_sandwich_search_and_export_agree_with_top(big):
     assert gzip.decompress(packed.body) and "attachment" in packed.headers["content-disposition"]
 
 
+def test_a_search_counts_all_stacks_and_keeps_what_it_finds(big):
+    """Of flame graph, sandwich and both sides of a diff, against a calculation from the messages; the pruned tree has what is found."""
+    events = query_oracle.chosen(query_oracle.Body(BIG.read_bytes()).events, "cpu")
+    times = sorted(e.time for e in events)
+    values, later = query_oracle.stack_values(events), query_oracle.stack_values([e for e in events if e.time >= times[len(times) // 2]])
+    whole, _, _ = tree(ask(big, "flamegraph").body)
+    assert "matched" not in whole
+    scale, found_bit = whole["total"][0] // sum(values.values()), 1 << 11
+    frames = collections.defaultdict(set)
+    for stack in values:
+        for frame in stack:
+            frames[frame.function].add(frame)
+    names = sorted((n for n, of in frames.items() if n and len(of) == 1),
+                   key=lambda n: (sum(v for s, v in values.items() if frames[n] & set(s)), n))
+
+    def having(values, name, part=lambda stack: stack):
+        return scale * sum(v for s, v in values.items() if frames[name] & set(part(s)))
+
+    rows = ask(big, "top", sort="total", limit=200).json()["rows"]
+    heavy, key = next((r[0], r[-1]) for r in rows if r[0] in names and max(map(len, (s for s in values if frames[r[0]] & set(s)))) > 5)
+    (middle,) = frames[heavy]
+    halves = {"callers": lambda s: s[:s.index(middle) + 1] if middle in s else (), "callees": lambda s: s[s.index(middle):] if middle in s else ()}
+    drawn = 0
+    for name in [*names[:8], *names[len(names) // 2:][:4], heavy]:
+        more = {"search": f"^{re.escape(name)}$", "max_nodes": 100}
+        header, a, strings = tree(ask(big, "flamegraph", **more).body)
+        assert header["matched"] == [having(values, name)], name
+        found = [strings[a["name"][f]] for f in a["frame"] if a["flags"][f] & found_bit]
+        assert set(found) <= {name}
+        drawn += len(found) > 0
+        header, _, _ = tree(ask(big, "diff", query2="{}", from2=str(times[len(times) // 2]), **more).body)
+        assert header["matched"] == [having(values, name), having(later, name)], name
+        for side, part in halves.items():
+            header, _, _ = tree(ask(big, "sandwich", key=key, side=side, **more).body)
+            assert header["matched"] == [having(values, name, part)], (name, side)
+    assert drawn > 8  # a path of more than 25 frames is not kept among so few
+
+
 @pytest.mark.parametrize("format_, type_, begins", [
     ("pprof", "application/octet-stream", b"\x1f\x8b"), ("folded", "text/plain", None), ("speedscope", "application/json", b"{"),
-    ("firefox", "application/json", b"{"), ("dot", "text/vnd.graphviz", b"digraph"), ("svg", "image/svg+xml", b"<"), ("otlp", "application/x-protobuf", None)])
+    ("firefox", "application/json", b"{"), ("dot", "text/vnd.graphviz", b"digraph"), ("svg", "image/svg+xml", b"<"), ("otlp", "application/x-protobuf", None),
+    ("pgo", "application/octet-stream", b"\x1f\x8b")])
 def test_every_export(big, format_, type_, begins):
     got = ask(big, "export", format=format_)
     assert got.headers["content-type"].startswith(type_) and "attachment; filename=" in got.headers["content-disposition"]
@@ -265,15 +315,19 @@ def test_time_adds_up(big):
 
 
 def test_raw_pages_without_doubles(big):
-    seen, after = [], ""
-    while True:
-        page = ask(big, "raw", limit=400, after=after).json()
-        seen += [json.dumps(r, sort_keys=True) for r in page["rows"]]
-        after = page["next"]
-        if not after:
-            break
+    def pages(order):
+        seen, after = [], ""
+        while True:
+            page = ask(big, "raw", limit=400, after=after, order=order).json()
+            seen += [json.dumps(r, sort_keys=True) for r in page["rows"]]
+            after = page["next"]
+            if not after:
+                return seen
+    seen = pages("asc")
     whole = ask(big, "raw", limit=10000).json()
     assert [json.dumps(r, sort_keys=True) for r in whole["rows"]] == seen and len(seen) > 400
+    assert pages("desc") == seen[::-1]
+    assert "order" in ask(big, "raw", 400, order="up").json()["error"]["what"]
 
 
 WRONG = [
@@ -315,8 +369,29 @@ def test_foreign_hosts_and_methods(big):
             assert request(big, "GET", where, headers={"Host": host}).status in (400, 421), host
     for host in ("localhost", "LOCALHOST:1", "[::1]:4040", big):
         assert request(big, "GET", "/api/v1/status", headers={"Host": host}).status == 200
-    assert request(big, "PUT", "/api/v1/status", b"").status == 405
-    assert request(big, "POST", "/api/v1/status", b"").status == 405
+    for method, where, allow in (("PUT", "/api/v1/status", "GET, HEAD"), ("POST", "/api/v1/status", "GET, HEAD"), ("GET", "/api/v1/upload", "POST"),
+                                 ("DELETE", "/querier.v1.QuerierService/Diff", "GET, HEAD, POST"), ("GET", "/ingest", "POST")):
+        got = request(big, method, where, b"")
+        assert got.status == 405 and got.headers["allow"] == allow and got.json()["error"]["what"], (method, where)
+
+
+def test_a_page_of_our_own_host_may_send(big):
+    """Whatever the name it was opened at; a page of another port is another's."""
+    port = big.rsplit(":", 1)[1]
+    for host, origin, status in ((big, f"http://{big}", 200), (f"localhost:{port}", f"http://localhost:{port}", 200),
+                                 (big, "http://127.0.0.1:9", 403), (big, f"https://{big}", 403), (big, f"http://localhost:{port}", 403)):
+        got = request(big, "POST", "/api/v1/upload?name=x", b"a;b 1\n", {"Host": host, "Origin": origin})
+        assert got.status == status, (host, origin, got.body)
+    assert request(big, "GET", f"http://evil.example:{port}/api/v1/status", headers={"Host": big}).status == 421
+
+
+def test_what_follows_live_is_bounded_and_told(big):
+    for from_, status in (("now-1s", 400), ("now-9000d", 400), ("now-x", 400)):
+        error = request(big, "GET", target("live", {"from": from_})).json()["error"]["what"]
+        assert "from" in error or from_ in error
+    assert "10 s" in request(big, "GET", target("live", {"from": "now-1s"})).json()["error"]["what"]
+    head = request(big, "HEAD", target("live", {"from": "now-15m"}))
+    assert head.status == 200 and head.headers["content-type"] == "text/event-stream"
 
 
 def test_the_page(big):
@@ -324,6 +399,7 @@ def test_the_page(big):
     plain = request(big, "GET", "/")
     assert zipped.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
     assert gzip.decompress(zipped.body) == plain.body and b"<html" in plain.body
+    assert request(big, "GET", "/", headers={"Accept-Encoding": "gzip;q=0"}).body == plain.body
     policy = plain.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
     assert plain.headers["x-content-type-options"] == "nosniff" and "access-control-allow-origin" not in plain.headers
@@ -381,10 +457,10 @@ def test_a_token_and_further_hosts(tmp_path):
         where, body = page_of(server), BIG.read_bytes()
         assert clients.post(server.http, body).status == 200
         for given in ({}, {"Authorization": "Bearer sesam"}, {"Authorization": "Bearer sesamesesame"}, {"Authorization": "Basic sesame"},
-                      {"Authorization": "Bearer "}, {"Cookie": "flametap=open; x=sesame"}):
+                      {"Authorization": "Bearer "}, {"Cookie": "flametap_0=open; x=sesame"}):
             got = request(where, "GET", "/api/v1/status", headers=given)
             assert got.status == 401 and got.headers["www-authenticate"] == 'Bearer realm="flametap"', given
-        for given in ({"Authorization": "Bearer sesame"}, {"authorization": "bearer sesame"}, {"Cookie": "a=b; flametap=sesame"}):
+        for given in ({"Authorization": "Bearer sesame"}, {"authorization": "bearer sesame"}, {"Cookie": "a=b; flametap_0=sesame"}):
             assert request(where, "GET", "/api/v1/status", headers=given).status == 200
         told = {"Authorization": "Bearer sesame", "Host": "Tap.Example:80"}
         assert request(where, "GET", "/api/v1/status", headers=told).status == 200

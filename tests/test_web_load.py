@@ -106,7 +106,7 @@ def test_questions_and_ingest_at_the_same_time(up):
     def question(n):
         pairs = ALWAYS | {"query": '{service.name!~"n[0-9]+"}', "type": "process_cpu:cpu:nanoseconds:cpu:nanoseconds"}
         got = request(page, "GET", target(("top", "flamegraph", "timeline", "raw")[n % 4], pairs))
-        assert got.status in (200, 503), got.body
+        assert got.status in (200, 503, 504), got.body  # 504: a busy machine did not come to it in 30 s
         if got.status == 200 and n % 4 == 0:
             assert got.json()["total"] == total
         return got.status

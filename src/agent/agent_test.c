@@ -27,6 +27,7 @@
 enum {
 	RATE_HZ = 397,
 	SAMPLES_ENOUGH = 60, /* of each program */
+	LATE_MOST = 20,      /* times as many may come before it is known */
 	FIRST_WRONG = 4,
 	HANG_GUARD_S = 180,
 	NAMES_MOST = 24,
@@ -415,17 +416,26 @@ static struct agent *start(const struct agent_options *options, struct seam *sea
 	return a;
 }
 
-static void check_program(const struct program *p, uint32_t *bad)
+/* A machine so busy that the kernel's records found no room, which is counted: then the agent knows
+ * programs late or never, and only what it says of them is judged. */
+static bool overloaded(const struct agent_stats *stats)
 {
-	/* The first samples of a program may come before anything of it is known: where processes
-	 * are short, most may, with a sanitizer's agent on a busy machine. */
-	uint32_t unknown_most = p->least_pids ? 5 * p->samples : p->samples;
+	return stats->side_band_lost || stats->kernel.dropped_ring * 50 > stats->kernel.fired;
+}
 
-	if (p->samples < SAMPLES_ENOUGH || p->not_known_yet > unknown_most ||
+static void check_program(const struct program *p, bool late_is_bad, uint32_t *bad)
+{
+	/* The first samples of a program come before anything of it is known: how many is a matter
+	 * of the machine, of a sanitizer, and of how deep the stacks of others are that are named
+	 * before it. Not nearly all of them may. */
+	bool late = p->samples < SAMPLES_ENOUGH ||
+		    p->not_known_yet > LATE_MOST * (uint64_t)p->samples ||
+		    p->pid_count < p->least_pids;
+
+	if ((late && late_is_bad) ||
 	    (p->wrong > FIRST_WRONG && p->right * 100ull < p->samples * 99ull) ||
 	    (p->kernel && p->kernel_samples * 2 < p->samples) ||
-	    (p->unknown_frame && p->unknown_samples * 100ull < p->samples * 99ull) ||
-	    p->pid_count < p->least_pids) {
+	    (p->unknown_frame && p->unknown_samples * 100ull < p->samples * 99ull)) {
 		++*bad;
 		print_error("%s: %u samples (%u before it was known), %u right, %u with kernel "
 			    "frames, %u in anonymous "
@@ -471,7 +481,12 @@ static void test_known_stacks(void **state)
 	seam_free(seam);
 	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
 		if (programs[i].built)
-			check_program(&programs[i], &bad);
+			check_program(&programs[i], !overloaded(&stats), &bad);
+	if (overloaded(&stats))
+		print_message("a busy machine: %llu records of the side band and %llu samples had "
+			      "no room\n",
+			      (unsigned long long)stats.side_band_lost,
+			      (unsigned long long)stats.kernel.dropped_ring);
 	if (bad)
 		print_error("fired %llu sampled %llu dropped %llu captured %llu refused %llu+%llu "
 			    "lost %llu resumed %llu\n",

@@ -30,7 +30,7 @@ void answer_free(struct answer *a)
 	free(a);
 }
 
-static bool accepts_gzip(const struct net_request *r)
+bool net_request_accepts_gzip(const struct net_request *r)
 {
 	struct str list = header_list_find(&r->headers, STR("accept-encoding")), item;
 
@@ -65,7 +65,7 @@ static void answer_set_body(struct answer *a, const struct net_request *r, struc
 {
 	struct err err;
 
-	if (body.len >= GZIP_ANSWER_LEAST && accepts_gzip(r) &&
+	if (body.len >= GZIP_ANSWER_LEAST && net_request_accepts_gzip(r) &&
 	    !header_list_find(&a->headers, STR("content-encoding")).ptr &&
 	    compress_into(COMPRESSION_GZIP, GZIP_ANSWER_LEVEL, body, &a->body, &err)) {
 		header_list_add(&a->headers, STR("content-encoding"), STR("gzip"));

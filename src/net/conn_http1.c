@@ -25,6 +25,7 @@ struct http1 {
 	size_t scanned; /* of `in`, for the end of the head */
 	struct net_request *request;
 	bool chunked, keep_alive, working, ended;
+	bool chunks_known; /* the request is of HTTP/1.1: the answer may be cut into chunks */
 	struct http1_chunked chunks;
 	uint64_t body_left;
 };
@@ -42,6 +43,7 @@ static const char *reason_phrase(int status)
 		{ 206, "Partial Content" },
 		{ 301, "Moved Permanently" },
 		{ 302, "Found" },
+		{ 303, "See Other" },
 		{ 304, "Not Modified" },
 		{ 307, "Temporary Redirect" },
 		{ 308, "Permanent Redirect" },
@@ -52,9 +54,16 @@ static const char *reason_phrase(int status)
 		{ 405, "Method Not Allowed" },
 		{ 408, "Request Timeout" },
 		{ 409, "Conflict" },
+		{ 410, "Gone" },
+		{ 411, "Length Required" },
+		{ 412, "Precondition Failed" },
 		{ 413, "Content Too Large" },
+		{ 414, "URI Too Long" },
 		{ 415, "Unsupported Media Type" },
 		{ 417, "Expectation Failed" },
+		{ 421, "Misdirected Request" },
+		{ 422, "Unprocessable Content" },
+		{ 425, "Too Early" },
 		{ 429, "Too Many Requests" },
 		{ 431, "Request Header Fields Too Large" },
 		{ 500, "Internal Server Error" },
@@ -63,12 +72,13 @@ static const char *reason_phrase(int status)
 		{ 503, "Service Unavailable" },
 		{ 504, "Gateway Timeout" },
 		{ 505, "HTTP Version Not Supported" },
+		{ 507, "Insufficient Storage" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(phrases); i++)
 		if (phrases[i].status == status)
 			return phrases[i].phrase;
-	return "Status";
+	return ""; /* RFC 9112, 4: may be empty */
 }
 
 /* Out. */
@@ -92,7 +102,8 @@ static void write_answer(struct conn *c, const struct answer *a, bool head_only,
 		buf_lit(&out, "\r\n");
 	}
 	if (a->open) {
-		buf_lit(&out, "transfer-encoding: chunked\r\n");
+		if (c->http1->chunks_known)
+			buf_lit(&out, "transfer-encoding: chunked\r\n");
 	} else if (status_has_body(a->status)) {
 		buf_lit(&out, "content-length: ");
 		buf_u64(&out, a->body.len);
@@ -100,6 +111,8 @@ static void write_answer(struct conn *c, const struct answer *a, bool head_only,
 	}
 	if (!keep_alive)
 		buf_lit(&out, "connection: close\r\n");
+	else if (!c->http1->chunks_known) /* RFC 9112, C.2.2: HTTP/1.0 closes unless it is told */
+		buf_lit(&out, "connection: keep-alive\r\n");
 	buf_lit(&out, "\r\n");
 	if (!a->open && !head_only && status_has_body(a->status))
 		buf_str(&out, buf_view(&a->body));
@@ -108,18 +121,22 @@ static void write_answer(struct conn *c, const struct answer *a, bool head_only,
 	buf_release(&out);
 }
 
-/* RFC 9112, 7.1: what has come of an open answer as one chunk; the last one when it has ended. */
-static void write_chunk(struct conn *c, struct answer *a, bool head_only)
+/* What has come of an open answer. RFC 9112, 7.1: as one chunk, and the last one when it has ended;
+ * 6.1: to a client of HTTP/1.0 as it is, the end of the connection ends it. */
+static void write_open(struct conn *c, struct answer *a, bool head_only)
 {
+	bool chunked = c->http1->chunks_known;
 	struct buf out;
 
 	buf_init(&out, 0);
 	if (a->body.len && !head_only) {
-		buf_printf(&out, "%zx\r\n", a->body.len);
+		if (chunked)
+			buf_printf(&out, "%zx\r\n", a->body.len);
 		buf_str(&out, buf_view(&a->body));
-		buf_lit(&out, "\r\n");
+		if (chunked)
+			buf_lit(&out, "\r\n");
 	}
-	if (!a->open && !head_only)
+	if (chunked && !a->open && !head_only)
 		buf_lit(&out, "0\r\n\r\n");
 	buf_reset(&a->body);
 	if (out.len)
@@ -149,10 +166,11 @@ static void http1_answer(struct conn *c, struct net_request *r)
 		return;
 	assert(r == h->request);
 	if (r->answer->open || r->answer->head_sent) {
+		keep_alive = keep_alive && h->chunks_known;
 		if (!r->answer->head_sent)
-			write_answer(c, r->answer, r->no_body, true);
+			write_answer(c, r->answer, r->no_body, h->chunks_known);
 		r->answer->head_sent = true;
-		write_chunk(c, r->answer, r->no_body);
+		write_open(c, r->answer, r->no_body);
 		if (r->answer->open)
 			return;
 	} else {
@@ -176,37 +194,53 @@ static void http1_answer(struct conn *c, struct net_request *r)
 
 /* In. */
 
-static void add_headers(struct net_request *r, const struct http1_head *head)
-{
-	uint32_t method, target;
-
-	header_list_add(&r->headers, STR(":method"), head->method);
-	header_list_add(&r->headers, STR(":path"), head->target);
-	method = 0;
-	target = 1;
-	for (unsigned i = 0; i < head->header_count; i++)
-		if (!header_list_add(&r->headers, head->headers[i].name, head->headers[i].value))
-			r->headers_too_large = true;
-	r->method = header_list_value(&r->headers, method);
-	r->path = header_list_value(&r->headers, target);
-}
-
-/* RFC 9112, 3.2.2: "http://host/path" is taken as "/path". */
-static void strip_authority(struct net_request *r)
+/* "http://host/path" into "host" and "/path"; false: not of that form. */
+static bool split_absolute(struct str target, struct str *authority, struct str *path)
 {
 	static const char *const schemes[] = { "http://", "https://" };
 
 	for (size_t i = 0; i < ARRAY_LEN(schemes); i++) {
 		struct str scheme = str_cstr(schemes[i]), rest;
-		ptrdiff_t slash;
+		size_t end = 0;
 
-		if (!str_equal_nocase(str_head(r->path, scheme.len), scheme))
+		if (!str_equal_nocase(str_head(target, scheme.len), scheme))
 			continue;
-		rest = str_skip(r->path, scheme.len);
-		slash = str_find(rest, '/');
-		r->path = slash < 0 ? STR("/") : str_skip(rest, (size_t)slash);
-		return;
+		rest = str_skip(target, scheme.len);
+		while (end < rest.len && rest.ptr[end] != '/' && rest.ptr[end] != '?')
+			end++;
+		*authority = str_head(rest, end);
+		*path = str_skip(rest, end);
+		return true;
 	}
+	return false;
+}
+
+/* RFC 9112, 3.2.2: the authority of an absolute target stands in the place of Host. */
+static void add_headers(struct net_request *r, const struct http1_head *head)
+{
+	struct str authority = { 0 }, path = head->target;
+	bool absolute = split_absolute(head->target, &authority, &path);
+	struct buf target;
+
+	buf_init(&target, 0);
+	if (absolute && (!path.len || path.ptr[0] != '/'))
+		buf_char(&target, '/');
+	buf_str(&target, path);
+	header_list_add(&r->headers, STR(":method"), head->method);
+	header_list_add(&r->headers, STR(":path"), buf_view(&target));
+	if (absolute)
+		header_list_add(&r->headers, STR("host"), authority);
+	for (unsigned i = 0; i < head->header_count; i++) {
+		const struct http1_header *h = &head->headers[i];
+
+		if (absolute && str_equal_nocase(h->name, STR("host")))
+			continue;
+		if (!header_list_add(&r->headers, h->name, h->value))
+			r->headers_too_large = true;
+	}
+	r->method = header_list_value(&r->headers, 0);
+	r->path = header_list_value(&r->headers, 1);
+	buf_release(&target);
 }
 
 /* A request whose head is refused: only its Content-Type is read, for the form of the answer. */
@@ -267,8 +301,8 @@ static void http1_begin(struct conn *c, const struct http1_head *head)
 
 	h->request = r;
 	h->keep_alive = head->keep_alive;
+	h->chunks_known = head->minor > 0;
 	add_headers(r, head);
-	strip_authority(r);
 	begin_body(c, head);
 	if (!has_body)
 		h->state = HTTP1_RUNS; /* so that a refusal keeps the connection */
@@ -448,7 +482,10 @@ static void http1_ended(struct conn *c)
 
 static void http1_drained(struct conn *c)
 {
-	(void)c;
+	struct net_request *r = c->http1->request;
+
+	if (r && r->events)
+		events_drained(r->events);
 }
 
 static void http1_drain(struct conn *c)

@@ -148,6 +148,8 @@ static ssize_t answer_read(nghttp2_session *session, int32_t stream_id, uint8_t 
 	if (a->open) {
 		buf_reset(&a->body);
 		a->body_at = 0;
+		if (r->events)
+			events_drained(r->events);
 		return rest.len ? (ssize_t)rest.len : NGHTTP2_ERR_DEFERRED;
 	}
 	*flags |= NGHTTP2_DATA_FLAG_EOF;

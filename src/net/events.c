@@ -2,9 +2,9 @@
  * events.c - HTTP answers that go on: text from any thread to a request on its loop.
  *
  * The sender leaves the latest text under a lock and posts a task; on the loop it is written unless
- * the peer has not yet taken what went before: then it waits for the next send, and is replaced by
- * it or goes before it. The request stays "handed" until the sender closes, so that it outlives its
- * connection.
+ * the peer has not yet taken what went before: then it waits until it has, and is meanwhile
+ * replaced or added to by what is sent next. The request stays "handed" until the sender closes, so
+ * that it outlives its connection.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -159,6 +159,14 @@ void net_events_close(struct net_events *e)
 	pthread_mutex_lock(&e->lock);
 	e->closing = true;
 	post(e, deliver);
+	pthread_mutex_unlock(&e->lock);
+}
+
+void events_drained(struct net_events *e)
+{
+	pthread_mutex_lock(&e->lock);
+	if (e->fresh)
+		post(e, deliver);
 	pthread_mutex_unlock(&e->lock);
 }
 

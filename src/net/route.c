@@ -34,7 +34,25 @@ static bool route_takes_type(const struct route *route, const struct net_request
 	return false;
 }
 
-static void refuse_method(struct net_request *r)
+/* Of the same path as the most specific one. */
+static bool is_rival(const struct route *route, const struct route *best)
+{
+	return route->prefix == best->prefix && route->path_len == best->path_len;
+}
+
+static void add_method(struct buf *allow, struct str method)
+{
+	struct str list = buf_view(allow), one;
+
+	while (str_split(&list, ',', &one))
+		if (str_equal(str_trim(one), method))
+			return;
+	if (allow->len)
+		buf_lit(allow, ", ");
+	buf_str(allow, method);
+}
+
+static void refuse_method(struct net_request *r, const struct route *best)
 {
 	struct buf allow, text;
 
@@ -43,11 +61,11 @@ static void refuse_method(struct net_request *r)
 	for (uint32_t i = 0; i < r->app->route_count; i++) {
 		const struct route *route = &r->app->routes[i];
 
-		if (!route_matches(route, r->path) || !route->method)
+		if (!route_matches(route, r->path) || !is_rival(route, best))
 			continue;
-		if (allow.len)
-			buf_lit(&allow, ", ");
-		buf_str(&allow, str_cstr(route->method));
+		add_method(&allow, str_cstr(route->method));
+		if (!strcmp(route->method, "GET"))
+			add_method(&allow, STR("HEAD"));
 	}
 	buf_printf(&text, "405 method not allowed, supported: [%.*s]", STR_ARG(buf_view(&allow)));
 	request_refuse_method(r, buf_view(&allow), buf_view(&text));
@@ -73,21 +91,20 @@ static void refuse_type(struct net_request *r, const struct route *route)
 	buf_release(&text);
 }
 
-/* The most specific route: an exact one, else the longest prefix; method before prefix length. */
-static const struct route *route_find(const struct net_request *r, bool *path_known)
+/* The most specific route: an exact one, else the longest prefix; of several with that path the one
+ * that takes the method. */
+static const struct route *route_find(const struct net_request *r)
 {
 	const struct route *best = NULL;
 
-	*path_known = false;
 	for (uint32_t i = 0; i < r->app->route_count; i++) {
 		const struct route *route = &r->app->routes[i];
 
 		if (!route_matches(route, r->path))
 			continue;
-		*path_known = true;
-		if (!route_takes_method(route, r))
-			continue;
-		if (!best || (best->prefix && (!route->prefix || route->path_len > best->path_len)))
+		if (!best ||
+		    (best->prefix && (!route->prefix || route->path_len > best->path_len)) ||
+		    (is_rival(route, best) && !route_takes_method(best, r)))
 			best = route;
 	}
 	return best;
@@ -95,15 +112,14 @@ static const struct route *route_find(const struct net_request *r, bool *path_kn
 
 bool route_request(struct net_request *r)
 {
-	bool path_known;
-	const struct route *route = route_find(r, &path_known);
+	const struct route *route = route_find(r);
 
-	if (!path_known) {
+	if (!route) {
 		request_refuse(r, REFUSED_NOT_FOUND, 404, GRPC_UNIMPLEMENTED, "404 page not found");
 		return false;
 	}
-	if (!route) {
-		refuse_method(r);
+	if (!route_takes_method(route, r)) {
+		refuse_method(r, route);
 		return false;
 	}
 	if (!route_takes_type(route, r)) {

@@ -65,8 +65,9 @@ struct net_app_options {
 struct net_app *net_app_new(const struct net_app_options *options);
 void net_app_free(struct net_app *app); /* after its listeners are closed */
 /* method NULL = any (else a wrong one gets 405 with Allow); path exact, or a prefix when it ends in
- * "/". content_types: comma list of accepted media types or NULL (else 415, text "415 unsupported
- * media type, supported: [...]"). */
+ * "/": the most specific path decides, of several with that path the method. content_types: comma
+ * list of accepted media types or NULL (else 415, text "415 unsupported media type, supported:
+ * [...]"). */
 void net_app_route(struct net_app *app, const char *method, const char *path,
 		   const char *content_types, struct net_handler handler);
 /* path: "/package.Service/Method" */
@@ -103,8 +104,9 @@ struct str net_request_method(const struct net_request *r);
 struct str net_request_path(const struct net_request *r); /* without the query */
 struct str net_request_query(const struct net_request *r);
 struct str net_request_header(const struct net_request *r,
-			      const char *name);           /* first one; ptr NULL when absent */
-const char *net_request_peer(const struct net_request *r); /* "127.0.0.1:51234" */
+			      const char *name);            /* first one; ptr NULL when absent */
+bool net_request_accepts_gzip(const struct net_request *r); /* RFC 9110, 12.5.3 */
+const char *net_request_peer(const struct net_request *r);  /* "127.0.0.1:51234" */
 uint64_t net_request_deadline_ns(
 	const struct net_request *r); /* monotonic; from grpc-timeout; 0 = none */
 /* True once nobody waits for the answer any more; it must be given all the same. Any thread. */

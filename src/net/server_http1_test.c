@@ -32,12 +32,20 @@ static void describe(struct net_request *r, struct blob *body, void *ctx)
 
 	(void)ctx;
 	buf_init(&text, 0);
-	buf_printf(&text, "%.*s|%.*s|%.*s|%.*s|%.*s", STR_ARG(net_request_method(r)),
+	buf_printf(&text, "%.*s|%.*s|%.*s|%.*s|%.*s|%.*s", STR_ARG(net_request_method(r)),
 		   STR_ARG(net_request_path(r)), STR_ARG(net_request_query(r)),
-		   STR_ARG(net_request_header(r, "x-test")), STR_ARG(blob_view(body)));
+		   STR_ARG(net_request_header(r, "x-test")), STR_ARG(net_request_header(r, "host")),
+		   STR_ARG(blob_view(body)));
 	assert_int_equal(net_request_transport(r), NET_HTTP1);
 	net_reply_http(r, 200, NULL, 0, buf_view(&text));
 	buf_release(&text);
+	blob_unref(body);
+}
+
+static void misdirected(struct net_request *r, struct blob *body, void *ctx)
+{
+	(void)ctx;
+	net_reply_http(r, 421, NULL, 0, STR(""));
 	blob_unref(body);
 }
 
@@ -53,6 +61,11 @@ static void start(struct server *s, struct net_app_options options, size_t budge
 	net_app_route(s->app, "POST", "/keep", NULL, (struct net_handler){ keep, s });
 	net_app_route(s->app, NULL, "/any/", NULL, (struct net_handler){ describe, NULL });
 	net_app_route(s->app, "GET", "/any/exact", NULL, (struct net_handler){ big, NULL });
+	net_app_route(s->app, "GET", "/status", NULL, (struct net_handler){ misdirected, NULL });
+	for (size_t i = 0; i < 3; i++) /* one twice */
+		net_app_route(s->app, i < 2 ? "GET" : "POST", "/several/",
+			      i == 1 ? "text/plain" : NULL, (struct net_handler){ echo, NULL });
+	net_app_route(s->app, "PUT", "/several/exact", NULL, (struct net_handler){ echo, NULL });
 	server_listen(s, NULL);
 }
 
@@ -81,9 +94,21 @@ static const struct {
 	{ "POST /echo HTTP/1.1\r\n" HOST "Expect: 200-ok\r\nContent-Length: 3\r\n\r\nabc",
 	  "HTTP/1.1 417 ", "", "expectation", true },
 	{ "PUT /any/x?y=1 HTTP/1.1\r\n" HOST "X-Test:  v \r\nContent-Length: 1\r\n\r\nz",
-	  "HTTP/1.1 200 OK\r\n", "PUT|/any/x|y=1|v|z", NULL, false },
-	{ "GET http://a/any/x HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "GET|/any/x||",
+	  "HTTP/1.1 200 OK\r\n", "PUT|/any/x|y=1|v|a|z", NULL, false },
+	{ "GET http://a/any/x HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "GET|/any/x|||a|",
 	  NULL, false },
+	{ "GET HTTP://b:1/any/x?q HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n",
+	  "GET|/any/x|q||b:1|", NULL, false }, /* not Host */
+	{ "GET http://b?/any/ HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 404 ", "", "not_found", false },
+	{ "POST /echo HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nabc",
+	  "HTTP/1.1 200 OK\r\n", "connection: keep-alive\r\n\r\nabc", NULL, false },
+	{ "GET /status HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 421 Misdirected Request\r\n", "", NULL,
+	  false },
+	{ "PATCH /several/x HTTP/1.1\r\n" HOST "\r\n",
+	  "HTTP/1.1 405 Method Not Allowed\r\nallow: GET, HEAD, POST\r\n",
+	  "supported: [GET, HEAD, POST]", "method", false },
+	{ "POST /several/exact HTTP/1.1\r\n" HOST "\r\n",
+	  "HTTP/1.1 405 Method Not Allowed\r\nallow: PUT\r\n", "", "method", false },
 	{ "HEAD /big HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n", "content-length: 100000\r\n",
 	  NULL, false },
 	{ "POST /typed HTTP/1.1\r\n" HOST

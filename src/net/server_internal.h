@@ -138,6 +138,8 @@ struct net_request {
 	void *stream_state;
 	struct net_events *events; /* NULL once closed */
 };
+/* The peer has taken what was sent: what waited for that goes out next. On the loop's thread. */
+void events_drained(struct net_events *e);
 /* The connection or stream is gone. */
 void events_gone(struct net_events *e);
 

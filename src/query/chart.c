@@ -6,21 +6,9 @@
 #include "store/id_list.h"
 
 enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
-enum { SLICES = 1024, FEW = 24, STRIDE_MOST = 1 << 16 };
+enum { SLICES = 1024, FEW = 24, STRIDE_MOST = 1 << 16, SURELY_TOO_MANY = CHART_BOXES_MOST / 2 * 3 };
 
 /* ---- order ---- */
-
-uint32_t chart_sort_ids(uint64_t *ids, uint32_t count)
-{
-	uint32_t kept = 0;
-
-	if (count)
-		qsort(ids, count, sizeof(*ids), id_list_order);
-	for (uint32_t i = 0; i < count; i++)
-		if (kept == 0 || ids[i] != ids[kept - 1])
-			ids[kept++] = ids[i];
-	return kept;
-}
 
 struct sort_key {
 	uint64_t start;
@@ -36,12 +24,13 @@ static int key_order(const void *a, const void *b)
 	return x->event < y->event ? -1 : 1;
 }
 
-/* A cell is a slice of the window's time in one lane. */
-static uint32_t cell_of(const struct chart *c, const struct chart_event *e, uint64_t width)
+/* A cell is a slice of the window's time in one lane; `slices` are in a nanosecond. What is later
+ * is never in an earlier slice, however that rounds. */
+static uint32_t cell_of(const struct chart *c, const struct chart_event *e, double slices)
 {
-	uint64_t at;
+	double at;
 
-	at = e->start > c->range.from ? (e->start - c->range.from) / width : 0;
+	at = e->start > c->range.from ? (double)(e->start - c->range.from) * slices : 0;
 	return c->pairs[e->pair].lane * SLICES + (at < SLICES ? (uint32_t)at : SLICES - 1);
 }
 
@@ -93,12 +82,12 @@ static bool sort_events(struct chart *c, uint32_t *cells, struct err *err)
 {
 	struct sort_key *keys = NULL;
 	uint32_t cap = 0, count = c->lane_count * SLICES, sum = 0;
-	uint64_t width = (c->range.to - c->range.from) / SLICES + 1;
+	double slices = SLICES / ((double)(c->range.to - c->range.from) + 1);
 	bool ok = true;
 
 	memset(cells, 0, (count + 1u) * sizeof(*cells));
 	for (uint32_t i = 0; i < c->event_count; i++)
-		cells[cell_of(c, &c->events[i], width)]++;
+		cells[cell_of(c, &c->events[i], slices)]++;
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t n = cells[i];
 
@@ -109,7 +98,7 @@ static bool sort_events(struct chart *c, uint32_t *cells, struct err *err)
 	}
 	c->lane_first[c->lane_count] = sum;
 	for (uint32_t i = 0; i < c->event_count; i++)
-		c->order[cells[cell_of(c, &c->events[i], width)]++] = i;
+		c->order[cells[cell_of(c, &c->events[i], slices)]++] = i;
 	for (uint32_t i = 0; i < count && ok; i++)
 		ok = query_alive(c->q, err) &&
 		     sort_cell(c, &keys, &cap, i ? cells[i - 1] : 0, cells[i], err);
@@ -155,8 +144,7 @@ static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct e
 		for (uint32_t i = 0; i < c->stack_count; i++)
 			if (c->runs[i] == 0)
 				ids[count++] = c->stacks[i];
-		if (count)
-			count = chart_sort_ids(ids, count);
+		count = (uint32_t)id_list_sort(ids, count);
 		c->set.pool_count = c->set.run_count = 0; /* of the lanes before */
 		ok = frame_set_resolve(&c->set, ids, count, FILTERS_ON, err);
 	}
@@ -190,7 +178,29 @@ struct page {
 	struct query_lane out[LANES_MOST];
 	uint32_t first[LANES_MOST]; /* box of each lane */
 	uint32_t drawn;             /* lanes */
+	bool too_many;              /* boxes: the other lanes were not drawn */
 };
+
+/* What a lane may add to the boxes: pixels, or events where these are fewer. */
+static double fullness(const struct chart *c, uint32_t lane)
+{
+	uint32_t events = c->lane_first[lane + 1] - c->lane_first[lane];
+
+	return events < c->bins ? events : c->bins;
+}
+
+/* How many boxes there will be, when the first `drawn` lanes, the heaviest, have those that there
+ * are. */
+static double expected_boxes(const struct chart *c, uint32_t drawn)
+{
+	double some = 0, all = 0;
+
+	for (uint32_t i = 0; i < c->lane_count; i++) {
+		all += fullness(c, i);
+		some += i < drawn ? fullness(c, i) : 0;
+	}
+	return some > 0 ? c->box_count * (all / some) : c->box_count;
+}
 
 /* Boxes of the lanes [from, to). Where their stacks are too many at once, half of the lanes, then
  * the others. */
@@ -210,22 +220,28 @@ static bool draw_some(struct chart *c, struct page *page, uint32_t from, uint32_
 			return false;
 		page->out[i].box_count = c->box_count - page->first[i];
 		page->drawn = i + 1;
+		page->too_many = expected_boxes(c, i + 1) > SURELY_TOO_MANY;
+		if (page->too_many)
+			return err_set(err, ERR_LIMIT, "a flame chart of too many boxes");
 	}
 	return true;
 }
 
-/* Where the boxes are too many, of pixels twice as wide, or as many times as lanes did not fit. */
+/* Where the boxes are too many, of pixels so many times as wide that they may fit. */
 static bool draw_lanes(struct chart *c, struct page *page, struct err *err)
 {
 	for (unsigned attempt = 0; c->lane_count; attempt++) {
 		uint32_t times = 2;
+		double expected;
 
 		c->box_count = page->drawn = 0;
+		page->too_many = false;
 		if (draw_some(c, page, 0, c->lane_count, err))
 			return true;
-		if (c->box_count < CHART_BOXES_MOST || attempt == 6)
+		if ((c->box_count < CHART_BOXES_MOST && !page->too_many) || attempt == 6)
 			return false;
-		while ((page->drawn ? page->drawn : 1) * times < c->lane_count)
+		expected = expected_boxes(c, page->drawn + !page->too_many);
+		while (expected / times > CHART_BOXES_MOST)
 			times *= 2;
 		set_bin(c, c->bin_ns * times);
 		query_note_partial(c->q, "drawn in steps of %.3g ms: finer ones are too many boxes",
@@ -304,8 +320,8 @@ static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 	for (uint32_t i = 0; ok && i < c->pair_count; i++)
 		ids[i] = q->series[c->pairs[i].series].id;
 	q->only = ids;
-	q->only_count = ok ? chart_sort_ids(ids, c->pair_count) : 0;
-	q->parts = ROW_STACK | ROW_ATTRIBUTES;
+	q->only_count = ok ? (uint32_t)id_list_sort(ids, c->pair_count) : 0;
+	q->parts = ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES;
 	ok = ok && engine_batches(q, q->group_key, chart_take_page, t, err);
 	q->events = events; /* of the whole selection */
 	q->only = NULL;
@@ -346,7 +362,7 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 			    .bytes_most = q->limit_bytes / 3 * 2 };
 
 	set_width(c, o->width);
-	q->parts = ROW_STACK | ROW_ATTRIBUTES;
+	q->parts = ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES;
 	if (!engine_batches(q, q->group_key, chart_take_all, &t, err))
 		return false;
 	query_fit(q, &c->events, &c->event_cap, c->event_count, sizeof(*c->events));

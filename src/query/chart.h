@@ -63,6 +63,8 @@ struct chart {
 
 	struct query_box *boxes;
 	uint32_t box_count, box_cap;
+	uint64_t *scratch; /* of chart_boxes.c */
+	uint32_t scratch_cap;
 };
 
 struct taking {
@@ -93,8 +95,6 @@ bool chart_keep_page(struct chart *c, uint32_t skipped, uint32_t most, struct er
 bool chart_name_lanes(struct chart *c, struct query_lane *out, struct err *err) MUST_CHECK;
 /* The pairs find each other again by their sets, after their places changed. */
 bool chart_number_pairs(struct chart *c, struct err *err) MUST_CHECK;
-/* Ascending, without doubles; gives how many are left. */
-uint32_t chart_sort_ids(uint64_t *ids, uint32_t count);
 
 /* Appends the boxes of a lane; ERR_LIMIT past CHART_BOXES_MOST. */
 enum { CHART_BOXES_MOST = 100000 };

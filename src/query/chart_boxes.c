@@ -9,6 +9,13 @@ enum { AHEAD = 8 };
 struct span {
 	uint64_t from, to;
 	uint32_t first, depth; /* its frames in the pool, RUN_LEFT_OUT: none; how many */
+	uint32_t run;
+};
+
+/* What a pixel has of one stack. */
+struct stay {
+	uint64_t from, to, busy;
+	uint32_t first, depth;
 };
 
 /* One frame of the path that a pixel shows. */
@@ -21,12 +28,14 @@ struct drawing {
 	struct chart *c;
 	const struct chart_lane *lane;
 	uint32_t at, end; /* events of the lane that are not spans yet: c->order[at, end) */
-	struct span *active, *within;
-	uint32_t active_count, active_cap, within_cap;
-	uint32_t *next; /* of each of `within`: its next frame, or NO_FRAME */
+	struct span *active;
+	uint32_t active_count, active_cap;
+	struct stay *within; /* the pixel's, one a stack */
+	uint32_t within_cap;
+	uint32_t *place_of; /* by run: + 1 among `within`; of the scratch */
+	uint32_t *next;     /* of each of `within`: its next frame, or NO_FRAME */
 	uint32_t next_cap;
-	uint64_t *weights; /* by frame; all 0 between uses */
-	uint32_t weight_cap;
+	uint64_t *weights; /* by frame; of the scratch */
 	struct step *path;
 	uint32_t path_len, path_cap;
 	uint32_t *open; /* boxes by depth that the next pixel may go on with */
@@ -46,8 +55,11 @@ static struct span span_of(const struct drawing *d)
 	uint32_t event = c->order[d->at];
 	const struct chart_event *e = &c->events[event], *next;
 	uint64_t lasts = duration_of(c, event);
-	const struct frame_run *run = &c->set.runs[c->runs[e->stack]];
-	struct span s = { .from = e->start, .first = run->first, .depth = run->count };
+	uint32_t place = c->runs[e->stack];
+	const struct frame_run *run = &c->set.runs[place];
+	struct span s = {
+		.from = e->start, .first = run->first, .depth = run->count, .run = place
+	};
 
 	s.to = s.from > UINT64_MAX - lasts ? UINT64_MAX : s.from + lasts;
 	if (d->at + 1 < d->end && c->pairs[e->pair].counted) {
@@ -87,14 +99,14 @@ static bool activate(struct drawing *d, uint64_t from, uint64_t to, struct err *
 	return query_alive(c->q, err);
 }
 
-/* Each span's next frame at `depth`. True: all have the same one, or none, which is *out. */
+/* Each stay's next frame at `depth`. True: all have the same one, or none, which is *out. */
 static bool look_ahead(struct drawing *d, uint32_t count, uint32_t depth, uint32_t *out)
 {
 	const uint32_t *pool = d->c->set.pool;
 	uint32_t differ = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct span *s = &d->within[i];
+		const struct stay *s = &d->within[i];
 
 		d->next[i] = s->depth == depth ? NO_FRAME : pool[s->first + depth];
 		differ |= d->next[i] ^ d->next[0];
@@ -103,19 +115,19 @@ static bool look_ahead(struct drawing *d, uint32_t count, uint32_t depth, uint32
 	return !differ;
 }
 
-/* Of their next frames the one that spans were longest in, and of those the one that was there
+/* Of their next frames the one that they were longest in, and of those the one that was there
  * first. False: they stood longer in the frame above. */
 static bool choose_frame(struct drawing *d, uint32_t count, uint32_t *out)
 {
 	uint64_t ended = 0, most = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct span *s = &d->within[i];
+		const struct stay *s = &d->within[i];
 
 		if (d->next[i] == NO_FRAME)
-			ended += s->to - s->from;
+			ended += s->busy;
 		else
-			d->weights[d->next[i]] += s->to - s->from;
+			d->weights[d->next[i]] += s->busy;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t *weight = d->next[i] == NO_FRAME ? NULL : &d->weights[d->next[i]];
@@ -130,18 +142,18 @@ static bool choose_frame(struct drawing *d, uint32_t count, uint32_t *out)
 	return most > 0 && most >= ended;
 }
 
-/* Leaves the spans that go on with the frame; *out: what they are together. */
+/* Leaves the stays that go on with the frame; *out: what they are together. */
 static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t frame, struct step *out)
 {
 	uint32_t kept = 0;
 
 	*out = (struct step){ .from = UINT64_MAX };
 	for (uint32_t i = 0; i < count; i++) {
-		struct span s = d->within[i];
+		struct stay s = d->within[i];
 
 		if (d->next[i] != frame)
 			continue;
-		out->busy += s.to - s.from;
+		out->busy += s.busy;
 		out->from = s.from < out->from ? s.from : out->from;
 		out->to = s.to > out->to ? s.to : out->to;
 		d->within[kept++] = s;
@@ -149,18 +161,35 @@ static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t frame, st
 	return kept;
 }
 
-/* What there is of the pixel [from, to): all of it goes on. */
+/* What there is of the pixel [from, to), in the order of time: all of it goes on. */
 static uint32_t cut_active(struct drawing *d, uint64_t from, uint64_t to, struct step *out)
 {
-	for (uint32_t i = 0; i < d->active_count; i++) {
-		struct span s = d->active[i];
+	uint32_t count = 0;
 
-		s.from = s.from > from ? s.from : from;
-		s.to = s.to < to ? s.to : to;
-		d->within[i] = s;
-		d->next[i] = NO_FRAME;
+	for (uint32_t i = 0; i < d->active_count; i++) {
+		const struct span *s = &d->active[i];
+		struct stay one = { .from = s->from > from ? s->from : from,
+				    .to = s->to < to ? s->to : to,
+				    .first = s->first,
+				    .depth = s->depth };
+		struct stay *same;
+
+		one.busy = one.to - one.from;
+		if (!d->place_of[s->run]) {
+			d->within[count] = one;
+			d->place_of[s->run] = ++count;
+			continue;
+		}
+		same = &d->within[d->place_of[s->run] - 1];
+		same->busy += one.busy;
+		same->from = one.from < same->from ? one.from : same->from;
+		same->to = one.to > same->to ? one.to : same->to;
 	}
-	return keep_frame(d, d->active_count, NO_FRAME, out);
+	for (uint32_t i = 0; i < d->active_count; i++)
+		d->place_of[d->active[i].run] = 0;
+	for (uint32_t i = 0; i < count; i++)
+		d->next[i] = NO_FRAME;
+	return keep_frame(d, count, NO_FRAME, out);
 }
 
 /* What the pixel [from, to) shows. Most steps are those where all go on together. */
@@ -262,6 +291,22 @@ static bool draw(struct drawing *d, struct err *err)
 	return true;
 }
 
+/* Zeros, and zeros again after each use: of frames and of runs. */
+static bool scratch(struct chart *c, uint64_t **weights, uint32_t **places, struct err *err)
+{
+	uint64_t frames = c->set.frame_count + 1u, runs = c->set.run_count + 1u;
+	uint32_t before = c->scratch_cap;
+
+	if (!query_grow(c->q, &c->scratch, &c->scratch_cap, frames + runs / 2 + 1,
+			sizeof(*c->scratch), err))
+		return false;
+	if (c->scratch_cap != before)
+		memset(c->scratch, 0, c->scratch_cap * sizeof(*c->scratch));
+	*weights = c->scratch;
+	*places = (uint32_t *)(c->scratch + frames);
+	return true;
+}
+
 bool chart_draw_lane(struct chart *c, uint32_t lane, struct err *err)
 {
 	struct drawing d = { .c = c,
@@ -269,17 +314,11 @@ bool chart_draw_lane(struct chart *c, uint32_t lane, struct err *err)
 			     .at = c->lane_first[lane],
 			     .end = c->lane_first[lane + 1],
 			     .last_bin = UINT64_MAX - 1 };
-	bool ok = query_grow(c->q, &d.weights, &d.weight_cap, c->set.frame_count + 1u,
-			     sizeof(*d.weights), err);
+	bool ok = scratch(c, &d.weights, &d.place_of, err) && draw(&d, err);
 
-	if (ok) {
-		memset(d.weights, 0, d.weight_cap * sizeof(*d.weights));
-		ok = draw(&d, err);
-	}
 	query_drop(c->q, &d.active, &d.active_cap, sizeof(*d.active));
 	query_drop(c->q, &d.within, &d.within_cap, sizeof(*d.within));
 	query_drop(c->q, &d.next, &d.next_cap, sizeof(*d.next));
-	query_drop(c->q, &d.weights, &d.weight_cap, sizeof(*d.weights));
 	query_drop(c->q, &d.path, &d.path_cap, sizeof(*d.path));
 	query_drop(c->q, &d.open, &d.open_cap, sizeof(*d.open));
 	return ok;

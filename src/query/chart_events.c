@@ -17,6 +17,7 @@ void chart_drop_events(struct chart *c)
 	query_drop(q, &c->order, &c->order_cap, sizeof(uint32_t));
 	query_drop(q, &c->runs, &c->run_cap, sizeof(*c->runs));
 	query_drop(q, &c->boxes, &c->box_cap, sizeof(*c->boxes));
+	query_drop(q, &c->scratch, &c->scratch_cap, sizeof(*c->scratch));
 	number_release(q, &c->stack_numbers);
 	frame_set_release(&c->set);
 	c->event_count = c->stack_count = c->box_count = c->resolved_to = 0;

@@ -19,6 +19,9 @@ struct collecting {
 	struct query *q;
 	struct builder *b;
 	struct kept_rows rows;
+	struct gauge_weights *weights; /* of a gauge that is averaged */
+	double carry;
+	bool one_unit; /* samples are written in the type's unit, not in that of their series */
 	struct id_list stacks, locations, sets, links, series;
 	struct stack_index *stack;       /* by place */
 	struct location_index *location; /* by place */
@@ -38,7 +41,17 @@ static bool keep_row(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct collecting *c = ctx;
 
-	return !e->first || kept_rows_add(&c->rows, e, err);
+	uint32_t divisor = c->weights ? gauge_divisor(c->weights, c->q, e, 0) : 1;
+
+	if (!e->first || !divisor)
+		return true;
+	if (!kept_rows_add(&c->rows, e, err))
+		return false;
+	if (c->one_unit)
+		kept_rows_scale(&c->rows, e->series->says->scale);
+	if (c->weights)
+		kept_rows_divide(&c->rows, divisor, &c->carry);
+	return true;
 }
 
 /* ---- dictionary ---- */
@@ -324,16 +337,34 @@ static void put_sample(struct collecting *c, const struct kept_row *r)
 		       c->rows.timestamps + r->first_timestamp, r->timestamp_count);
 }
 
+/* Of a profile that reaches out of the window, the time within: what it costs a second stays so. */
+static void clip_time(const struct query *q, struct profile *p)
+{
+	uint64_t from = q->request.range.from, to = q->request.range.to, end;
+
+	if (__builtin_add_overflow(p->time_unix_nano, p->duration_nano, &end))
+		end = UINT64_MAX;
+	from = from > p->time_unix_nano ? from : p->time_unix_nano;
+	to = to < end ? to : end;
+	if (!q->request.clip || from >= to)
+		return;
+	p->time_unix_nano = from;
+	p->duration_nano = to - from;
+}
+
 static void put_profile(struct collecting *c, const struct query_series *s,
 			const struct engine_profile *p, const struct kept_row *first)
 {
+	const struct query_type *type = &c->q->types[c->q->type];
 	struct profile *out = builder_begin_profile(c->b);
 
-	out->sample_type = put_type(c->b, s->sample_type, s->sample_unit);
+	out->sample_type = c->one_unit ? put_type(c->b, type->type, type->unit)
+				       : put_type(c->b, s->sample_type, s->sample_unit);
 	out->period_type = put_type(c->b, s->period_type, s->period_unit);
 	out->period = s->period;
 	out->time_unix_nano = p ? p->time : first->profile_time;
 	out->duration_nano = p ? p->duration : 0;
+	clip_time(c->q, out);
 }
 
 static bool put_series(void *ctx, const struct query_series *s, struct err *err)
@@ -372,14 +403,43 @@ static bool put_series(void *ctx, const struct query_series *s, struct err *err)
 	return query_alive(c->q, err);
 }
 
+static bool weigh(struct collecting *c, struct err *err)
+{
+	struct query *q = c->q;
+
+	if (!q->request.average || q->type == q->type_count || !q->types[q->type].gauge)
+		return true;
+	c->weights = gauge_weights_new(q, &(struct gauge_buckets){ 0 }, err);
+	return c->weights != NULL;
+}
+
+/* Would a reader that adds up the samples' own values add up different things? */
+static bool differ_in_unit(const struct query *q)
+{
+	const struct series_says *first = q->series_count ? q->series[0].says : NULL;
+	bool counted = false, own = false, scaled = false, several = false;
+
+	for (uint32_t i = 0; i < q->series_count; i++) {
+		const struct series_says *says = q->series[i].says;
+
+		counted |= says->counted;
+		own |= !says->counted;
+		scaled |= !says->counted && says->scale != 1;
+		several |= says->scale != first->scale;
+	}
+	return q->request.average &&
+	       ((counted && own) || scaled || (q->request.one_scale && several));
+}
+
 static bool collect(struct collecting *c, struct err *err)
 {
 	struct query *q = c->q;
 	struct query_source *s = q->request.source;
 	struct query_series_ask ask = { .range = q->request.range };
 
-	if (!engine_events(q, q->group_key, keep_row, c, err) || !engine_load_profiles(q, err) ||
-	    !put_dictionary(c, err))
+	c->one_unit = differ_in_unit(q);
+	if (!weigh(c, err) || !engine_events(q, q->group_key, keep_row, c, err) ||
+	    !engine_load_profiles(q, err) || !put_dictionary(c, err))
 		return false;
 	if (c->rows.count)
 		qsort(c->rows.ptr, c->rows.count, sizeof(*c->rows.ptr), row_order);
@@ -403,6 +463,7 @@ static void release(struct collecting *c)
 	query_drop(q, &c->left_out, &c->left_out_cap, sizeof(*c->left_out));
 	query_drop(q, &c->stack_locations, &c->stack_location_cap, sizeof(uint64_t));
 	query_drop(q, &c->stack_range, &c->stack_range_cap, sizeof(*c->stack_range));
+	gauge_weights_free(q, c->weights);
 	kept_rows_release(&c->rows);
 }
 

@@ -23,6 +23,11 @@ static inline bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, u
 void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes);
 /* Gives back what is not used of an array that grows no more. */
 void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes);
+/* Hands an array over to an answer: it is there until the query's end. */
+bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err) MUST_CHECK;
+/* A heap block of zeros, and how it is given back (NULL is fine); NULL: ERR_LIMIT. */
+void *query_take(struct query *q, size_t bytes, struct err *err);
+void query_give_back(struct query *q, void *block, size_t bytes);
 void *query_alloc(struct query *q, uint64_t count, size_t bytes,
 		  struct err *err); /* arena, zeroed */
 bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *err) MUST_CHECK;
@@ -108,7 +113,7 @@ struct query {
 	struct query_request request;
 	struct selector *selector;
 	struct arena arena;
-	enum query_by filter_by; /* what names filters are matched against */
+	enum query_by filter_by; /* what the frames that are shown are called */
 	size_t heap_bytes, limit_bytes;
 	uint32_t ticks;
 
@@ -146,10 +151,12 @@ struct query {
 	uint32_t only_count;
 	unsigned parts; /* of rows that the next walk's callback looks at (ROW_STACK, ...; 0: all);
 			   walks leave it 0 */
-	void **given;   /* frames of answers, until the end */
+	bool mixed;     /* the next engine_batches() may put series of one group together: its
+			   callback looks at no series. It leaves it false */
+	void **given;   /* arrays of answers, until the end */
 	uint32_t given_count, given_cap;
 	bool partial;
-	char reason[200];
+	char reason[400];
 };
 
 void query_note_partial(struct query *q, const char *format, ...)
@@ -177,7 +184,8 @@ bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, v
 /* From here on events have their group of this key; what the walks before noted of others is gone.
  */
 bool engine_group(struct query *q, struct str group_key, struct err *err) MUST_CHECK;
-/* Events of one series and group, side by side; stacks and attributes as far as q->parts says. */
+/* Events of one series (q->mixed: of several, the first of which is named) and group, side by side;
+ * times, stacks and attributes as far as q->parts says. */
 struct engine_batch {
 	const struct engine_series *series;
 	struct str group;
@@ -214,6 +222,10 @@ bool engine_profile_times(struct query *q,
 			  bool (*fn)(void *ctx, uint64_t time, uint64_t duration, struct err *err),
 			  void *ctx, struct err *err) MUST_CHECK;
 const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample);
+/* Where what an event tells of ends: without timestamps it was the whole profile long. At least
+ * event->time + 1. */
+bool engine_event_end(struct query *q, const struct engine_event *event, uint64_t *out,
+		      struct err *err) MUST_CHECK;
 /* Of all values that a row has; and what its timestamp i counts: as sample_value_at() has it. */
 int64_t engine_row_sum(const struct query_row *row);
 int64_t engine_value_at(const struct query_row *row, int64_t row_sum, uint32_t i);
@@ -242,12 +254,17 @@ bool call_site_select(struct query *q, struct err *err) MUST_CHECK;
 /* ---- gauges: averages over profiles ---- */
 
 struct gauge_weights; /* by (bucket, owner of series): how many profiles, and which was the last */
-struct gauge_weights *gauge_weights_new(struct query *q, uint64_t from, uint64_t step_ns,
+/* hold: what a profile without timestamps says holds in all buckets of its length, up to `end`. */
+struct gauge_buckets {
+	uint64_t from, step_ns, end; /* step_ns 0: one for all times */
+	bool hold;
+};
+struct gauge_weights *gauge_weights_new(struct query *q, const struct gauge_buckets *buckets,
 					struct err *err) MUST_CHECK;
 void gauge_weights_free(struct query *q, struct gauge_weights *g); /* NULL is fine */
-/* The profiles the event's (bucket, owner) has, as a divisor; 0: leave the event out. */
+/* The profiles that the event's owner has in the bucket, as a divisor; 0: leave the event out. */
 uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
-		       const struct engine_event *event);
+		       const struct engine_event *event, uint64_t bucket);
 
 /* ---- sums by stack ---- */
 
@@ -259,10 +276,11 @@ struct stack_sum {
 struct stack_sums {
 	struct stack_sum *ptr; /* by stack, then group, ascending */
 	uint32_t count, cap;
+	uint32_t met;       /* stacks in all; more than count: the lighter ones had no room */
 	struct str *groups; /* the query's memory; NULL: not grouped */
 	uint32_t group_count, group_cap;
 	int64_t total;    /* of everything */
-	int64_t unsummed; /* of stacks that there was no room for */
+	int64_t unsummed; /* of those that there was no room for */
 };
 /* group_by: a label, whose values are told apart; empty: none. */
 bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *out,
@@ -272,52 +290,101 @@ void stack_sums_release(struct query *q, struct stack_sums *s);
 /* ---- stacks as runs of frames, root first ---- */
 
 struct frame_run {
-	uint32_t first, count; /* of frame_set.pool */
+	uint32_t first, count; /* of frame_set.pool; its last frame may be RUN_CUT (fold.h) */
 	int64_t value[QUERY_SIDES];
+};
+
+/* A frame as filters see it: functions of one name in two files are one frame, and two of these. */
+struct marked_frame {
+	uint32_t frame;
+	uint32_t own_marks; /* bit 1 << i of each focus and collapse filter that it satisfies */
+	uint8_t marks;      /* bit 1 << kind of the others */
 };
 
 struct frame_set {
 	struct query *q; /* whose memory it is */
 	struct query_frame *frames;
-	uint8_t *marks; /* per frame: bit 1 << kind of the filters that it satisfies */
-	uint32_t frame_count, frame_cap, mark_cap;
+	uint32_t frame_count, frame_cap;
 	struct number_table frame_keys;
+	struct marked_frame *marked; /* with filters; else there are none */
+	uint32_t marked_count, marked_cap;
+	struct number_table marked_keys;
 	struct str *texts; /* interned */
 	struct number_table text_keys;
 	uint32_t text_count, text_cap;
 	struct regex *filter_regexes[QUERY_FILTERS_MOST];
-	uint32_t *own_marks; /* per frame: bit 1 << i of each focus and collapse filter */
-	uint32_t *last_at;   /* per frame: room for recursion's looking ahead */
+	uint32_t *last_at; /* per frame: room for recursion's looking ahead */
 	uint32_t last_cap;
-	uint32_t own_cap;
 	uint32_t *pool;
 	uint32_t pool_count, pool_cap;
 	struct frame_run *runs;
 	uint32_t run_count, run_cap;
+	uint32_t stack_count; /* that are in runs, or were */
+	/* Of the side that came before the one at hand: frame_set_drop_unused() keeps count. */
+	uint32_t kept_frames, kept_texts;
 	int64_t total[QUERY_SIDES]; /* of runs and unresolved, after the filters */
 	int64_t unresolved[QUERY_SIDES];
+	const struct number_table *kept_paths; /* path_step()s of the nodes that trees have, however
+						  light; NULL: none */
+};
+#define RUN_CUT UINT32_MAX /* instead of a frame: further ones were left out */
+
+/* What an answer does with runs before they are kept: there may be more of them than there is
+ * memory for, and what it needs of whole ones, it takes here. */
+struct frame_use {
+	/* All begins, or begins again with fewer stacks. NULL: nothing. */
+	void (*begin)(void *ctx);
+	/* Turns runs from `first` on around, say: what is to be cut where memory is short stands at
+	 * their ends afterwards. NULL: nothing. */
+	void (*orient)(void *ctx, struct frame_set *s, uint32_t first);
+	/* Looks at the runs from `first` on, changes or drops them; they and the pool stay in
+	 * order, and what is dropped is taken from s->total where the answer is not about it. Of
+	 * one side: called for some at a time, all of them whole. Of two: once they are aligned,
+	 * for all, and these may be cut. Without an effect where it fails. NULL: nothing. */
+	bool (*use)(void *ctx, struct frame_set *s, uint32_t first, struct err *err);
+	void *ctx;
+	bool tabulates; /* has what it needs by frame: there is no answer still to make room for */
 };
 
 bool frame_set_init(struct frame_set *s, struct query *q, struct err *err) MUST_CHECK;
 void frame_set_release(struct frame_set *s);
-/* Resolves the stacks of `sums` (of q's source), applies the filters of s->q, appends runs. */
-bool frame_set_add(struct frame_set *s, struct query *q, const struct stack_sums *sums,
-		   unsigned side, struct err *err) MUST_CHECK;
-/* The frames of one location, innermost inlined first, as numbers of s->frames. */
+/* The frames of one location, innermost inlined first, as numbers of s->frames; with filters, of
+ * s->marked. */
 bool frame_set_location(struct frame_set *s, const struct query_location *l, uint32_t *out,
 			uint32_t cap, uint32_t *count, struct err *err) MUST_CHECK;
 /* The frame of a group's value, no code. */
 bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out,
 		     struct err *err) MUST_CHECK;
-/* Sums, resolves and filters: the first half of most answers. */
+/* Sums, resolves and filters: the first half of most answers. `use` may be NULL. */
 bool frame_set_of(struct frame_set *s, struct query *left, struct query *right, struct str group_by,
-		  struct err *err) MUST_CHECK;
-/* As frame_set_add(), but runs[k] is the one of ids[k] (ascending). Without filters, or with them:
- * then runs that they leave out have first == RUN_LEFT_OUT. */
+		  const struct frame_use *use, struct err *err) MUST_CHECK;
+/* Of a diff, whose left side has the first `left_runs` runs: frames that one side cannot tell apart
+ * as the other does are one (align.c). */
+bool frame_set_align(struct frame_set *s, uint32_t left_runs, struct err *err) MUST_CHECK;
+static inline int64_t engine_minus(int64_t a, int64_t b) /* saturates */
+{
+	int64_t v;
+
+	if (!__builtin_sub_overflow(a, b, &v))
+		return v;
+	return a < 0 ? INT64_MIN : INT64_MAX;
+}
+/* show_from, ignore, focus, hide, recursion and collapse, in this order, on marked frames
+ * [0, count), root first, which become frames. False: the stack is left out. */
+bool run_filter(struct frame_set *s, uint32_t *frames, uint32_t *count);
+/* Frames that only tell files or binaries apart repeat for each call within one. */
+uint32_t frames_without_repeats(const struct frame_set *s, uint32_t *frames, uint32_t count);
+/* Runs of stacks without values: runs[k] is the one of ids[k] (ascending). Without filters, or with
+ * them: then runs that they leave out have first == RUN_LEFT_OUT. */
 enum frame_filters { FILTERS_OFF, FILTERS_ON };
 #define RUN_LEFT_OUT UINT32_MAX
 bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 		       enum frame_filters filters, struct err *err) MUST_CHECK;
+/* Of an answer about some frames: what has no names is not of it. */
+void frame_set_drop_unresolved(struct frame_set *s);
+/* Frames that no run in the pool has go, the others get new numbers. Fails for want of memory: then
+ * nothing is right but release. */
+bool frame_set_drop_unused(struct frame_set *s, struct err *err) MUST_CHECK;
 /* Takes back what a failed attempt added behind those. */
 bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_count,
 		      struct err *err) MUST_CHECK;
@@ -334,6 +401,15 @@ bool collect_frames(struct query *q, struct builder *b, const uint64_t *ids, uin
 		    struct stack_index *out, bool *left_out, struct err *err) MUST_CHECK;
 
 /* ---- trees ---- */
+
+enum { TREE_NODES_USUAL = 16384 };
+/* A path from a tree's root (0) and one frame more, by its key: the same for the same frames. */
+static inline uint64_t path_step(uint64_t path, uint64_t key)
+{
+	uint64_t v = (path + key) * UINT64_C(0xff51afd7ed558ccd);
+
+	return v ^ v >> 33;
+}
 
 bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t count,
 		const uint32_t *pool, const struct query_tree_options *o, struct query_tree *out,

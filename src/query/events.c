@@ -199,6 +199,20 @@ const struct engine_profile *engine_profile_of(const struct query *q, uint64_t s
 	return &q->profiles[low - 1];
 }
 
+bool engine_event_end(struct query *q, const struct engine_event *e, uint64_t *out, struct err *err)
+{
+	const struct engine_profile *p = NULL;
+
+	if (!e->row->timestamp_count) {
+		if (!engine_load_profiles(q, err))
+			return false;
+		p = engine_profile_of(q, e->row->sample);
+	}
+	if (__builtin_add_overflow(e->time, p && p->duration ? p->duration : 1, out))
+		*out = UINT64_MAX;
+	return true;
+}
+
 /* ---- rows ---- */
 
 struct engine_series *engine_find_series(const struct query *q, uint64_t id)
@@ -434,6 +448,8 @@ struct batching {
 	engine_batch_fn *fn;
 	void *ctx;
 	struct engine_batch batch;
+	struct engine_series *batch_series; /* the batch's */
+	bool mixed;                         /* series that say the same go together */
 	uint64_t times[BATCH], stacks[BATCH], attributes[BATCH];
 	int64_t values[BATCH];
 };
@@ -488,6 +504,7 @@ static uint32_t keep_site(struct batching *b, const struct query_events *e, uint
 static bool take_some(struct batching *b, const struct query_events *e, uint32_t from, uint32_t to,
 		      struct err *err)
 {
+	const int64_t scale = b->batch.series->says->scale;
 	struct query *q = b->walk.q;
 	struct engine_batch some = b->batch;
 
@@ -499,28 +516,47 @@ static bool take_some(struct batching *b, const struct query_events *e, uint32_t
 		some.stacks = e->stacks + from;
 		some.attributes = e->attributes + from;
 		for (uint32_t i = from; i < to; i++)
-			b->values[i - from] = engine_scaled(e->values[i], some.series->says->scale);
+			b->values[i - from] = engine_scaled(e->values[i], scale);
 	}
 	if (some.count)
-		b->walk.series->seen = true;
+		b->batch_series->seen = true;
 	q->events += some.count;
 	return query_alive(q, err) && (!some.count || b->fn(b->ctx, &some, err));
 }
 
+static bool take_between(struct batching *b, const struct query_events *e, uint32_t from,
+			 uint32_t to, struct err *err)
+{
+	for (; from < to; from += BATCH)
+		if (!take_some(b, e, from, to - from < BATCH ? to : from + BATCH, err))
+			return false;
+	return true;
+}
+
+/* Neighbouring runs whose series say the same go together, where the callback may have them so. */
 static bool take_events(void *ctx, const struct query_events *e, struct err *err)
 {
 	struct batching *b = ctx;
-	struct engine_series *series = series_of(&b->walk, e->series);
+	struct engine_series *series, *at_hand = NULL;
+	uint32_t from = 0, begin = 0;
 
-	if (!series)
-		return true;
-	b->batch.series = series;
-	b->batch.group = series_group(b->walk.q, series);
-	b->batch.timed = e->timed;
-	for (uint32_t from = 0; from < e->count; from += BATCH)
-		if (!take_some(b, e, from, e->count - from < BATCH ? e->count : from + BATCH, err))
+	for (uint32_t run = 0; run < e->run_count; begin = e->ends[run++]) {
+		series = series_of(&b->walk, e->series[run]);
+		if (at_hand && series && b->mixed && series->says == at_hand->says) {
+			series->seen = true;
+			continue;
+		}
+		if (at_hand && !take_between(b, e, from, begin, err))
 			return false;
-	return true;
+		at_hand = b->batch_series = series;
+		from = begin;
+		if (!series)
+			continue;
+		b->batch.series = series;
+		b->batch.group = series_group(b->walk.q, series);
+		b->batch.timed = e->timed;
+	}
+	return !at_hand || take_between(b, e, from, begin, err);
 }
 
 bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, void *ctx,
@@ -535,6 +571,8 @@ bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, 
 	b->walk = (struct walk){ .q = q, .range = q->request.range, .fn = gather, .ctx = b };
 	b->fn = fn;
 	b->ctx = ctx;
+	b->mixed = q->mixed && !q->by_site;
+	q->mixed = false;
 	b->batch.times = b->times;
 	b->batch.values = b->values;
 	b->batch.stacks = b->stacks;

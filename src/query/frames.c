@@ -59,6 +59,15 @@ void query_frame_append_name(struct buf *b, const struct query_frame *f, enum qu
 
 /* ---- interning ---- */
 
+/* The number of a text that was met, entered when it is new. */
+static bool enter_text(struct frame_set *s, struct str text, uint32_t *at, bool *added,
+		       struct err *err)
+{
+	return number_enter(s->q, &s->text_keys, hash64(text), s->text_count, at, added, err) &&
+	       (!*added || query_grow(s->q, &s->texts, &s->text_cap, s->text_count + 1u,
+				      sizeof(*s->texts), err));
+}
+
 static bool intern_text(struct frame_set *s, struct str text, struct str *out, struct err *err)
 {
 	uint32_t at;
@@ -67,15 +76,11 @@ static bool intern_text(struct frame_set *s, struct str text, struct str *out, s
 	*out = (struct str){ 0 };
 	if (!text.len)
 		return true;
-	if (!number_enter(s->q, &s->text_keys, hash64(text), s->text_count, &at, &added, err))
+	if (!enter_text(s, text, &at, &added, err))
 		return false;
-	if (added) {
-		if (!query_grow(s->q, &s->texts, &s->text_cap, s->text_count + 1u,
-				sizeof(*s->texts), err) ||
-		    !query_str_dup(s->q, text, &s->texts[s->text_count], err))
-			return false;
-		s->text_count++;
-	}
+	if (added && !query_str_dup(s->q, text, &s->texts[s->text_count], err))
+		return false;
+	s->text_count += added;
 	*out = s->texts[at];
 	return true;
 }
@@ -98,8 +103,25 @@ static uint64_t identity_key(const struct identity *i)
 
 /* ---- filters ---- */
 
+/* Filters look at the frame as it is, whatever `by` merges it with. */
+static struct query_frame whole_frame(const struct query_location *l, const struct query_line *line,
+				      bool inlined)
+{
+	struct query_frame f = { .type = l->frame_type,
+				 .binary = base_name(l->mapping),
+				 .address = l->address,
+				 .inlined = inlined };
+
+	if (line) {
+		f.function = line->function.len ? line->function : line->system_name;
+		f.file = line->file;
+		f.line = line->line;
+	}
+	return f;
+}
+
 static struct str field_of(const struct query_frame *f, enum query_filter_field field,
-			   enum query_by by, struct buf *scratch)
+			   struct buf *scratch)
 {
 	switch (field) {
 	case FIELD_FILE:
@@ -111,38 +133,79 @@ static struct str field_of(const struct query_frame *f, enum query_filter_field 
 	case FIELD_FUNCTION:
 		break;
 	}
-	if (by == QUERY_BY_FUNCTION && f->function.len)
+	if (f->function.len)
 		return f->function;
 	buf_reset(scratch);
-	query_frame_append_name(scratch, f, by);
+	query_frame_append_name(scratch, f, QUERY_BY_FUNCTION);
 	return buf_view(scratch);
 }
 
-static bool mark_frame(struct frame_set *s, uint32_t frame, struct err *err)
+/* ^...$, as the page makes it of a name that it shows: "main main.c:17" by line. */
+static bool may_be_shown_name(const struct query_filter *filter, enum query_by by)
+{
+	struct str p = filter->pattern;
+
+	return filter->field == FIELD_FUNCTION && by != QUERY_BY_FUNCTION && p.len > 2 &&
+	       p.ptr[0] == '^' && p.ptr[p.len - 1] == '$';
+}
+
+static bool filter_matches(const struct frame_set *s, uint32_t i, const struct query_frame *f,
+			   struct buf *scratch, bool *out, struct err *err)
+{
+	const struct query_filter *filter = &s->q->request.filters[i];
+
+	if (!regex_match(s->filter_regexes[i], field_of(f, filter->field, scratch), out, err))
+		return false;
+	if (*out || !may_be_shown_name(filter, s->q->filter_by))
+		return true;
+	buf_reset(scratch);
+	query_frame_append_name(scratch, f, s->q->filter_by);
+	return regex_match(s->filter_regexes[i], buf_view(scratch), out, err);
+}
+
+static bool mark(struct frame_set *s, const struct query_frame *f, struct marked_frame *out,
+		 struct err *err)
 {
 	const struct query_request *r = &s->q->request;
 	struct buf scratch;
 	bool ok = true;
 
 	buf_init(&scratch, 0);
-	s->marks[frame] = 0;
-	s->own_marks[frame] = 0;
 	for (uint32_t i = 0; i < r->filter_count && ok; i++) {
 		bool matches = false;
 
-		ok = regex_match(
-			s->filter_regexes[i],
-			field_of(&s->frames[frame], r->filters[i].field, s->q->filter_by, &scratch),
-			&matches, err);
+		ok = filter_matches(s, i, f, &scratch, &matches, err);
 		if (!matches)
 			continue;
 		if (r->filters[i].kind == FILTER_FOCUS || r->filters[i].kind == FILTER_COLLAPSE)
-			s->own_marks[frame] |= 1u << i;
+			out->own_marks |= 1u << i;
 		else
-			s->marks[frame] |= (uint8_t)(1u << r->filters[i].kind);
+			out->marks |= (uint8_t)(1u << r->filters[i].kind);
 	}
 	buf_release(&scratch);
 	return ok;
+}
+
+/* The number among s->marked of frame `at` with what `f` is beyond it. */
+static bool marked_frame_of(struct frame_set *s, uint32_t at, const struct query_frame *f,
+			    uint32_t *out, struct err *err)
+{
+	uint64_t parts[] = { s->frames[at].key, hash64(f->type), hash64(f->binary),
+			     hash64(f->function), hash64(f->file) };
+	struct marked_frame m = { .frame = at };
+	bool added;
+
+	if (!number_enter(s->q, &s->marked_keys, hash64(str_from(parts, sizeof(parts))),
+			  s->marked_count, out, &added, err))
+		return false;
+	if (!added)
+		return true;
+	if (!query_grow(s->q, &s->marked, &s->marked_cap, s->marked_count + 1u, sizeof(*s->marked),
+			err) ||
+	    !mark(s, f, &m, err))
+		return false;
+	s->marked[s->marked_count++] = m;
+	return true;
 }
 
 /* ---- frames of locations ---- */
@@ -155,19 +218,13 @@ static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t k
 	};
 
 	if (!query_grow(s->q, &s->frames, &s->frame_cap, s->frame_count + 1u, sizeof(*s->frames),
-			err) ||
-	    !query_grow(s->q, &s->marks, &s->mark_cap, s->frame_count + 1u, 1, err) ||
-	    !query_grow(s->q, &s->own_marks, &s->own_cap, s->frame_count + 1u, sizeof(uint32_t),
 			err))
 		return false;
 	if (!intern_text(s, id->type, &f.type, err) ||
 	    !intern_text(s, id->binary, &f.binary, err) ||
 	    !intern_text(s, id->function, &f.function, err) || !intern_text(s, file, &f.file, err))
 		return false;
-	s->frames[s->frame_count] = f;
-	if (!mark_frame(s, s->frame_count, err))
-		return false;
-	s->frame_count++;
+	s->frames[s->frame_count++] = f;
 	return true;
 }
 
@@ -211,8 +268,15 @@ static bool frame_of(struct frame_set *s, const struct query_location *l,
 	key = identity_key(&id);
 	if (!number_enter(s->q, &s->frame_keys, key, s->frame_count, out, &added, err))
 		return false;
-	return !added || add_frame(s, &id, key, line ? line->file : (struct str){ 0 },
-				   line ? line->line : 0, err);
+	if (added && !add_frame(s, &id, key, line ? line->file : (struct str){ 0 },
+				line ? line->line : 0, err))
+		return false;
+	if (s->q->request.filter_count) {
+		struct query_frame whole = whole_frame(l, line, inlined);
+
+		return marked_frame_of(s, *out, &whole, out, err);
+	}
+	return true;
 }
 
 bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out, struct err *err)
@@ -230,8 +294,6 @@ bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out, struc
 		return false;
 	s->frames[*out].type = (struct str){ 0 };
 	s->frames[*out].group = true;
-	s->marks[*out] = 0;
-	s->own_marks[*out] = 0;
 	return true;
 }
 
@@ -272,13 +334,13 @@ void frame_set_release(struct frame_set *s)
 	for (size_t i = 0; i < ARRAY_LEN(s->filter_regexes); i++)
 		regex_free(s->filter_regexes[i]);
 	query_drop(q, &s->frames, &s->frame_cap, sizeof(*s->frames));
-	query_drop(q, &s->marks, &s->mark_cap, 1);
-	query_drop(q, &s->own_marks, &s->own_cap, sizeof(uint32_t));
+	query_drop(q, &s->marked, &s->marked_cap, sizeof(*s->marked));
 	query_drop(q, &s->last_at, &s->last_cap, sizeof(uint32_t));
 	query_drop(q, &s->texts, &s->text_cap, sizeof(*s->texts));
 	query_drop(q, &s->pool, &s->pool_cap, sizeof(*s->pool));
 	query_drop(q, &s->runs, &s->run_cap, sizeof(*s->runs));
 	number_release(q, &s->frame_keys);
+	number_release(q, &s->marked_keys);
 	number_release(q, &s->text_keys);
 	*s = (struct frame_set){ .q = q };
 }
@@ -290,7 +352,9 @@ bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_c
 	bool added, ok = true;
 
 	number_release(s->q, &s->frame_keys);
+	number_release(s->q, &s->marked_keys); /* runs that there are hold frames */
 	number_release(s->q, &s->text_keys);
+	s->marked_count = 0;
 	for (uint32_t i = 0; ok && i < frame_count; i++)
 		ok = number_enter(s->q, &s->frame_keys, s->frames[i].key, i, &at, &added, err);
 	for (uint32_t i = 0; ok && i < text_count; i++)
@@ -300,16 +364,96 @@ bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_c
 	return ok;
 }
 
+/* ---- frames that no run has any more ---- */
+
+static void mark_used(const struct frame_set *s, uint32_t *number)
+{
+	for (uint32_t i = 0; i < s->pool_count; i++)
+		if (s->pool[i] != RUN_CUT)
+			number[s->pool[i]] = 1;
+}
+
+/* A text that is the query's already. */
+static bool keep_text(struct frame_set *s, struct str text, struct err *err)
+{
+	uint32_t at;
+	bool added;
+
+	if (!text.len)
+		return true;
+	if (!enter_text(s, text, &at, &added, err))
+		return false;
+	if (added)
+		s->texts[s->text_count++] = text;
+	return true;
+}
+
+static bool enter_frame(struct frame_set *s, const struct query_frame *f, uint32_t number,
+			struct err *err)
+{
+	uint32_t at;
+	bool added;
+
+	return number_enter(s->q, &s->frame_keys, f->key, number, &at, &added, err) &&
+	       keep_text(s, f->type, err) && keep_text(s, f->binary, err) &&
+	       keep_text(s, f->function, err) && keep_text(s, f->file, err);
+}
+
+/* number[i] != 0: frame i stays, and that becomes its new number. */
+static bool renumber(struct frame_set *s, uint32_t *number, struct err *err)
+{
+	uint32_t count = s->frame_count, kept = 0, earlier = s->kept_frames;
+
+	number_release(s->q, &s->frame_keys);
+	number_release(s->q, &s->text_keys);
+	number_release(s->q, &s->marked_keys);
+	s->marked_count = s->text_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (i == earlier) {
+			s->kept_frames = kept;
+			s->kept_texts = s->text_count;
+		}
+		if (!number[i])
+			continue;
+		s->frames[kept] = s->frames[i];
+		if (!enter_frame(s, &s->frames[kept], kept, err))
+			return false;
+		number[i] = kept++;
+	}
+	s->frame_count = kept;
+	for (uint32_t i = 0; i < s->pool_count; i++)
+		if (s->pool[i] != RUN_CUT)
+			s->pool[i] = number[s->pool[i]];
+	query_fit(s->q, &s->frames, &s->frame_cap, s->frame_count, sizeof(*s->frames));
+	query_fit(s->q, &s->texts, &s->text_cap, s->text_count, sizeof(*s->texts));
+	query_fit(s->q, &s->marked, &s->marked_cap, 1, sizeof(*s->marked));
+	return true;
+}
+
+bool frame_set_drop_unused(struct frame_set *s, struct err *err)
+{
+	uint32_t *number, count = s->frame_count;
+	bool ok;
+
+	if (!count)
+		return true;
+	number = query_take(s->q, count * sizeof(*number), err);
+	if (!number)
+		return false;
+	mark_used(s, number);
+	ok = renumber(s, number, err);
+	query_give_back(s->q, number, count * sizeof(*number));
+	return ok;
+}
+
 bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err)
 {
-	struct query *q = s->q;
+	uint32_t count = s->frame_count;
 
-	if (!query_grow(q, &q->given, &q->given_cap, q->given_count + 1u, sizeof(*q->given), err))
+	query_fit(s->q, &s->frames, &s->frame_cap, count, sizeof(*s->frames));
+	*out = (struct query_frames){ s->frames, count };
+	if (!query_give(s->q, &s->frames, &s->frame_cap, err))
 		return false;
-	query_fit(q, &s->frames, &s->frame_cap, s->frame_count, sizeof(*s->frames));
-	q->given[q->given_count++] = s->frames;
-	*out = (struct query_frames){ s->frames, s->frame_count };
-	s->frames = NULL;
-	s->frame_count = s->frame_cap = 0;
+	s->frame_count = 0;
 	return true;
 }

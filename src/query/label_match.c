@@ -31,16 +31,23 @@ void label_matching_init(struct label_matching *m, struct query *q)
 static bool note(struct label_matching *m, uint32_t bit, const struct matcher *matcher,
 		 struct str value, bool exact, struct err *err)
 {
-	bool matches;
+	bool again = exact && (m->of_list & bit), matches;
 
-	if ((m->bits.present & bit) && (!exact || (m->exact & bit)))
+	if (!again && (m->bits.present & bit) && (!exact || (m->exact & bit)))
 		return true;
 	if (!matcher_match(matcher, value, &matches, err))
 		return false;
+	/* Several values of one key, as labels of pprof: one of them is it, or none is. */
+	if (again && (matcher->op == MATCH_EQUAL || matcher->op == MATCH_REGEX))
+		matches |= (m->bits.match & bit) != 0;
+	else if (again)
+		matches &= (m->bits.match & bit) != 0;
 	m->bits.present |= bit;
 	m->bits.match = matches ? m->bits.match | bit : m->bits.match & ~bit;
-	if (exact)
+	if (exact) {
 		m->exact |= bit;
+		m->of_list |= bit;
+	}
 	return true;
 }
 
@@ -119,6 +126,7 @@ bool label_match_attributes(struct label_matching *m, struct query_attributes at
 		if (!label_match_one(m, attributes.ptr[i].key,
 				     attribute_text(&attributes.ptr[i], &m->scratch), err))
 			return false;
+	m->of_list = 0;
 	return true;
 }
 

@@ -10,6 +10,7 @@ struct label_matching {
 	struct match_bits bits;
 	uint32_t exact; /* matchers whose key was met byte for byte: punctuation twins do not count
 			   then */
+	uint32_t of_list; /* matchers met so in the list at hand: a key may stand in it twice */
 	struct str group;
 	bool has_group, group_exact, group_weak;
 	struct buf scratch, group_text;

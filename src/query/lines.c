@@ -56,7 +56,8 @@ static bool choose_file(struct counting *c, struct str function, struct err *err
 	memset(weights, 0, cap * sizeof(*weights));
 	for (uint32_t i = 0; i < s->run_count; i++)
 		for (uint32_t k = s->runs[i].first; k < s->runs[i].first + s->runs[i].count; k++)
-			weights[s->pool[k]] += (uint64_t)llabs(s->runs[i].value[0]);
+			if (s->pool[k] != RUN_CUT)
+				weights[s->pool[k]] += (uint64_t)llabs(s->runs[i].value[0]);
 	for (uint32_t i = 0; i < s->frame_count; i++) {
 		uint64_t weight = 0;
 
@@ -101,9 +102,12 @@ static bool count_run(struct counting *c, const struct frame_run *r, uint32_t tu
 	const struct frame_set *s = c->set;
 
 	for (uint32_t i = 0; i < r->count; i++) {
-		const struct query_frame *f = &s->frames[s->pool[r->first + i]];
-		uint32_t row;
+		uint32_t frame = s->pool[r->first + i], row;
+		const struct query_frame *f;
 
+		if (frame == RUN_CUT)
+			break;
+		f = &s->frames[frame];
 		if (f->line <= 0 || !str_equal(f->file, c->file))
 			continue;
 		if (!row_of(c, (uint64_t)f->line, &row, err))
@@ -158,7 +162,7 @@ bool query_lines(struct query *q, struct str function, struct str file, struct q
 	bool ok;
 
 	q->request.by = QUERY_BY_LINE;
-	ok = frame_set_of(&s, q, NULL, (struct str){ 0 }, err);
+	ok = frame_set_of(&s, q, NULL, (struct str){ 0 }, NULL, err);
 	q->request.by = by;
 	if (!ok)
 		return false;

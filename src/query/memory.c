@@ -26,6 +26,24 @@ static bool take(struct query *q, size_t bytes, struct err *err)
 	return true;
 }
 
+void *query_take(struct query *q, size_t bytes, struct err *err)
+{
+	void *p = NULL;
+
+	if (take(q, bytes, err)) {
+		p = calloc(1, bytes);
+		assert(p);
+	}
+	return p;
+}
+
+void query_give_back(struct query *q, void *block, size_t bytes)
+{
+	if (block)
+		q->heap_bytes -= bytes;
+	free(block);
+}
+
 bool query_grow_slow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need,
 		     size_t entry_bytes, struct err *err)
 {
@@ -73,6 +91,18 @@ void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, 
 	*cap = count;
 }
 
+bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err)
+{
+	void **array = array_ptr;
+
+	if (!query_grow(q, &q->given, &q->given_cap, q->given_count + 1u, sizeof(*q->given), err))
+		return false;
+	q->given[q->given_count++] = *array;
+	*array = NULL;
+	*cap = 0;
+	return true;
+}
+
 void *query_alloc(struct query *q, uint64_t count, size_t bytes, struct err *err)
 {
 	size_t want;
@@ -113,11 +143,16 @@ bool query_alive(struct query *q, struct err *err)
 
 void query_note_partial(struct query *q, const char *format, ...)
 {
+	size_t at = q->partial ? strlen(q->reason) : 0;
 	va_list ap;
 
+	if (at)
+		at += (size_t)snprintf(q->reason + at, sizeof(q->reason) - at, "; ");
 	q->partial = true;
+	if (at >= sizeof(q->reason))
+		return;
 	va_start(ap, format);
-	vsnprintf(q->reason, sizeof(q->reason), format, ap);
+	vsnprintf(q->reason + at, sizeof(q->reason) - at, format, ap);
 	va_end(ap);
 }
 

@@ -42,7 +42,8 @@ enum query_by {
 /* "function", "line", ... */
 bool query_by_parse(struct str text, enum query_by *out, struct err *err) MUST_CHECK;
 
-/* Stack filters, by a regex within the frame's function, file, binary or type. */
+/* Stack filters, by a regex within the frame's function, file, binary or type, whatever `by` shows
+ * in its place. A ^pattern$ of a function may also be the whole name that is shown. */
 enum query_filter_kind {
 	FILTER_FOCUS,     /* only stacks that hold such a frame (all focus filters must match) */
 	FILTER_IGNORE,    /* no stacks that hold one */
@@ -69,6 +70,8 @@ struct query_request {
 	struct str profile_type;     /* "cpu", "off_cpu", "inuse_space", "alloc_space:bytes" or
 					all five parts of the id; empty: as the selector says, else the
 					most usual one that matches */
+	struct str group_by; /* the label that the answer will be grouped by, where that is known:
+				series are read once then. May be empty */
 	struct query_filter filters[QUERY_FILTERS_MOST];
 	uint32_t filter_count;
 	enum query_by by;
@@ -84,6 +87,12 @@ struct query_request {
 			    of it. 0: all.  Not for gauges, whose averages do not add up */
 	bool gauge_last; /* gauges: the last profile, no average */
 	bool clip;       /* query_collect: of a sample only the events in the window, not all */
+	bool average;    /* query_collect, for formats whose readers add up what they are given:
+			    samples of a gauge are what they add to its average, and a type that
+			    came in several units, or as counts here and as time there, is in one */
+	bool one_scale;  /* with `average`: so are counts of different periods */
+	bool by_share;   /* diffs: only shares will be compared, so that one side's values may be
+			    numbers of nobody knows what ("samples:count", as of folded stacks) */
 	size_t limit_bytes;           /* 0: QUERY_LIMIT_BYTES */
 	uint64_t deadline_ns;         /* clock_monotonic_ns(); 0: none. ERR_TIMEOUT */
 	const atomic_bool *cancelled; /* may be NULL. ERR_CANCELLED */
@@ -95,6 +104,7 @@ struct query_type {
 	struct str name; /* "process_cpu" */
 	struct str type, unit, period_type, period_unit;
 	bool gauge;
+	bool preferred; /* its makers want to see it first */
 	uint32_t series_count;
 };
 
@@ -137,7 +147,7 @@ struct query_frame {
 	bool inlined;
 	bool group; /* no code: a value of the tree's group_by (its function; "" where there is
 		       none) */
-	bool found; /* by the answer's search */
+	bool found, searched; /* by the answer's search; was it looked at? */
 };
 struct buf;
 /* "malloc", "libc.so.6+?", "libc.so.6+0x27250", "[kernel]+?", "main.c:17" (by=line). */
@@ -176,7 +186,9 @@ struct query_tree {
 	uint32_t node_count;
 	struct query_frames frames;
 	int64_t total[QUERY_SIDES];
-	int64_t matched[QUERY_SIDES]; /* search: values of stacks that hold a found frame */
+	int64_t matched[QUERY_SIDES]; /* search: values of stacks that hold a found frame, of the
+					 tree's, drawn or not. The paths to the heaviest found ones
+					 are there whatever they weigh */
 	uint32_t pruned_nodes;        /* children of nodes that are shown; not what is below them */
 	int64_t unresolved[QUERY_SIDES]; /* partial: part of the root's `other` */
 	uint64_t stacks;                 /* distinct */
@@ -240,6 +252,9 @@ struct query_timeline_options {
 	struct str group_by;       /* an attribute; empty: one group */
 	uint32_t groups_most;      /* 0: 20; the lightest go together into `other` */
 	bool average;              /* of the profiles with events in the bucket and group, no sum */
+	/* What has no timestamps lasts as long as its profile: sums are spread over that time (all
+	 * of it within the range), gauges hold their level. Else it is where its profile begins. */
+	bool spread;
 };
 struct query_group {
 	struct str label; /* "" also where there is no such attribute */
@@ -252,6 +267,7 @@ struct query_timeline {
 	uint32_t bucket_count, group_count;
 	const struct query_group *groups; /* heaviest first */
 	const bool *covered;              /* a bucket that some profile was being taken in */
+	bool gauge;                       /* values are levels, no sums of their time */
 };
 bool query_timeline(struct query *q, const struct query_timeline_options *o,
 		    struct query_timeline *out, struct err *err) MUST_CHECK;
@@ -325,6 +341,7 @@ struct query_samples_options {
 	uint32_t page; /* samples; 0: 100, at most 10,000 */
 	uint64_t after_time,
 		after_sample; /* the last one of the page before; 0, 0: the first page */
+	bool newest_first;
 };
 struct query_sample {
 	uint64_t time, sample; /* the first event's; place in order of arrival */
@@ -339,7 +356,7 @@ struct query_sample {
 	uint32_t frame_count;
 };
 struct query_samples {
-	const struct query_sample *ptr; /* by (time, sample) */
+	const struct query_sample *ptr; /* by (time, sample), or the other way round */
 	uint32_t count;
 	bool more;
 	struct query_frames frames;

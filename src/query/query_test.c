@@ -87,6 +87,158 @@ static void the_total_is_events_times_period(void **state)
 	query_end(q);
 }
 
+/* ---- searches ---- */
+
+enum { FEW_NODES = 40 };
+
+/* What stacks of the tree hold a found frame, looked for in a tree that has them all. */
+static int64_t found_in(const struct query_tree *t, unsigned side)
+{
+	uint32_t under = UINT32_MAX; /* depth of the found node that this one is below */
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < t->node_count; i++) {
+		const struct query_node *n = &t->nodes[i];
+
+		if (n->depth > under)
+			continue;
+		under = UINT32_MAX;
+		if (n->frame < t->frames.count && t->frames.ptr[n->frame].found) {
+			sum += n->total[side];
+			under = n->depth;
+		}
+	}
+	return sum;
+}
+
+static bool tree_has_found(const struct query_tree *t)
+{
+	for (uint32_t i = 0; i < t->node_count; i++)
+		if (t->nodes[i].frame < t->frames.count && t->frames.ptr[t->nodes[i].frame].found)
+			return true;
+	return false;
+}
+
+/* Children and own are what a node is, kept paths or not. */
+static void check_sums(const struct query_tree *t)
+{
+	for (uint32_t i = 0; i < t->node_count; i++) {
+		int64_t sum = t->nodes[i].self[0];
+
+		for (uint32_t k = i + 1; k < t->node_count && t->nodes[k].depth > t->nodes[i].depth;
+		     k++)
+			if (t->nodes[k].depth == t->nodes[i].depth + 1)
+				sum += t->nodes[k].total[0];
+		assert_int_equal(sum, t->nodes[i].total[0]);
+	}
+}
+
+static struct query_tree_options searching(char pattern[200], struct str name, uint32_t nodes)
+{
+	snprintf(pattern, 200, "^\\Q%.*s\\E$", STR_ARG(name));
+	return (struct query_tree_options){ .nodes_most = nodes, .search = str_cstr(pattern) };
+}
+
+/* The lightest frames that have a name of their own. */
+static struct str light_name(const struct query_top *top, uint32_t i)
+{
+	const struct query_top_row *r = &top->rows[top->row_count - 1 - i];
+	struct str name = top->frames.ptr[r->frame].function;
+
+	return name.len < 150 ? name : (struct str){ 0 };
+}
+
+static void what_is_found_is_in_the_tree_however_light(void **state)
+{
+	struct query *q = ask("");
+	uint32_t hidden = 0, looked = 0;
+	struct query_top top;
+
+	(void)state;
+	MUST(query_top(q, &top, &err));
+	for (uint32_t i = 0; i < 60 && i < top.row_count; i++) {
+		struct str name = light_name(&top, i);
+		struct query_tree_options o, plain = { .nodes_most = FEW_NODES };
+		struct query_tree few, without, all;
+		char pattern[200];
+
+		if (!name.len)
+			continue;
+		o = searching(pattern, name, FEW_NODES);
+		MUST(query_flamegraph(q, &o, &few, &err));
+		o.nodes_most = QUERY_NODES_MOST;
+		MUST(query_flamegraph(q, &o, &all, &err));
+		assert_true(few.matched[0] > 0);
+		assert_int_equal(few.matched[0], all.matched[0]);
+		assert_int_equal(all.matched[0], found_in(&all, 0));
+		assert_int_equal(few.total[0], EVENTS * PERIOD);
+		check_sums(&few);
+		assert_true(few.node_count <= 2 * FEW_NODES);
+		MUST(query_flamegraph(q, &plain, &without, &err));
+		looked += tree_has_found(&few);
+		hidden += !tree_has_found(&without);
+	}
+	/* A path of more than a quarter of the nodes is too long to be kept for it. */
+	assert_true(looked > 5);
+	assert_true(hidden > 5);
+	query_end(q);
+}
+
+static void check_diff_matches(struct query *left, struct query *right, struct query_tree_options o)
+{
+	struct query_tree diff, one;
+
+	MUST(query_diff(left, right, &o, &diff, &err));
+	assert_int_equal(diff.matched[0], found_in(&diff, 0));
+	assert_int_equal(diff.matched[1], found_in(&diff, 1));
+	MUST(query_flamegraph(right, &o, &one, &err));
+	assert_int_equal(diff.matched[1], one.matched[0]);
+	o.nodes_most = FEW_NODES;
+	MUST(query_diff(left, right, &o, &diff, &err));
+	assert_int_equal(diff.matched[1], one.matched[0]);
+}
+
+static void a_sandwich_and_a_diff_say_what_is_found(void **state)
+{
+	struct query_tree_options whole = { .nodes_most = QUERY_NODES_MOST };
+	struct query *q = ask(""), *left = ask("{thread.name=~\"[a-m].*\"}"),
+		     *right = ask("{thread.name!~\"[a-m].*\"}");
+	struct query_sandwich plain = { 0 }, few, all;
+	struct query_top top;
+	uint64_t key = 0;
+
+	(void)state;
+	MUST(query_top(q, &top, &err));
+	for (uint32_t i = 0; plain.callers.node_count < 30 && i < top.row_count; i++) {
+		key = top.frames.ptr[top.rows[i].frame].key;
+		MUST(query_sandwich(q, key, &whole, &plain, &err));
+	}
+	assert_true(plain.callers.node_count >= 30);
+	for (uint32_t i = 1; i < plain.callers.node_count; i += plain.callers.node_count / 9) {
+		uint32_t frame = plain.callers.nodes[i].frame;
+		struct query_tree_options o;
+		char pattern[200];
+		struct str name = plain.callers.frames.ptr[frame].function;
+
+		if (!name.len || name.len > 150)
+			continue;
+		o = searching(pattern, name, FEW_NODES);
+		MUST(query_sandwich(q, key, &o, &few, &err));
+		o.nodes_most = QUERY_NODES_MOST;
+		MUST(query_sandwich(q, key, &o, &all, &err));
+		assert_true(few.callers.matched[0] >= plain.callers.nodes[i].total[0]);
+		assert_int_equal(few.callers.matched[0], found_in(&all.callers, 0));
+		assert_int_equal(few.callees.matched[0], found_in(&all.callees, 0));
+		if (i == 1)
+			assert_int_equal(few.callers.matched[0], few.callers.total[0]);
+		check_sums(&few.callers);
+		check_diff_matches(left, right, o);
+	}
+	query_end(q);
+	query_end(left);
+	query_end(right);
+}
+
 static void a_timeline_adds_up(void **state)
 {
 	static const struct {
@@ -259,6 +411,34 @@ static void pages_hold_every_sample_once(void **state)
 	assert_int_equal(sum, EVENTS * PERIOD);
 }
 
+static void the_newest_samples_come_first_where_that_is_asked_for(void **state)
+{
+	struct query_samples_options all = { .page = 10000 };
+	struct query_samples_options o = { .page = 97, .newest_first = true };
+	struct query *whole = ask(""), *q = ask("");
+	struct query_samples old, page;
+	uint32_t at;
+
+	(void)state;
+	MUST(query_samples(whole, &all, &old, &err));
+	at = old.count;
+	do {
+		MUST(query_samples(q, &o, &page, &err));
+		for (uint32_t i = 0; i < page.count; i++) {
+			assert_true(at-- > 0);
+			assert_int_equal(page.ptr[i].sample, old.ptr[at].sample);
+			assert_int_equal(page.ptr[i].time, old.ptr[at].time);
+		}
+		o.after_time = page.ptr[page.count - 1].time;
+		o.after_sample = page.ptr[page.count - 1].sample;
+		query_end(q);
+		q = ask("");
+	} while (page.more);
+	assert_int_equal(at, 0);
+	query_end(q);
+	query_end(whole);
+}
+
 static void both_halves_of_a_sandwich_weigh_the_same(void **state)
 {
 	struct query *q = ask("");
@@ -378,6 +558,65 @@ static void pruning_keeps_the_heaviest(void **state)
 	}
 }
 
+struct known_node {
+	uint64_t path; /* a hash of the frames from the root */
+	int64_t total, self;
+};
+
+static int path_order(const void *a, const void *b)
+{
+	uint64_t x = ((const struct known_node *)a)->path, y = ((const struct known_node *)b)->path;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Those that are not `other`, by path. */
+static uint32_t nodes_of(uint32_t most, struct known_node *out)
+{
+	static uint64_t above[256];
+	struct query_tree_options o = { .nodes_most = most };
+	struct query *q = ask("");
+	struct query_tree t;
+	uint32_t count = 0;
+
+	MUST(query_flamegraph(q, &o, &t, &err));
+	for (uint32_t i = 0; i < t.node_count; i++) {
+		const struct query_node *n = &t.nodes[i];
+
+		if (n->frame == QUERY_FRAME_OTHER)
+			continue;
+		assert_true(n->depth < 255);
+		above[n->depth + 1] = n->depth ? (above[n->depth] + t.frames.ptr[n->frame].key) *
+							 UINT64_C(0x9e3779b97f4a7c15)
+					       : 0;
+		out[count++] = (struct known_node){ above[n->depth + 1], n->total[0], n->self[0] };
+	}
+	qsort(out, count, sizeof(*out), path_order);
+	query_end(q);
+	return count;
+}
+
+/* However much is left out: a node that is shown is one of the whole tree, with its values. */
+static void a_pruned_tree_is_a_part_of_the_whole(void **state)
+{
+	static struct known_node whole[1 << 16], part[1 << 16];
+	uint32_t whole_count = nodes_of(1 << 16, whole);
+
+	(void)state;
+	for (uint32_t most = 2; most < 500; most += 1 + most / 3) {
+		uint32_t count = nodes_of(most, part);
+
+		for (uint32_t i = 0; i < count; i++) {
+			const struct known_node *n =
+				bsearch(&part[i], whole, whole_count, sizeof(*whole), path_order);
+
+			if (!n || n->total != part[i].total || n->self != part[i].self)
+				fail_msg("of %u nodes one is not in the whole tree", most);
+			assert_true(i == 0 || part[i].path != part[i - 1].path);
+		}
+	}
+}
+
 /* `other` opens: the path's keys and the same numbers. */
 static void a_path_opens_what_it_leads_to(void **state)
 {
@@ -469,10 +708,11 @@ static void a_chart_is_coarser_before_it_is_refused(void **state)
 	assert_true(lanes && whole && coarse && refused);
 }
 
-/* Whatever memory there is: a table and a tree are both given, coarser when they must be, or both
- * refused with a reason; totals stay what they are. */
+/* Whatever memory there is: a table and a tree are given, coarser when they must be, or refused
+ * with a reason, both of them where there is not next to none; totals stay what they are. */
 static void a_tree_is_coarser_before_it_is_refused(void **state)
 {
+	enum { NEXT_TO_NONE = 256 << 10 };
 	struct query_tree_options all = { .nodes_most = 1 << 20 };
 	struct query_request r = { .source = source };
 	uint32_t whole = 0;
@@ -492,7 +732,7 @@ static void a_tree_is_coarser_before_it_is_refused(void **state)
 		query_end(t);
 		q = query_begin(&r, &err);
 		ok = q && query_flamegraph(q, &all, &tree, &err);
-		if (table != ok)
+		if (table != ok && limit > NEXT_TO_NONE)
 			fail_msg("%zu bytes: table %d, tree %d: %s", limit, table, ok, err.msg);
 		if (ok) {
 			assert_int_equal(tree.total[0], EVENTS * PERIOD);
@@ -505,6 +745,65 @@ static void a_tree_is_coarser_before_it_is_refused(void **state)
 		query_end(q);
 	}
 	assert_true(coarse);
+}
+
+static int64_t of_first_level(const struct query_tree *t, uint64_t key)
+{
+	for (uint32_t i = 1; i < t->node_count; i++)
+		if (t->nodes[i].depth == 1 && t->nodes[i].frame < t->frames.count &&
+		    t->frames.ptr[t->nodes[i].frame].key == key)
+			return t->nodes[i].total[0];
+	return 0;
+}
+
+/* All its first level is in the other one, as heavy. */
+static void assert_same_outside(const struct query_tree *t, const struct query_tree *whole)
+{
+	for (uint32_t i = 1; i < t->node_count; i++)
+		if (t->nodes[i].depth == 1 && t->nodes[i].frame < t->frames.count)
+			assert_int_equal(
+				t->nodes[i].total[0],
+				of_first_level(whole, t->frames.ptr[t->nodes[i].frame].key));
+}
+
+/* With runs cut short: the outer frames of a tree, and what a search matches,
+ * weigh what they weigh with all the memory there is. */
+static void what_is_cut_short_is_right_outside(void **state)
+{
+	static const struct query_tree_options ways[] = {
+		{ .nodes_most = 400, .search = { "alloc|libc", 10 } },
+		{ .nodes_most = 400, .search = { "alloc|libc", 10 }, .inverted = true },
+	};
+	struct query_request r = { .source = source };
+	unsigned cut = 0;
+
+	(void)state;
+	for (size_t w = 0; w < sizeof(ways) / sizeof(*ways); w++) {
+		struct query *q = ask("");
+		struct query_tree_options all = ways[w];
+		struct query_tree whole;
+
+		all.nodes_most = 1 << 20;
+		MUST(query_flamegraph(q, &all, &whole, &err));
+		for (size_t limit = 640 << 10; limit > 256 << 10; limit -= 16 << 10) {
+			struct query_tree t;
+			struct query *little;
+			struct err err;
+
+			r.limit_bytes = limit;
+			little = query_begin(&r, &err);
+			if (little && query_flamegraph(little, &ways[w], &t, &err) &&
+			    strstr(query_facts(little).reason, "told apart") && !t.unresolved[0]) {
+				cut++;
+				assert_int_equal(t.total[0], EVENTS * PERIOD);
+				assert_int_equal(t.matched[0], whole.matched[0]);
+				assert_same_outside(&t, &whole);
+			}
+			query_end(little);
+		}
+		query_end(q);
+	}
+	assert_true(cut > 3);
 }
 
 static void what_is_cancelled_ends(void **state)
@@ -526,19 +825,24 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_total_is_events_times_period),
+		cmocka_unit_test(what_is_found_is_in_the_tree_however_light),
+		cmocka_unit_test(a_sandwich_and_a_diff_say_what_is_found),
 		cmocka_unit_test(a_timeline_adds_up),
 		cmocka_unit_test(a_heat_map_adds_up),
 		cmocka_unit_test(label_values_split_the_whole),
 		cmocka_unit_test(groups_are_the_first_frames),
 		cmocka_unit_test(pages_hold_every_sample_once),
+		cmocka_unit_test(the_newest_samples_come_first_where_that_is_asked_for),
 		cmocka_unit_test(both_halves_of_a_sandwich_weigh_the_same),
 		cmocka_unit_test(a_collected_selection_is_the_selection),
 		cmocka_unit_test(pruning_loses_no_value),
 		cmocka_unit_test(pruning_keeps_the_heaviest),
+		cmocka_unit_test(a_pruned_tree_is_a_part_of_the_whole),
 		cmocka_unit_test(a_path_opens_what_it_leads_to),
 		cmocka_unit_test(little_memory_gives_a_coarser_answer_then_none),
 		cmocka_unit_test(a_chart_is_coarser_before_it_is_refused),
 		cmocka_unit_test(a_tree_is_coarser_before_it_is_refused),
+		cmocka_unit_test(what_is_cut_short_is_right_outside),
 		cmocka_unit_test(what_is_cancelled_ends),
 	};
 

@@ -1,5 +1,6 @@
 #include "query/rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "store/id_list.h"
@@ -86,6 +87,40 @@ bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err
 	out.value = engine_scaled(out.value, e->series->says->scale);
 	k->ptr[k->count++] = out;
 	return true;
+}
+
+/* The last row with a value of its own for each timestamp: there is room. */
+static struct kept_row *with_values(struct kept_rows *k)
+{
+	struct kept_row *r = &k->ptr[k->count - 1];
+
+	for (; !r->value_count && r->timestamp_count > k->value_count - r->first_value;)
+		k->values[k->value_count++] = 1;
+	r->value_count = k->value_count - (uint32_t)r->first_value;
+	return r;
+}
+
+void kept_rows_scale(struct kept_rows *k, int64_t scale)
+{
+	struct kept_row *r = with_values(k);
+
+	for (uint32_t i = 0; i < r->value_count; i++)
+		k->values[r->first_value + i] = engine_scaled(k->values[r->first_value + i], scale);
+}
+
+void kept_rows_divide(struct kept_rows *k, uint32_t divisor, double *carry)
+{
+	struct kept_row *r = with_values(k);
+
+	r->value = 0;
+	for (uint32_t i = 0; i < r->value_count; i++) {
+		int64_t *v = &k->values[r->first_value + i];
+		double exact = (double)*v / divisor + *carry;
+
+		*v = llround(exact);
+		*carry = exact - (double)*v;
+		r->value = engine_add(r->value, *v);
+	}
 }
 
 void kept_rows_release(struct kept_rows *k)

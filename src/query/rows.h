@@ -24,6 +24,10 @@ struct kept_rows {
 
 /* Copies the event's row (call it for e->first only). */
 bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err *err) MUST_CHECK;
+/* The last row's values in the type's unit, as `value` is. */
+void kept_rows_scale(struct kept_rows *k, int64_t scale);
+/* Divides what the last row counts; *carry is what rounding leaves for the next one. */
+void kept_rows_divide(struct kept_rows *k, uint32_t divisor, double *carry);
 void kept_rows_release(struct kept_rows *k);
 
 /* The distinct numbers of one member of the rows, ascending, without 0. `offset` is the member's in

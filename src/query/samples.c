@@ -14,6 +14,7 @@ struct place {
 
 struct paging {
 	struct query *q;
+	bool newest_first;
 	struct place after;
 	struct place *heap; /* the last of the page so far on top */
 	uint32_t count, cap, most;
@@ -33,6 +34,12 @@ static bool is_before(struct place a, struct place b)
 	return a.time != b.time ? a.time < b.time : a.sample < b.sample;
 }
 
+/* In the order of the page. */
+static bool comes_before(const struct paging *p, struct place a, struct place b)
+{
+	return p->newest_first ? is_before(b, a) : is_before(a, b);
+}
+
 static void swap(struct place *a, struct place *b)
 {
 	struct place t = *a;
@@ -41,21 +48,24 @@ static void swap(struct place *a, struct place *b)
 	*b = t;
 }
 
-static void sift_up(struct place *heap, uint32_t at)
+static void sift_up(struct paging *p, uint32_t at)
 {
-	for (; at && is_before(heap[(at - 1) / 2], heap[at]); at = (at - 1) / 2)
+	struct place *heap = p->heap;
+
+	for (; at && comes_before(p, heap[(at - 1) / 2], heap[at]); at = (at - 1) / 2)
 		swap(&heap[(at - 1) / 2], &heap[at]);
 }
 
-static void sift_down(struct place *heap, uint32_t count)
+static void sift_down(struct paging *p)
 {
-	uint32_t at = 0;
+	struct place *heap = p->heap;
+	uint32_t at = 0, count = p->count;
 
 	for (;;) {
 		uint32_t last = at, left = at * 2 + 1;
 
 		for (uint32_t c = left; c < left + 2 && c < count; c++)
-			if (is_before(heap[last], heap[c]))
+			if (comes_before(p, heap[last], heap[c]))
 				last = c;
 		if (last == at)
 			return;
@@ -70,19 +80,19 @@ static bool choose(void *ctx, const struct engine_event *e, struct err *err)
 	struct paging *p = ctx;
 	struct place here = { e->time, e->row->sample };
 
-	if (!e->first || !is_before(p->after, here))
+	if (!e->first || !comes_before(p, p->after, here))
 		return true;
 	if (p->count < p->most) {
 		if (!query_grow(p->q, &p->heap, &p->cap, p->count + 1u, sizeof(*p->heap), err))
 			return false;
 		p->heap[p->count] = here;
-		sift_up(p->heap, p->count++);
+		sift_up(p, p->count++);
 		return true;
 	}
 	p->more = true;
-	if (is_before(here, p->heap[0])) {
+	if (comes_before(p, here, p->heap[0])) {
 		p->heap[0] = here;
-		sift_down(p->heap, p->count);
+		sift_down(p);
 	}
 	return true;
 }
@@ -94,7 +104,7 @@ static int place_order(const void *a, const void *b)
 	return is_before(*x, *y) ? -1 : is_before(*y, *x);
 }
 
-/* Second walk: those samples whole. */
+/* Second walk: those samples whole; the heap is sorted by now. */
 static bool keep(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct paging *p = ctx;
@@ -114,6 +124,11 @@ static int row_order(const void *a, const void *b)
 	struct place p = { x->time, x->sample }, q = { y->time, y->sample };
 
 	return place_order(&p, &q);
+}
+
+static int row_order_newest(const void *a, const void *b)
+{
+	return row_order(b, a);
 }
 
 /* ---- what the numbers mean ---- */
@@ -334,7 +349,8 @@ static bool fill(struct paging *p, struct query_frames *frames, struct err *err)
 	if (!p->out)
 		return false;
 	if (p->rows.count)
-		qsort(p->rows.ptr, p->rows.count, sizeof(*p->rows.ptr), row_order);
+		qsort(p->rows.ptr, p->rows.count, sizeof(*p->rows.ptr),
+		      p->newest_first ? row_order_newest : row_order);
 	return put_numbers(p, err) &&
 	       each_member(p, offsetof(struct kept_row, attributes), walk_sets, put_set, err) &&
 	       each_member(p, offsetof(struct kept_row, link), walk_links, put_link, err) &&
@@ -347,12 +363,16 @@ bool query_samples(struct query *q, const struct query_samples_options *o,
 {
 	static const struct query_samples_options defaults;
 	struct query_frames frames = { 0 };
-	struct paging p = { .q = q, .rows.q = q, .copier.arena = &q->arena };
+	struct paging p = {
+		.q = q, .newest_first = o && o->newest_first, .rows.q = q, .copier.arena = &q->arena
+	};
 	bool ok;
 
 	o = o ? o : &defaults;
 	q->partial = false;
 	p.after = (struct place){ o->after_time, o->after_sample };
+	if (o->newest_first && !o->after_time && !o->after_sample)
+		p.after = (struct place){ UINT64_MAX, UINT64_MAX };
 	p.most = o->page ? o->page : PAGE_DEFAULT;
 	if (p.most > PAGE_MOST)
 		return err_set(err, ERR_LIMIT, "a page of %u samples; at most %d", o->page,

@@ -42,6 +42,8 @@ static struct str type_name(struct str type, struct str period_type)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (str_is(type, names[i].type))
 			return str_cstr(names[i].name);
+	if (str_is(type, "samples") && str_is(period_type, "cpu"))
+		return STR("process_cpu");
 	return type.len ? type : period_type;
 }
 
@@ -103,10 +105,9 @@ static bool dup_type(struct query *q, const struct query_series *s, struct shown
 	return true;
 }
 
-static bool type_of(struct query *q, const struct query_series *s, struct series_says *series,
-		    struct err *err)
+static bool enter_type(struct query *q, const struct query_series *s, struct shown_type shown,
+		       struct series_says *series, struct err *err)
 {
-	struct shown_type shown = show_type(s);
 	struct query_type *t = q->types;
 	uint32_t at;
 
@@ -123,21 +124,29 @@ static bool type_of(struct query *q, const struct query_series *s, struct series
 		q->type_count++;
 	}
 	q->types[at].series_count++;
+	q->types[at].preferred |= s->first_type.len && str_equal(s->first_type, s->sample_type);
 	series->type = at;
 	series->scale = shown.scale;
 	series->counted = shown.counted;
 	return true;
 }
 
-static bool type_is_called(const struct query_type *t, struct str wanted)
+static bool type_of(struct query *q, const struct query_series *s, struct series_says *series,
+		    struct err *err)
+{
+	return enter_type(q, s, show_type(s), series, err);
+}
+
+/* How well a type answers to a name; 0: not at all. */
+static int type_is_called(const struct query_type *t, struct str wanted)
 {
 	ptrdiff_t colon = str_find(wanted, ':');
 
 	if (str_equal(t->id, wanted) || str_equal(t->type, wanted) || str_equal(t->name, wanted))
-		return true;
+		return 2;
 	if (colon > 0 && str_equal(t->type, str_head(wanted, (size_t)colon)) &&
 	    str_equal(t->unit, str_skip(wanted, (size_t)colon + 1)))
-		return true;
+		return 2;
 	/* Ids of others carry counted samples in the second part. */
 	return str_is(wanted, "samples") && str_is(t->unit, "nanoseconds") &&
 	       str_equal(t->type, t->period_type);
@@ -145,29 +154,51 @@ static bool type_is_called(const struct query_type *t, struct str wanted)
 
 static int type_rank(const struct query_type *t)
 {
-	return str_is(t->type, "cpu") ? 0 : t->gauge ? 2 : 1;
+	return t->preferred ? -1 : str_is(t->type, "cpu") ? 0 : t->gauge ? 2 : 1;
+}
+
+/* All of them, as far as there is room. */
+static bool no_such_type(const struct query *q, struct str wanted, struct err *err)
+{
+	char list[sizeof(err->msg) / 2];
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < q->type_count; i++) {
+		struct str id = q->types[i].id;
+		size_t room = sizeof(list) - len - sizeof(", and 4294967295 more");
+
+		if (id.len + 2 > room) {
+			snprintf(list + len, sizeof(list) - len, "%s%u%s", len ? " and " : "",
+				 q->type_count - i, len ? " more" : " with long names");
+			break;
+		}
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s", len ? ", " : "",
+					STR_ARG(id));
+	}
+	return err_set(err, ERR_NOT_FOUND, "no profile type \"%.*s\" here; there is %s",
+		       STR_ARG(str_head(wanted, 60)), list);
 }
 
 static bool choose_type(struct query *q, struct err *err)
 {
 	struct str wanted =
 		q->request.profile_type.len ? q->request.profile_type : q->selector->profile_type;
+	int best_called = 0;
 
 	q->type = q->type_count;
 	for (uint32_t i = 0; i < q->type_count; i++) {
 		const struct query_type *t = &q->types[i], *best = &q->types[q->type];
+		int called = wanted.len ? type_is_called(t, wanted) : 1;
 
-		if (wanted.len && !type_is_called(t, wanted))
+		if (called < best_called || !called)
 			continue;
-		if (q->type == q->type_count || type_rank(t) < type_rank(best) ||
+		if (called > best_called || type_rank(t) < type_rank(best) ||
 		    (type_rank(t) == type_rank(best) && t->series_count > best->series_count))
 			q->type = i;
+		best_called = called;
 	}
-	if (q->type < q->type_count || !wanted.len || !q->type_count)
-		return true;
-	return err_set(err, ERR_NOT_FOUND, "no profile type \"%.*s\" here; there is %.*s%s",
-		       (int)(wanted.len < 60 ? wanted.len : 60), wanted.ptr,
-		       STR_ARG(q->types[0].id), q->type_count > 1 ? " and others" : "");
+	return q->type < q->type_count || !wanted.len || !q->type_count ||
+	       no_such_type(q, wanted, err);
 }
 
 /* ---- series ---- */
@@ -259,38 +290,226 @@ static bool share_says(struct query *q, const struct series_says *x, const struc
 	return true;
 }
 
+/* What series of those types, that period and those labels say; NULL: they are not asked for. */
+struct known_says {
+	uint32_t texts; /* of selecting.texts, + 1; 0: a free place */
+	int64_t period;
+	uint64_t labels;
+	uint32_t type;
+	const struct series_says *says;
+};
+
+/* Powers of two. Where there are more, some are looked at again. */
+enum { KNOWN_MOST = 256, TEXTS_MOST = 16 };
+
 struct selecting {
 	struct query *q;
+	struct known_says known[KNOWN_MOST];
+	struct str texts[TEXTS_MOST][4]; /* types and units */
+	uint32_t text_count;
 	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
-	bool by_service;               /* nothing is asked for but one service */
-	bool too_brief;                /* a series did not say enough */
+	struct str keys[SELECTOR_MATCHERS_MOST + 1]; /* that series are to say */
+	uint32_t key_count;
+	bool by_service; /* nothing is asked for but one service */
+	bool too_brief;  /* a series did not say enough */
 };
+
+/* The number of the series' types and units, + 1; 0: there are too many. */
+static bool number_texts(struct selecting *x, const struct query_series *s, uint32_t *out,
+			 struct err *err)
+{
+	const struct str texts[] = { s->sample_type, s->sample_unit, s->period_type,
+				     s->period_unit };
+	uint32_t at = 0;
+
+	for (; at < x->text_count; at++) {
+		const struct str *known = x->texts[at];
+
+		if (str_equal(known[0], texts[0]) && str_equal(known[1], texts[1]) &&
+		    str_equal(known[2], texts[2]) && str_equal(known[3], texts[3]))
+			break;
+	}
+	*out = at < TEXTS_MOST ? at + 1 : 0;
+	if (at < x->text_count || at == TEXTS_MOST)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (!query_str_dup(x->q, texts[i], &x->texts[at][i], err))
+			return false;
+	x->text_count++;
+	return true;
+}
+
+/* Where what they say is, or would be, known: the types, the period and the labels make it. */
+static struct known_says *known_place(struct selecting *x, const struct query_series *s,
+				      uint32_t texts)
+{
+	uint64_t parts[] = { texts, (uint64_t)s->period, s->labels };
+
+	return &x->known[hash64(str_from(parts, sizeof(parts))) % KNOWN_MOST];
+}
+
+static bool is_known(const struct known_says *k, const struct query_series *s, uint32_t texts)
+{
+	return texts && k->texts == texts && k->period == s->period && k->labels == s->labels;
+}
+
+static bool judge_series(struct selecting *x, const struct query_series *s, bool plain,
+			 uint32_t *type, const struct series_says **out, struct err *err)
+{
+	struct series_says says = { .period = s->period };
+
+	*out = NULL;
+	if (!type_of(x->q, s, &says, err))
+		return false;
+	*type = says.type;
+	if (!plain) {
+		if (!match_series(x->q, s, &says, err))
+			return false;
+		if (!label_series_matches(&says.bits, x->decided, x->empty_match))
+			return true;
+	}
+	return share_says(x->q, &says, out, err);
+}
+
+/* What a series says; *out NULL: it is none of those that are asked for. */
+static bool says_of(struct selecting *x, const struct query_series *s,
+		    const struct series_says **out, struct err *err)
+{
+	struct query *q = x->q;
+	/* Nothing of it is matched but, perhaps, its service, which it is of. */
+	bool plain = (!q->selector->count && !q->group_key.len) || (s->brief && x->by_service);
+	struct known_says *k;
+	uint32_t texts, type;
+
+	if (!plain && !s->brief)
+		return judge_series(x, s, false, &type, out, err);
+	if (!number_texts(x, s, &texts, err))
+		return false;
+	k = known_place(x, s, texts);
+	if (is_known(k, s, texts)) {
+		*out = k->says;
+		q->types[k->type].series_count++;
+		return true;
+	}
+	if (!judge_series(x, s, plain, &type, out, err))
+		return false;
+	*k = (struct known_says){ texts, s->period, s->labels, type, *out };
+	return true;
+}
 
 static bool take_series(void *ctx, const struct query_series *s, struct err *err)
 {
 	struct selecting *x = ctx;
 	struct query *q = x->q;
 	struct engine_series series = { .id = s->id, .owner = s->owner, .process = s->process };
-	struct series_says says = { .period = s->period };
 
-	if (!query_alive(q, err) || !type_of(q, s, &says, err))
+	if (!query_alive(q, err))
 		return false;
 	if (s->brief && x->by_service && !s->of_service) {
 		x->too_brief = true;
 		return true;
 	}
-	if ((!s->brief || !x->by_service) && (q->selector->count || q->group_key.len)) {
-		if (!match_series(q, s, &says, err))
-			return false;
-		if (!label_series_matches(&says.bits, x->decided, x->empty_match))
-			return true;
-	}
-	if (!share_says(q, &says, &series.says, err) ||
-	    !query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
+	if (!says_of(x, s, &series.says, err))
+		return false;
+	if (!series.says)
+		return true;
+	if (!query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
 			err))
 		return false;
 	q->series[q->series_count++] = series;
 	return true;
+}
+
+/* ---- one measurement in two columns ---- */
+
+/*
+ * pprof's CPU profiles have two columns of the same samples: how many there were, and the time that
+ * is. Its translations to OTLP make two profiles of them, samples/count with a period in time and
+ * cpu/nanoseconds, of one resource and scope. As both are shown as CPU time they would be added up.
+ * So of an owner and process that says the time itself, the counts are what they are called: a type
+ * of their own. Everybody else's counts are time.
+ */
+struct own_time {
+	uint64_t owner, process;
+	uint32_t type;
+};
+
+static int own_time_order(const void *a, const void *b)
+{
+	const struct own_time *x = a, *y = b;
+
+	if (x->owner != y->owner)
+		return x->owner < y->owner ? -1 : 1;
+	if (x->process != y->process)
+		return x->process < y->process ? -1 : 1;
+	return x->type < y->type ? -1 : x->type > y->type;
+}
+
+/* Which types have both: 1: counts, 2: times. */
+static bool has_both(const struct query *q, uint8_t *kinds)
+{
+	for (uint32_t i = 0; i < q->series_count; i++)
+		kinds[q->series[i].says->type] |= q->series[i].says->counted ? 1 : 2;
+	for (uint32_t i = 0; i < q->type_count; i++)
+		if (kinds[i] == 3)
+			return true;
+	return false;
+}
+
+static struct own_time own_time_of(const struct engine_series *s)
+{
+	return (struct own_time){ s->owner, s->process, s->says->type };
+}
+
+static uint32_t list_own_times(const struct query *q, const uint8_t *kinds, struct own_time *out)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < q->series_count; i++) {
+		const struct engine_series *s = &q->series[i];
+
+		if (!s->says->counted && kinds[s->says->type] == 3)
+			out[count++] = own_time_of(s);
+	}
+	qsort(out, count, sizeof(*out), own_time_order);
+	return count;
+}
+
+static bool says_counts(struct query *q, const struct series_says *says,
+			const struct series_says **out, struct err *err)
+{
+	struct query_type *time = &q->types[says->type];
+	struct query_series counts = { .period_type = time->period_type,
+				       .period_unit = time->period_unit };
+	struct shown_type shown = { STR("samples"), STR("count"), 1, false };
+	struct series_says own = *says;
+
+	time->series_count--;
+	return enter_type(q, &counts, shown, &own, err) && share_says(q, &own, out, err);
+}
+
+static bool part_columns(struct query *q, struct err *err)
+{
+	uint8_t *kinds = query_take(q, q->type_count + 1u, err);
+	struct own_time *times = NULL;
+	uint32_t count = 0, types = q->type_count, all = q->series_count;
+	bool ok = kinds != NULL;
+
+	if (ok && has_both(q, kinds)) {
+		times = query_take(q, all * sizeof(*times), err);
+		ok = times != NULL;
+		count = ok ? list_own_times(q, kinds, times) : 0;
+	}
+	for (uint32_t i = 0; ok && count && i < all; i++) {
+		struct engine_series *s = &q->series[i];
+		struct own_time key = own_time_of(s);
+
+		if (s->says->counted && bsearch(&key, times, count, sizeof(key), own_time_order))
+			ok = says_counts(q, s->says, &s->says, err);
+	}
+	query_give_back(q, times, all * sizeof(*times));
+	query_give_back(q, kinds, types + 1u);
+	return ok;
 }
 
 static int series_order(const void *a, const void *b)
@@ -304,13 +523,17 @@ static int series_order(const void *a, const void *b)
 static bool keep_chosen(struct query *q, struct err *err)
 {
 	uint32_t kept = 0;
+	bool ordered = true; /* stores give them so */
 
-	for (uint32_t i = 0; i < q->series_count; i++)
-		if (q->series[i].says->type == q->type)
-			q->series[kept++] = q->series[i];
+	for (uint32_t i = 0; i < q->series_count; i++) {
+		if (q->series[i].says->type != q->type)
+			continue;
+		ordered = ordered && (!kept || q->series[kept - 1].id < q->series[i].id);
+		q->series[kept++] = q->series[i];
+	}
 	q->series_count = kept;
 	query_fit(q, &q->series, &q->series_cap, kept, sizeof(*q->series));
-	if (kept)
+	if (!ordered)
 		qsort(q->series, kept, sizeof(*q->series), series_order);
 	if (!query_grow(q, &q->series_ids, &q->series_ids_cap, kept + 1u, sizeof(uint64_t), err))
 		return false;
@@ -360,10 +583,37 @@ static struct str one_service(const struct query *q)
 	return (struct str){ 0 };
 }
 
-static void forget_series(struct query *q)
+static void forget_series(struct selecting *x)
 {
+	struct query *q = x->q;
+
 	q->series_count = q->type_count = q->says_count = 0;
 	number_release(q, &q->says_numbers);
+	memset(x->known, 0, sizeof(x->known));
+}
+
+/* What series say whatever their attributes are. */
+static bool is_of_type(struct str key)
+{
+	static const char *const keys[] = { "__profile_type__", "__type__", "__unit__",
+					    "__period_type__", "__period_unit__" };
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (str_is(key, keys[i]))
+			return true;
+	return false;
+}
+
+/* Of which keys the attributes are looked at. */
+static void note_keys(struct selecting *x)
+{
+	const struct query *q = x->q;
+
+	for (uint32_t i = 0; i < q->selector->count; i++)
+		if (!is_of_type(q->selector->matchers[i].key))
+			x->keys[x->key_count++] = q->selector->matchers[i].key;
+	if (q->group_key.len && !is_of_type(q->group_key))
+		x->keys[x->key_count++] = q->group_key;
 }
 
 static bool take_all(struct query *q, struct selecting *x, struct query_series_ask *ask,
@@ -371,15 +621,16 @@ static bool take_all(struct query *q, struct selecting *x, struct query_series_a
 {
 	struct query_source *s = q->request.source;
 
-	forget_series(q);
+	forget_series(x);
 	x->too_brief = false;
 	if (!s->ops->series(s, ask, take_series, x, err))
 		return false;
 	if (!x->too_brief)
-		return choose_type(q, err);
-	forget_series(q);
+		return part_columns(q, err) && choose_type(q, err);
+	forget_series(x);
 	ask->brief = false;
-	return s->ops->series(s, ask, take_series, x, err) && choose_type(q, err);
+	return s->ops->series(s, ask, take_series, x, err) && part_columns(q, err) &&
+	       choose_type(q, err);
 }
 
 /* Series again, with the values of a group-by key. */
@@ -391,13 +642,17 @@ bool select_series(struct query *q, struct str group_key, struct err *err)
 	struct selecting x = { .q = q };
 	bool ok;
 
+	ask.brief = true;
+	ask.keys = x.keys;
 	q->group_key = group_key;
 	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
 		return false;
 	x.decided = (uint32_t)((UINT64_C(1) << q->selector->count) - 1) & ~q->open_matchers;
 	ask.service = one_service(q);
 	x.by_service = ask.service.len && q->selector->count == 1 && !group_key.len;
-	ask.brief = !group_key.len && (q->selector->count == 0 || x.by_service);
+	if (!x.by_service)
+		note_keys(&x);
+	ask.key_count = x.key_count;
 	ask.ids = q->linked_count ? q->linked : NULL;
 	ask.id_count = q->linked_count;
 	ok = take_all(q, &x, &ask, err);
@@ -506,7 +761,7 @@ static bool begin(struct query *q, struct err *err)
 	if (q->request.asof == 0 && !s->ops->asof(s, &q->request.asof, err))
 		return false;
 	return ids_of_selector(q, err) && select_links(q, err) && linked_series(q, err) &&
-	       select_series(q, (struct str){ 0 }, err) && call_site_select(q, err);
+	       select_series(q, q->request.group_by, err) && call_site_select(q, err);
 }
 
 struct query *query_begin(const struct query_request *request, struct err *err)

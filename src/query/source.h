@@ -18,6 +18,9 @@
 
 struct any_value;
 
+/* The scope's attribute for pprof's default_sample_type (OpenTelemetry's conventions for pprof). */
+#define PPROF_DEFAULT_SAMPLE_TYPE "pprof.scope.default_sample_type"
+
 /* Nanoseconds since 1970, [from, to). */
 struct query_range {
 	uint64_t from, to;
@@ -47,7 +50,11 @@ struct query_series {
 	struct str scope_name, scope_version;
 	uint64_t process; /* equal for series of one process (host, container, pid); 0: not said */
 	struct query_attributes lifted, resource, scope;
-	bool brief;      /* scope_name, scope_version and the attributes are left out */
+	struct str first_type; /* the sample type that its maker wants to see first; of files */
+	/* scope_name, scope_version and the attributes are left out; those that were asked for are
+	 * in `resource`, be they lifted */
+	bool brief;
+	uint64_t labels; /* brief: equal for series that say the same of those */
 	bool of_service; /* its service.name is known to be the one that was asked for */
 };
 
@@ -57,7 +64,9 @@ struct query_series_ask {
 	uint64_t after, asof;     /* as a scan's: those without samples of it may be left out */
 	const uint64_t *ids;      /* ascending: only these; NULL: all */
 	uint32_t id_count;
-	bool brief; /* scope_name, scope_version and the attributes are not needed */
+	bool brief; /* scope_name, scope_version and the attributes are not needed, but for */
+	const struct str *keys; /* these keys, however punctuated; service.name stands for what */
+	uint32_t key_count;     /* it is made of, too */
 	/* Not empty: those whose service.name is another may be left out. Only where no sample says
 	 * it (sample_keys). */
 	struct str service;
@@ -77,14 +86,15 @@ struct query_row {
 	uint32_t timestamp_count, value_count;
 };
 
-/* Events of rows of one series, side by side: each in the scan's range. */
+/* Events of rows, side by side: each in the scan's range. Run k is of series[k] and ends before
+ * event ends[k]; none is empty. */
 struct query_events {
-	uint64_t series;
-	uint32_t count;
+	uint32_t count, run_count;
+	const uint64_t *series;
+	const uint32_t *ends;
 	bool timed; /* they have timestamps of their own; else it is the profile's time */
-	const uint64_t *times;
-	const int64_t *values;               /* as they came, or 1 each */
-	const uint64_t *stacks, *attributes; /* as far as scan.parts says */
+	const int64_t *values;                       /* as they came, or 1 each */
+	const uint64_t *times, *stacks, *attributes; /* as far as scan.parts says */
 };
 
 /* A Profile message: the one that samples [first_sample, first_sample + sample_count) are of. */
@@ -107,7 +117,7 @@ struct query_scan {
 	unsigned parts; /* of ROW_STACK, ... what will be looked at; others may be 0. 0: all */
 	uint64_t after; /* nothing that was there in that state; 0: all */
 };
-enum { ROW_STACK = 1, ROW_ATTRIBUTES = 2, ROW_LINK = 4, ROW_TIMES = 8 /* none of those */ };
+enum { ROW_STACK = 1, ROW_ATTRIBUTES = 2, ROW_LINK = 4, ROW_TIMES = 8 /* rows have them anyway */ };
 
 struct query_line {
 	struct str function, system_name, file;
@@ -148,6 +158,7 @@ typedef bool query_stack_fn(void *ctx, uint64_t id, const uint64_t *locations, u
 typedef bool query_location_fn(void *ctx, const struct query_location *location, struct err *err);
 typedef bool query_attributes_fn(void *ctx, uint64_t id, struct query_attributes attributes,
 				 struct err *err);
+typedef bool query_value_fn(void *ctx, const struct query_attribute *value, struct err *err);
 typedef bool query_link_fn(void *ctx, const struct query_link *link, struct err *err);
 
 struct query_source;
@@ -175,6 +186,11 @@ struct query_source_ops {
 			  query_location_fn *fn, void *ctx, struct err *err);
 	bool (*attributes)(struct query_source *s, const uint64_t *ids, uint32_t count,
 			   query_attributes_fn *fn, void *ctx, struct err *err);
+	/* What such sets say of one key. The callback gets its values, numbered from 1 in the order
+	 * they come, the same one perhaps twice; out[i]: the number of the one that ids[i] has, 0
+	 * where it has none. NULL: the engine looks through the whole sets. */
+	bool (*values)(struct query_source *s, struct str key, const uint64_t *ids, uint32_t count,
+		       query_value_fn *fn, void *ctx, uint32_t *out, struct err *err);
 	bool (*links)(struct query_source *s, const uint64_t *ids, uint32_t count,
 		      query_link_fn *fn, void *ctx, struct err *err);
 	/* Links of a trace (span_id NULL: any) or of a span (trace_id NULL: any). */

@@ -9,7 +9,7 @@
 
 static_assert((int)ROW_STACK == (int)SAMPLE_STACK &&
 		      (int)ROW_ATTRIBUTES == (int)SAMPLE_ATTRIBUTES &&
-		      (int)ROW_LINK == (int)SAMPLE_LINK,
+		      (int)ROW_LINK == (int)SAMPLE_LINK && (int)ROW_TIMES == (int)SAMPLE_TIMES,
 	      "the parts of a row are those of the store's sample");
 
 struct store_source {
@@ -33,6 +33,7 @@ struct walk {
 		query_stack_fn *stack;
 		query_location_fn *location;
 		query_attributes_fn *attributes;
+		query_value_fn *value;
 		query_link_fn *link;
 		query_coverage_fn *coverage;
 	} fn;
@@ -92,11 +93,14 @@ static bool give_series(void *arg, const struct store_series *from)
 		.process = from->process,
 		.brief = from->brief,
 		.of_service = from->of_service,
-		.lifted = attributes_of(w->source, 0, from->lifted),
-		.resource = attributes_of(w->source, 1, from->resource_attributes),
-		.scope = attributes_of(w->source, 2, from->scope_attributes),
+		.labels = from->labels,
 	};
 
+	s.resource = attributes_of(w->source, 1, from->resource_attributes);
+	if (!from->brief) {
+		s.lifted = attributes_of(w->source, 0, from->lifted);
+		s.scope = attributes_of(w->source, 2, from->scope_attributes);
+	}
 	return go_on(w, w->fn.series(w->ctx, &s, w->err));
 }
 
@@ -137,6 +141,8 @@ static bool walk_series(struct query_source *q, const struct query_series_ask *a
 		.ids = ask->ids,
 		.id_count = ask->id_count,
 		.brief = ask->brief,
+		.keys = ask->keys,
+		.key_count = ask->key_count,
 		.service = ask->service,
 	};
 
@@ -222,8 +228,10 @@ static bool give_events(void *arg, const struct store_events *from)
 {
 	struct walk *w = arg;
 	struct query_events events = {
-		.series = from->series,
 		.count = from->count,
+		.run_count = from->run_count,
+		.series = from->series,
+		.ends = from->ends,
 		.timed = from->timed,
 		.times = from->times,
 		.values = from->values,
@@ -363,6 +371,26 @@ static bool walk_attributes(struct query_source *q, const uint64_t *ids, uint32_
 					       give_attributes, &w, err));
 }
 
+static bool give_value(void *arg, const struct store_attribute *from)
+{
+	struct walk *w = arg;
+	struct query_attribute a = { from->key, from->unit, &from->value };
+
+	return go_on(w, w->fn.value(w->ctx, &a, w->err));
+}
+
+static bool walk_values(struct query_source *q, struct str key, const uint64_t *ids, uint32_t count,
+			query_value_fn *fn, void *ctx, uint32_t *out, struct err *err)
+{
+	struct walk w = { .source = source_of(q), .fn.value = fn, .ctx = ctx, .err = err };
+	uint32_t empty = count && ids[0] == 0;
+
+	if (empty)
+		out[0] = 0;
+	return ended(&w, store_each_value(w.source->snapshot, key, ids + empty, count - empty,
+					  give_value, &w, out + empty, err));
+}
+
 /* ---- links ---- */
 
 static bool give_link(void *arg, store_id id, const struct store_link *from)
@@ -479,8 +507,10 @@ static void free_source(struct query_source *q)
 	.extent = tell_extent, \
 	.free = free_source
 /* clang-format on */
-static const struct query_source_ops rows_only = { OPS },
-				     with_events = { OPS, .events = walk_events };
+static const struct query_source_ops of_clickhouse = { OPS },
+				     of_sqlite = { OPS, .values = walk_values },
+				     with_events = { OPS, .values = walk_values,
+						     .events = walk_events };
 
 bool store_source_open(const char *location, struct store **out, struct err *err)
 {
@@ -503,7 +533,9 @@ bool store_source_new(struct store *store, struct query_source **out, struct err
 		free(s);
 		return false;
 	}
-	s->base.ops = store_has_events(s->snapshot) ? &with_events : &rows_only;
+	s->base.ops = store_has_events(s->snapshot)   ? &with_events
+		      : store_has_values(s->snapshot) ? &of_sqlite
+						      : &of_clickhouse;
 	*out = &s->base;
 	return true;
 }

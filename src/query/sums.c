@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "query/engine.h"
+#include "query/sum_table.h"
 
 /* ---- gauges ---- */
 
@@ -15,7 +16,8 @@ struct gauge_cell { /* of a (bucket, owner) */
 
 struct gauge_weights {
 	struct query *q;
-	uint64_t from, step_ns;
+	struct gauge_buckets buckets;
+	uint64_t before[3]; /* owner, profile and period of the event before, which was held */
 	struct number_table cells, seen; /* seen: (bucket, owner, profile) */
 	struct gauge_cell *cell;
 	uint32_t cell_count, cell_cap;
@@ -28,18 +30,16 @@ static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c)
 	return hash64(str_from(parts, sizeof(parts)));
 }
 
-static uint64_t cell_key(const struct gauge_weights *g, const struct engine_event *e)
+static uint64_t cell_key(const struct engine_event *e, uint64_t bucket)
 {
-	return mixed(g->step_ns ? (e->time - g->from) / g->step_ns : 0, e->series->owner,
-		     (uint64_t)e->series->says->period);
+	return mixed(bucket, e->series->owner, (uint64_t)e->series->says->period);
 }
 
-static bool weigh(void *ctx, const struct engine_event *e, struct err *err)
+static bool weigh_bucket(struct gauge_weights *g, const struct engine_event *e, uint64_t bucket,
+			 const struct engine_profile *p, struct err *err)
 {
-	struct gauge_weights *g = ctx;
 	struct query *q = g->q;
-	const struct engine_profile *p = engine_profile_of(q, e->row->sample);
-	uint64_t key = cell_key(g, e);
+	uint64_t key = cell_key(e, bucket);
 	uint32_t index = p ? (uint32_t)(p - q->profiles) : UINT32_MAX, at, ignored;
 	struct gauge_cell *cell;
 	bool added;
@@ -65,13 +65,52 @@ static bool weigh(void *ctx, const struct engine_event *e, struct err *err)
 	return true;
 }
 
-struct gauge_weights *gauge_weights_new(struct query *q, uint64_t from, uint64_t step_ns,
+/* All rows of a profile without timestamps lie in the same buckets: one is enough. */
+static bool is_held_already(struct gauge_weights *g, const struct engine_event *e,
+			    const struct engine_profile *p)
+{
+	uint64_t now[3] = { e->series->owner, p ? p->first_sample : UINT64_MAX,
+			    (uint64_t)e->series->says->period };
+
+	if (p && memcmp(g->before, now, sizeof(now)) == 0)
+		return true;
+	memcpy(g->before, now, sizeof(now));
+	return false;
+}
+
+static bool weigh(void *ctx, const struct engine_event *e, struct err *err)
+{
+	struct gauge_weights *g = ctx;
+	const struct gauge_buckets *b = &g->buckets;
+	const struct engine_profile *p = engine_profile_of(g->q, e->row->sample);
+	uint64_t end = e->time + 1;
+
+	if (!b->step_ns)
+		return weigh_bucket(g, e, 0, p, err);
+	if (e->time < b->from)
+		return true;
+	if (b->hold && !e->row->timestamp_count) {
+		if (is_held_already(g, e, p))
+			return true;
+		if (!engine_event_end(g->q, e, &end, err))
+			return false;
+		end = end > b->end ? b->end : end;
+	}
+	for (uint64_t i = (e->time - b->from) / b->step_ns; b->from + i * b->step_ns < end; i++)
+		if (!weigh_bucket(g, e, i, p, err))
+			return false;
+	return true;
+}
+
+struct gauge_weights *gauge_weights_new(struct query *q, const struct gauge_buckets *buckets,
 					struct err *err)
 {
 	struct gauge_weights *g = calloc(1, sizeof(*g));
 
 	assert(g);
-	*g = (struct gauge_weights){ .q = q, .from = from, .step_ns = step_ns };
+	*g = (struct gauge_weights){ .q = q,
+				     .buckets = *buckets,
+				     .before = { UINT64_MAX, UINT64_MAX, UINT64_MAX } };
 	q->parts = ROW_TIMES;
 	/* The weights of an answer without groups: group keys change no profile's number. */
 	if (!engine_load_profiles(q, err) || !engine_events(q, q->group_key, weigh, g, err)) {
@@ -93,9 +132,9 @@ void gauge_weights_free(struct query *q, struct gauge_weights *g)
 }
 
 uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
-		       const struct engine_event *e)
+		       const struct engine_event *e, uint64_t bucket)
 {
-	uint32_t at = number_find(&g->cells, cell_key(g, e));
+	uint32_t at = number_find(&g->cells, cell_key(e, bucket));
 	const struct engine_profile *p;
 
 	if (at == UINT32_MAX)
@@ -108,13 +147,16 @@ uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
 
 /* ---- sums ---- */
 
-enum { SOME = 64 };
+enum { LIST_SHARE = 6 /* of the query's memory, for the list of sums */ };
 
 struct summing {
 	struct query *q;
 	struct stack_sums *out;
+	struct sum_table table; /* stacks without groups; what it is not for is in out->ptr */
 	struct number_table stacks, groups;
 	bool grouped;
+	struct str group_text; /* of the newest batch, and its number */
+	uint32_t group;
 	double *average; /* gauges: value, not yet rounded */
 	uint32_t average_cap;
 	double unsummed;
@@ -122,14 +164,21 @@ struct summing {
 	uint64_t left_out; /* stacks' events that there was no room for */
 };
 
-/* The number of a group's value, entered when it is new. */
+/* The number of a group's value, entered when it is new. Batches of one group have the same text in
+ * the same place. */
 static bool group_of(struct summing *s, struct str value, uint32_t *out, struct err *err)
 {
 	struct stack_sums *sums = s->out;
 	bool added;
 
+	*out = s->group;
+	if (sums->group_count && s->group_text.ptr == value.ptr && s->group_text.len == value.len)
+		return true;
+
 	if (!number_enter(s->q, &s->groups, hash64(value), sums->group_count, out, &added, err))
 		return false;
+	s->group_text = value;
+	s->group = *out;
 	if (!added)
 		return true;
 	if (!query_grow(s->q, &sums->groups, &sums->group_cap, sums->group_count + 1u,
@@ -139,6 +188,8 @@ static bool group_of(struct summing *s, struct str value, uint32_t *out, struct 
 		value; /* label_match.c put it into the query's memory */
 	return true;
 }
+
+enum { STACK_BITS = 40 }; /* of a store's row ids, which are small */
 
 static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32_t *at,
 		     struct err *err)
@@ -152,7 +203,9 @@ static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32
 	if (s->grouped) {
 		if (!group_of(s, value, &group, err))
 			return false;
-		key = mixed(stack, group, 3);
+		key = stack >> STACK_BITS || group >> (63 - STACK_BITS)
+			      ? mixed(stack, group, 3)
+			      : ((uint64_t)group + 1) << STACK_BITS | stack;
 	}
 	*at = number_find(&s->stacks, key);
 	if (*at != UINT32_MAX)
@@ -172,7 +225,7 @@ static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32
 static bool add_gauge(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct summing *s = ctx;
-	uint32_t divisor = gauge_divisor(s->weights, s->q, e);
+	uint32_t divisor = gauge_divisor(s->weights, s->q, e, 0);
 	struct err full;
 	uint32_t at;
 
@@ -188,37 +241,28 @@ static bool add_gauge(void *ctx, const struct engine_event *e, struct err *err)
 	return true;
 }
 
-/* Places first, then values: neither lies near the one before. */
-static void add_some(struct summing *s, const struct engine_batch *b, uint32_t from, uint32_t to)
+static void add_one(struct summing *s, const struct engine_batch *b, uint32_t i)
 {
 	struct stack_sums *out = s->out;
-	uint32_t places[SOME];
+	struct err full;
+	uint32_t at;
 
-	for (uint32_t i = from; i < to; i++) {
-		uint32_t at = s->grouped ? UINT32_MAX : number_find(&s->stacks, b->stacks[i]);
-
-		places[i - from] = at;
-		if (at != UINT32_MAX)
-			__builtin_prefetch(&out->ptr[at], 1);
-	}
-	for (uint32_t i = from; i < to; i++) {
-		uint32_t at = places[i - from];
-		struct err full;
-
-		if (at != UINT32_MAX || place_of(s, b->stacks[i], b->group, &at, &full)) {
-			out->ptr[at].value = engine_add(out->ptr[at].value, b->values[i]);
-		} else { /* no room: it counts, but has no name */
-			s->left_out++;
-			out->unsummed = engine_add(out->unsummed, b->values[i]);
-		}
+	if (place_of(s, b->stacks[i], b->group, &at, &full)) {
+		out->ptr[at].value = engine_add(out->ptr[at].value, b->values[i]);
+	} else { /* no room: it counts, but has no name */
+		s->left_out++;
+		out->unsummed = engine_add(out->unsummed, b->values[i]);
 	}
 }
 
 static bool add_batch(void *ctx, const struct engine_batch *b, struct err *err)
 {
+	struct summing *s = ctx;
+
 	(void)err;
-	for (uint32_t i = 0; i < b->count; i += SOME)
-		add_some(ctx, b, i, b->count - i < SOME ? b->count : i + SOME);
+	for (uint32_t i = 0; i < b->count; i++)
+		if (s->grouped || !sum_table_add(s->q, &s->table, b->stacks[i], b->values[i]))
+			add_one(s, b, i);
 	return true;
 }
 
@@ -231,32 +275,101 @@ static int stack_order(const void *a, const void *b)
 	return x->group < y->group ? -1 : x->group > y->group;
 }
 
-/* The table's pages have them in order already, unless some are not in pages. */
-static bool order_by_pages(struct summing *s)
+/* Behind those that were not for the table. */
+static bool list_table(struct summing *s, struct err *err)
 {
-	const struct number_table *t = &s->stacks;
-	struct stack_sum *ordered = NULL;
 	struct stack_sums *out = s->out;
-	uint32_t cap = 0, count = 0;
-	struct err full;
+	struct query *q = s->q;
+	uint64_t room = q->limit_bytes / LIST_SHARE / sizeof(*out->ptr) + 1;
+	uint32_t most = s->table.count < room ? s->table.count : (uint32_t)room, added;
 
-	if (s->grouped || t->used ||
-	    !query_grow(s->q, &ordered, &cap, out->count, sizeof(*ordered), &full))
-		return false;
-	for (uint32_t page = 0; page < t->page_cap; page++)
-		for (uint32_t i = 0; t->pages[page] && i < NUMBER_PAGE; i++)
-			if (t->pages[page][i])
-				ordered[count++] = out->ptr[t->pages[page][i] - 1];
-	query_drop(s->q, &out->ptr, &out->cap, sizeof(*out->ptr));
-	out->ptr = ordered;
-	out->cap = cap;
+	while (!query_grow(q, &out->ptr, &out->cap, (uint64_t)out->count + most, sizeof(*out->ptr),
+			   err)) {
+		if (most < 2)
+			return false;
+		most /= 2;
+	}
+	sum_table_list(&s->table, most, out->ptr + out->count, &added, &out->unsummed);
+	out->count += added;
+	out->met += s->table.count - added;
+	if (added < s->table.count)
+		query_note_partial(q, "the %u heaviest of %u stacks: one query has %zu KiB", added,
+				   s->table.count, q->limit_bytes >> 10);
+	sum_table_release(q, &s->table);
+	query_fit(q, &out->ptr, &out->cap, out->count, sizeof(*out->ptr));
 	return true;
 }
 
-static void put_in_order(struct summing *s)
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+static uint64_t digit_of(const struct stack_sum *s, unsigned shift)
 {
-	if (s->out->count && !order_by_pages(s))
-		qsort(s->out->ptr, s->out->count, sizeof(*s->out->ptr), stack_order);
+	return (shift < 32 ? s->group >> shift : s->stack >> (shift - 32)) & (DIGITS - 1);
+}
+
+/* By that digit, the order of equal ones kept. */
+static void sort_by_digit(const struct stack_sum *from, uint32_t count, unsigned shift,
+			  struct stack_sum *to)
+{
+	uint32_t at[DIGITS] = { 0 }, next = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		at[digit_of(&from[i], shift)]++;
+	for (uint32_t d = 0; d < DIGITS; d++) {
+		uint32_t n = at[d];
+
+		at[d] = next;
+		next += n;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		to[at[digit_of(&from[i], shift)]++] = from[i];
+}
+
+/* As stack_order() has it; false: no room for a copy. */
+static bool sort_by_digits(struct query *q, struct stack_sums *out)
+{
+	uint64_t groups = 0, stacks = 0;
+	struct stack_sum *copy = NULL;
+	uint32_t cap = 0;
+	struct err full;
+
+	if (!query_grow(q, &copy, &cap, out->count, sizeof(*copy), &full))
+		return false;
+	for (uint32_t i = 0; i < out->count; i++) {
+		groups |= out->ptr[i].group;
+		stacks |= out->ptr[i].stack;
+	}
+	for (unsigned shift = 0; shift < 96; shift += shift == 22 ? 10 : DIGIT_BITS) {
+		struct stack_sum *from = out->ptr;
+		uint32_t from_cap = out->cap;
+
+		if (!(shift < 32 ? groups >> shift : stacks >> (shift - 32)))
+			continue;
+		sort_by_digit(from, out->count, shift, copy);
+		out->ptr = copy;
+		out->cap = cap;
+		copy = from;
+		cap = from_cap;
+	}
+	query_drop(q, &copy, &cap, sizeof(*copy));
+	return true;
+}
+
+/* A stack may be in both, from before the table had a page for it. */
+static void put_in_order(struct query *q, struct stack_sums *out)
+{
+	enum { FEW = 1024 };
+	uint32_t kept = 0;
+
+	if (out->count && (out->count < FEW || !sort_by_digits(q, out)))
+		qsort(out->ptr, out->count, sizeof(*out->ptr), stack_order);
+	for (uint32_t i = 0; i < out->count; i++)
+		if (kept && stack_order(&out->ptr[kept - 1], &out->ptr[i]) == 0)
+			out->ptr[kept - 1].value =
+				engine_add(out->ptr[kept - 1].value, out->ptr[i].value);
+		else
+			out->ptr[kept++] = out->ptr[i];
+	out->count = kept;
 }
 
 static void round_averages(struct summing *s)
@@ -275,23 +388,33 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 
 	*out = (struct stack_sums){ 0 };
 	if (gauge) {
-		s.weights = gauge_weights_new(q, 0, 0, err);
+		s.weights = gauge_weights_new(q, &(struct gauge_buckets){ 0 }, err);
 		ok = s.weights != NULL;
 	}
 	q->parts = ROW_STACK;
+	q->mixed = ok && !gauge;
 	ok = ok && (gauge ? engine_events(q, q->group_key, add_gauge, &s, err)
 			  : engine_batches(q, q->group_key, add_batch, &s, err));
 	if (ok && gauge)
 		round_averages(&s);
+	number_release(q, &s.stacks);
+	if (ok && s.table.count) {
+		bool listed = out->count > 0;
+
+		ok = list_table(&s, err);
+		if (listed)
+			put_in_order(q, out);
+	} else if (ok) {
+		put_in_order(q, out);
+	}
 	if (ok && s.left_out)
 		query_note_partial(q,
 				   "%u stacks fit one query's memory; the events of others: %llu",
 				   out->count, (unsigned long long)s.left_out);
-	if (ok)
-		put_in_order(&s);
+	out->met += out->count;
 	gauge_weights_free(q, s.weights);
 	query_drop(q, &s.average, &s.average_cap, sizeof(*s.average));
-	number_release(q, &s.stacks);
+	sum_table_release(q, &s.table);
 	number_release(q, &s.groups);
 	if (!ok) {
 		stack_sums_release(q, out);
@@ -307,5 +430,5 @@ void stack_sums_release(struct query *q, struct stack_sums *s)
 {
 	query_drop(q, &s->ptr, &s->cap, sizeof(*s->ptr));
 	query_drop(q, &s->groups, &s->group_cap, sizeof(*s->groups));
-	s->count = s->group_count = 0;
+	s->count = s->met = s->group_count = 0;
 }

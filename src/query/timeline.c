@@ -21,8 +21,9 @@ struct line {
 struct drawing {
 	struct query *q;
 	struct gauge_weights *weights;
-	uint64_t from, step;
+	uint64_t from, end, step;
 	uint32_t buckets;
+	bool spread;
 	struct line *lines;
 	uint32_t line_count, line_cap;
 	struct number_table labels; /* hash -> line */
@@ -76,19 +77,47 @@ static bool count_profile(struct drawing *d, const struct engine_event *e, uint3
 	return true;
 }
 
+/* What of an event of [e->time, end) is in a bucket: of a sum its share, of a gauge its level. */
+static double part_in(const struct drawing *d, const struct engine_event *e, uint64_t end,
+		      uint64_t bucket)
+{
+	uint64_t from = d->from + bucket * d->step, to = from + d->step;
+	uint32_t divisor;
+
+	if (d->weights) {
+		divisor = gauge_divisor(d->weights, d->q, e, bucket);
+		return divisor ? (double)e->value / divisor : 0;
+	}
+	from = from > e->time ? from : e->time;
+	to = to < end ? to : end;
+	return (double)e->value * ((double)(to - from) / (double)(end - e->time));
+}
+
+/* What lasts beyond the answer's last bucket is all in those that there are: an event that counts
+ * is drawn whole. */
 static bool draw_event(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct drawing *d = ctx;
-	uint32_t divisor = d->weights ? gauge_divisor(d->weights, d->q, e) : 1, line;
-	uint64_t bucket = e->time >= d->from ? (e->time - d->from) / d->step : UINT64_MAX;
+	uint64_t bucket, end = e->time + 1;
+	uint32_t line;
 
-	if (!divisor || bucket >= d->buckets)
+	if (e->time < d->from || e->time >= d->end)
 		return true;
+	if (d->spread && !engine_event_end(d->q, e, &end, err))
+		return false;
+	end = end > d->end ? d->end : end;
 	if (!line_of(d, e->group, &line, err))
 		return false;
-	d->lines[line].values[bucket] += (double)e->value / divisor;
-	d->lines[line].total += (double)e->value / divisor;
-	return !d->average || count_profile(d, e, line, bucket, err);
+	bucket = (e->time - d->from) / d->step;
+	if (d->average && !count_profile(d, e, line, bucket, err))
+		return false;
+	for (; bucket < d->buckets && d->from + bucket * d->step < end; bucket++) {
+		double part = part_in(d, e, end, bucket);
+
+		d->lines[line].values[bucket] += part;
+		d->lines[line].total += part;
+	}
+	return true;
 }
 
 static int heavier_line(const void *a, const void *b)
@@ -108,16 +137,21 @@ static int64_t whole(double v)
 	return v <= -9.2e18 ? INT64_MIN : llround(v);
 }
 
+/* Shares of a sum are rounded so that they are the sum: what a bucket lacks is the next one's. */
 static bool give_line(struct drawing *d, const struct line *line, struct query_group *out,
 		      struct err *err)
 {
 	int64_t *values = query_alloc(d->q, d->buckets, sizeof(*values), err);
+	bool sums = d->spread && !d->weights && !d->average;
+	double rest = 0;
 
 	if (!values)
 		return false;
 	*out = (struct query_group){ .label = line->label, .values = values };
 	for (uint32_t i = 0; i < d->buckets; i++) {
-		values[i] = whole(line->values[i]);
+		values[i] = whole(line->values[i] + rest);
+		if (sums)
+			rest += line->values[i] - (double)values[i];
 		out->total = engine_add(out->total, values[i]);
 	}
 	return true;
@@ -165,7 +199,7 @@ static bool give_groups(struct drawing *d, uint32_t most, struct query_timeline 
 static bool cover_buckets(void *ctx, uint64_t from, uint64_t duration, struct err *err)
 {
 	struct drawing *d = ctx;
-	uint64_t to = from + duration, b;
+	uint64_t to = from + (duration ? duration : 1), b; /* of no length: looked at once */
 
 	(void)err;
 	if (to < from || to <= d->from)
@@ -200,8 +234,14 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 	struct query_range within = o->within.to ? o->within : q->request.range;
 
 	d->average = o->average;
+	d->spread = o->spread && !o->average;
+	/* First: weights know profiles by numbers that another group key takes away. */
+	if (!engine_group(q, o->group_by, err))
+		return false;
 	if (!d->average && q->type < q->type_count && q->types[q->type].gauge) {
-		d->weights = gauge_weights_new(q, d->from, d->step, err);
+		const struct gauge_buckets buckets = { d->from, d->step, d->end, d->spread };
+
+		d->weights = gauge_weights_new(q, &buckets, err);
 		if (!d->weights)
 			return false;
 	}
@@ -241,8 +281,10 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 			       "a timeline of %llu steps; at most %d: a longer step is needed",
 			       (unsigned long long)count, BUCKETS_MOST);
 	t.from = d.from = bounds.from;
+	d.end = bounds.to;
 	t.step_ns = d.step;
 	t.bucket_count = d.buckets = (uint32_t)count;
+	t.gauge = q->type < q->type_count && q->types[q->type].gauge;
 	ok = draw(&d, o, &t, err);
 	gauge_weights_free(q, d.weights);
 	query_drop(q, &d.lines, &d.line_cap, sizeof(*d.lines));
@@ -314,9 +356,12 @@ bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 			       "a heat map of %llu columns of %u rows; at most %d cells",
 			       (unsigned long long)columns, h.rows, CELLS_MOST);
 	h.columns = (uint32_t)columns;
-	q->parts = ROW_TIMES;
 	h.cells = query_alloc(q, (uint64_t)h.columns * h.rows + 1, sizeof(int64_t), err);
-	if (!h.cells || !engine_batches(q, q->group_key, heat_batch, &h, err))
+	if (!h.cells)
+		return false;
+	q->parts = ROW_TIMES;
+	q->mixed = true;
+	if (!engine_batches(q, q->group_key, heat_batch, &h, err))
 		return false;
 	for (uint64_t i = 0; i < (uint64_t)h.columns * h.rows; i++)
 		most = h.cells[i] > most ? h.cells[i] : most;

@@ -6,15 +6,17 @@
  * makes its children. A child that cannot be among the heaviest that are kept, nor anything below
  * it, is only counted: of most runs nothing but the first few frames is ever looked at. Of those
  * that weigh as much as the first one too many, which in a young window are most (each stack was
- * seen once), the nearest to the root fill what room is left.
+ * seen once), the nearest to the root fill what room is left. Paths that a search is after are kept
+ * whatever they weigh.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "query/engine.h"
 #include "query/regex.h"
 
-enum { NODES_DEFAULT = 16384, NODES_LEAST = 256, AHEAD = 8, TIES_MOST = 1 << 16 };
+enum { NODES_LEAST = 256, AHEAD = 8, TIES_MOST = 1 << 16 };
 
 struct raw_node {
 	uint32_t frame, parent, depth;
@@ -25,6 +27,9 @@ struct raw_node {
 	double weight;
 	uint64_t path; /* a hash of the frames from the root */
 	bool tie;      /* as heavy as the first one too many, and kept */
+	bool asked;    /* one of frame_set.kept_paths */
+	bool opened;
+	uint32_t opened_at; /* its children that were added stand there, one after another */
 };
 
 /* The `most` + 1 heaviest weights: a heap, the least on top. */
@@ -59,7 +64,8 @@ struct growing {
 	struct raw_node *nodes; /* parents before children */
 	uint32_t count, cap;
 	struct passing *runs, *split; /* split: room for those of one node */
-	uint32_t *branch_at;          /* of each of `split` */
+	uint32_t *branch_at;          /* of each of `split`: its branch + 1 */
+	bool plain; /* no value is negative or of the right side, and their sum is no overflow */
 	uint32_t run_count, run_cap, split_cap, branch_at_cap;
 	struct waiting *waiting;
 	uint32_t waiting_count, waiting_cap;
@@ -210,26 +216,56 @@ static struct waiting take_heaviest(struct growing *g)
 
 /* ---- opening a node ---- */
 
-/* The same for the same frames from the root, whatever their numbers are. */
-static uint64_t path_of(const struct growing *g, const struct raw_node *parent, uint32_t frame)
+static bool add_branch(struct growing *g, uint32_t frame, struct err *err)
 {
-	uint64_t v = (parent->path + g->s->frames[frame].key) * UINT64_C(0xff51afd7ed558ccd);
-
-	return v ^ v >> 33;
+	if (!query_grow(g->s->q, &g->branches, &g->branch_cap, g->branch_count + 1u,
+			sizeof(*g->branches), err))
+		return false;
+	g->branches[g->branch_count++] = (struct branch){ .frame = frame };
+	g->branch_of[frame] = g->branch_count;
+	return true;
 }
 
-static bool branch_for(struct growing *g, uint32_t frame, struct branch **out, struct err *err)
+/* Finds the branch of each of the node's runs and moves these on by a frame. Without a branch:
+ * those that end in the node, how many are in *ended. `plain` spares what most trees do without. */
+static inline __attribute__((always_inline)) bool find_branches(struct growing *g,
+								struct raw_node *n, bool plain,
+								uint32_t *ended, struct err *err)
 {
-	uint32_t *at = &g->branch_of[frame];
+	struct passing *runs = g->runs + n->first;
 
-	if (!*at) {
-		if (!query_grow(g->s->q, &g->branches, &g->branch_cap, g->branch_count + 1u,
-				sizeof(*g->branches), err))
+	*ended = 0;
+	for (uint32_t i = 0; i < n->count; i++) {
+		struct passing *r = &runs[i];
+		struct branch *b;
+		uint32_t frame;
+
+		/* Frames of runs lie far apart; behind the node's there are more runs, or one. */
+		__builtin_prefetch(&g->pool[runs[i + AHEAD < n->count ? i + AHEAD : i].at]);
+		if (r->at == r->end) {
+			add_values(n->self, r->value);
+			g->branch_at[i] = 0;
+			++*ended;
+			continue;
+		}
+		frame = g->pool[r->at++];
+		if (frame == RUN_CUT) { /* nobody's own: the node's `other` */
+			g->branch_at[i] = 0;
+			++*ended;
+			continue;
+		}
+		if (!g->branch_of[frame] && !add_branch(g, frame, err))
 			return false;
-		g->branches[g->branch_count++] = (struct branch){ .frame = frame };
-		*at = g->branch_count;
+		g->branch_at[i] = g->branch_of[frame];
+		b = &g->branches[g->branch_of[frame] - 1];
+		b->count++;
+		if (plain) {
+			b->total[QUERY_LEFT] += r->value[QUERY_LEFT];
+		} else {
+			add_values(b->total, r->value);
+			add_magnitudes(b->reach, r->value);
+		}
 	}
-	*out = &g->branches[*at - 1];
 	return true;
 }
 
@@ -238,41 +274,39 @@ static bool branch_for(struct growing *g, uint32_t frame, struct branch **out, s
 static bool split_runs(struct growing *g, struct raw_node *n, struct err *err)
 {
 	struct passing *runs = g->runs + n->first;
-	uint32_t going_on = 0, at = 0;
+	uint32_t ended, at = 0;
+	bool ok;
 
 	g->branch_count = 0;
-	for (uint32_t i = 0; i < n->count; i++) {
-		struct passing r = runs[i];
-		struct branch *b;
-
-		if (i + AHEAD < n->count) /* frames of runs lie far apart */
-			__builtin_prefetch(&g->pool[runs[i + AHEAD].at]);
-		if (r.at == r.end) {
-			add_values(n->self, r.value);
-			continue;
-		}
-		if (!branch_for(g, g->pool[r.at], &b, err))
-			return false;
-		b->count++;
-		add_values(b->total, r.value);
-		add_magnitudes(b->reach, r.value);
-		r.at++;
-		g->branch_at[going_on] = (uint32_t)(b - g->branches);
-		g->split[going_on++] = r;
-	}
+	ok = g->plain ? find_branches(g, n, true, &ended, err)
+		      : find_branches(g, n, false, &ended, err);
 	for (uint32_t i = 0; i < g->branch_count; i++) {
-		g->branches[i].at = at;
-		at += g->branches[i].count;
-		g->branch_of[g->branches[i].frame] = 0;
+		struct branch *b = &g->branches[i];
+
+		b->at = at;
+		at += b->count;
+		g->branch_of[b->frame] = 0;
+		if (g->plain)
+			b->reach[QUERY_LEFT] = b->total[QUERY_LEFT];
 	}
-	for (uint32_t i = 0; i < going_on; i++)
-		runs[g->branches[g->branch_at[i]].at++] = g->split[i];
+	if (!ok)
+		return false;
+	if (g->branch_count == 1 && !ended) {
+		g->branches[0].at = at; /* all go the same way */
+		return true;
+	}
+	memcpy(g->split, runs, n->count * sizeof(*runs));
+	for (uint32_t i = 0; i < n->count; i++)
+		if (g->branch_at[i])
+			runs[g->branches[g->branch_at[i] - 1].at++] = g->split[i];
 	return true;
 }
 
 static struct raw_node node_of(const struct growing *g, uint32_t parent, const struct branch *b)
 {
+	const struct number_table *asked = g->s->kept_paths;
 	const struct raw_node *p = &g->nodes[parent];
+	uint64_t path = path_step(p->path, g->s->frames[b->frame].key);
 
 	return (struct raw_node){ .frame = b->frame,
 				  .parent = parent,
@@ -281,7 +315,8 @@ static struct raw_node node_of(const struct growing *g, uint32_t parent, const s
 				  .count = b->count,
 				  .total = { b->total[0], b->total[1] },
 				  .weight = weight(b->total, g->scale),
-				  .path = path_of(g, p, b->frame) };
+				  .path = path,
+				  .asked = asked && number_find(asked, path) != UINT32_MAX };
 }
 
 static bool add_child(struct growing *g, uint32_t parent, const struct branch *b, struct err *err)
@@ -291,19 +326,32 @@ static bool add_child(struct growing *g, uint32_t parent, const struct branch *b
 
 	if (!note_weight(g, n.weight, err))
 		return false;
-	if (too_light(g, reach) && !(reach == n.weight && may_tie(g, reach)))
+	if (!n.asked && too_light(g, reach) && !(reach == n.weight && may_tie(g, reach)))
 		return true;
 	if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(n), err))
 		return false;
 	g->nodes[g->count] = n;
-	return wait_for(g, g->count++, reach, err);
+	return wait_for(g, g->count++, n.asked ? INFINITY : reach, err);
+}
+
+/* Once a node: its runs go on to the next frame. */
+static bool open_runs(struct growing *g, uint32_t node, struct err *err)
+{
+	struct raw_node *n = &g->nodes[node];
+
+	assert(!n->opened);
+	if (!split_runs(g, n, err))
+		return false;
+	n->opened = true;
+	n->opened_at = g->count;
+	n->children = g->branch_count;
+	return true;
 }
 
 static bool open_node(struct growing *g, uint32_t node, struct err *err)
 {
-	if (!split_runs(g, &g->nodes[node], err))
+	if (!open_runs(g, node, err))
 		return false;
-	g->nodes[node].children = g->branch_count;
 	for (uint32_t i = 0; i < g->branch_count; i++)
 		if (!add_child(g, node, &g->branches[i], err))
 			return false;
@@ -314,6 +362,7 @@ static bool open_root(struct growing *g, const struct frame_run *runs, struct er
 {
 	struct query *q = g->s->q;
 	uint64_t room = g->run_count + 1u;
+	int64_t sum = 0;
 	struct raw_node *root;
 
 	if (!query_grow(q, &g->runs, &g->run_cap, room, sizeof(*g->runs), err) ||
@@ -326,7 +375,13 @@ static bool open_root(struct growing *g, const struct frame_run *runs, struct er
 	memset(g->branch_of, 0, g->branch_of_cap * sizeof(*g->branch_of));
 	root = &g->nodes[g->count++];
 	*root = (struct raw_node){ .frame = QUERY_FRAME_ROOT, .count = g->run_count };
+	g->plain = true;
 	for (uint32_t i = 0; i < g->run_count; i++) {
+		const int64_t *v = runs[i].value;
+
+		if (v[QUERY_LEFT] < 0 || v[QUERY_RIGHT] ||
+		    __builtin_add_overflow(sum, v[QUERY_LEFT], &sum))
+			g->plain = false;
 		g->runs[i] = (struct passing){ .at = runs[i].first,
 					       .end = runs[i].first + runs[i].count };
 		memcpy(g->runs[i].value, runs[i].value, sizeof(runs[i].value));
@@ -356,13 +411,23 @@ static bool add_tie(struct growing *g, uint32_t node, uint32_t *count, struct er
 	return true;
 }
 
+/* Its children of that weight, of a node that was opened before the limit was known. */
+static bool add_opened(struct growing *g, uint32_t node, double w, uint32_t *count, struct err *err)
+{
+	for (uint32_t i = g->nodes[node].opened_at; i < g->count && g->nodes[i].parent == node; i++)
+		if (g->nodes[i].weight == w && !add_tie(g, i, count, err))
+			return false;
+	return true;
+}
+
 /* The node's own part, and those of its children that weigh as much as itself. */
 static bool open_tie(struct growing *g, uint32_t node, double w, uint32_t *count, struct err *err)
 {
-	if (!split_runs(g, &g->nodes[node], err))
-		return false;
-	g->nodes[node].children = g->branch_count;
 	g->nodes[node].tie = true;
+	if (g->nodes[node].opened)
+		return add_opened(g, node, w, count, err);
+	if (!open_runs(g, node, err))
+		return false;
 	for (uint32_t i = 0; i < g->branch_count; i++) {
 		struct raw_node n = node_of(g, node, &g->branches[i]);
 
@@ -434,7 +499,7 @@ static void drop_light(struct growing *g)
 
 		n->parent = g->nodes[n->parent].next; /* its new place */
 		n->next = UINT32_MAX;
-		if ((too_light(g, n->weight) && !n->tie) || n->parent == UINT32_MAX)
+		if ((too_light(g, n->weight) && !n->tie && !n->asked) || n->parent == UINT32_MAX)
 			continue;
 		n->next = kept++;
 		g->pruned += n->children;
@@ -547,14 +612,22 @@ static void emit_node(struct emitting *e, const struct raw_node *n)
 }
 
 /* What a node's kept children and itself do not account for is its `other`. */
+/* Sums near the end of what 64 bits hold are cut, as in engine_add(). */
+static int64_t less(int64_t a, int64_t b)
+{
+	int64_t v;
+
+	return __builtin_sub_overflow(a, b, &v) ? (b < 0 ? INT64_MAX : INT64_MIN) : v;
+}
+
 static void emit_other(struct emitting *e, const struct raw_node *n)
 {
 	struct query_node other = { .frame = QUERY_FRAME_OTHER, .depth = n->depth + 1 };
 
 	for (unsigned side = 0; side < QUERY_SIDES; side++) {
-		other.total[side] = n->total[side] - n->self[side];
+		other.total[side] = less(n->total[side], n->self[side]);
 		for (uint32_t c = n->child; c; c = e->g->nodes[c].next)
-			other.total[side] -= e->g->nodes[c].total[side];
+			other.total[side] = less(other.total[side], e->g->nodes[c].total[side]);
 		other.self[side] = other.total[side];
 	}
 	if (other.total[0] || other.total[1])
@@ -636,15 +709,18 @@ bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t coun
 		const uint32_t *pool, const struct query_tree_options *o, struct query_tree *out,
 		struct err *err)
 {
-	uint32_t most = o->nodes_most ? o->nodes_most : NODES_DEFAULT;
+	const struct number_table *asked = s->kept_paths;
+	uint32_t most = o->nodes_most ? o->nodes_most : TREE_NODES_USUAL;
+	uint32_t kept = asked ? asked->used + asked->paged : 0;
 	bool ok, coarser = false;
 
 	if (most > QUERY_NODES_MOST)
 		most = QUERY_NODES_MOST;
 	for (;;) {
-		struct growing g = {
-			.s = s, .run_count = count, .pool = pool, .heaviest.most = most
-		};
+		struct growing g = { .s = s,
+				     .run_count = count,
+				     .pool = pool,
+				     .heaviest.most = kept < most / 2 ? most - kept : most };
 
 		ok = make(&g, runs, o, out, err);
 		growing_release(&g);

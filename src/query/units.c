@@ -13,7 +13,8 @@ static const struct {
 	const char *name;
 	double bytes;
 } sizes[] = {
-	{ "TiB", 1099511627776.0 }, { "GiB", 1073741824.0 }, { "MiB", 1048576.0 }, { "KiB", 1024.0 }
+	{ "EiB", 1152921504606846976.0 }, { "PiB", 1125899906842624.0 }, { "TiB", 1099511627776.0 },
+	{ "GiB", 1073741824.0 },          { "MiB", 1048576.0 },          { "KiB", 1024.0 }
 };
 
 /* Three digits where the largest has one or two before the point. */
@@ -60,10 +61,14 @@ static void append_grouped(struct buf *b, int64_t value)
 
 void unit_append(struct buf *b, const struct unit_scale *s, int64_t value)
 {
+	double shown = (double)value / s->divisor;
+
+	if (fabs(shown) < 0.5 * pow(10, -s->digits))
+		shown = 0; /* no -0.00 */
 	if (s->digits == 0)
 		append_grouped(b, value);
 	else
-		buf_printf(b, "%.*f", s->digits, (double)value / s->divisor);
+		buf_printf(b, "%.*f", s->digits, shown);
 	if (s->name[0]) {
 		buf_char(b, ' ');
 		buf_str(b, str_cstr(s->name));

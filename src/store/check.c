@@ -4,8 +4,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "store/chunk.h"
+#include "store/code_block.h"
 #include "store/db.h"
 #include "store/schema.h"
 
@@ -243,21 +245,78 @@ static void check_chunks(struct checking *c)
 	}
 }
 
+/* ---- blocks of code: what their rows say ---- */
+
+static bool same_as_rows(struct checking *c, sqlite3_stmt *s, struct err *err)
+{
+	uint64_t first = db_u64(s, 0), last = db_u64(s, 1);
+	struct str bytes = db_bytes(s, 4);
+	struct code_block_row b;
+	bool ok, same;
+
+	buf_init(&b.bytes, 0);
+	ok = first <= last && code_block_build(c->db, first, last, &b, err);
+	same = ok && b.last == last && b.n == db_u64(s, 2) && b.bytes.len == bytes.len &&
+	       memcmp(b.bytes.ptr, bytes.ptr, bytes.len) == 0 &&
+	       code_block_checksum(first, last, b.n, bytes) == db_u64(s, 3);
+	buf_release(&b.bytes);
+	if (ok && !same)
+		err_set(err, ERR_INVALID, "it is not what the rows say");
+	return same;
+}
+
+static void check_code(struct checking *c)
+{
+	uint64_t before = 0;
+	sqlite3_stmt *s = NULL;
+	struct err err;
+	bool row = true, ok;
+
+	ok = db_prepare(c->db,
+			"SELECT first, last, n, checksum, bytes FROM code_block ORDER BY first", &s,
+			&err);
+	while (ok) {
+		char finding[600];
+		struct err why = { .msg = "it overlaps another" };
+
+		ok = db_step(c->db, s, &row, &err, "reading the store");
+		if (!ok || !row)
+			break;
+		if (db_u64(s, 0) <= before || !same_as_rows(c, s, &why)) {
+			snprintf(finding, sizeof(finding), "the block of code from %llu on: %s",
+				 (unsigned long long)db_u64(s, 0), why.msg);
+			c->found(c->arg, finding);
+		}
+		before = db_u64(s, 1);
+	}
+	sqlite3_finalize(s);
+	if (!ok)
+		c->found(c->arg, err.msg);
+}
+
 bool store_check(const char *path, void (*found)(void *arg, const char *finding), void *arg,
 		 struct err *err)
 {
 	struct checking c = { .found = found, .arg = arg };
 	int64_t version;
+	struct err cut;
 	bool ok = true;
 
-	if (sqlite3_open_v2(path, &c.db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
-		ok = db_error(c.db, err, path);
+	if (!db_open_to_read(path, db_is_immutable(path), &c.db, err))
+		ok = err_prefix(err, "%s", path);
+	/* What is there of a file that is cut is looked at, too. */
+	if (ok && !db_is_whole(path, &cut)) {
+		found(arg, cut.msg);
+		ok = db_exec(c.db, "PRAGMA writable_schema=ON; PRAGMA query_only=1", err);
+	}
 	ok = ok && (schema_check(c.db, &version, err) || err_prefix(err, "%s", path));
 	if (ok) {
 		check_pages(&c);
 		check_references(&c);
 		if (version > 2)
 			check_chunks(&c);
+		if (version > 3)
+			check_code(&c);
 	}
 	sqlite3_close(c.db);
 	return ok;

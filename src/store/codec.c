@@ -1,5 +1,7 @@
 #include "store/codec.h"
 
+#include <endian.h>
+
 #include "model/builder.h"
 #include "model/value_unknown.h"
 
@@ -114,22 +116,45 @@ uint64_t codec_get_slow(struct codec *c)
 	return 0;
 }
 
+/* One number of a list; false: cut, or longer than 64 bits. */
+static bool get_one(const uint8_t **at, const uint8_t *end, uint64_t *out)
+{
+	uint8_t byte = *(*at)++;
+	uint64_t v = byte & 0x7f;
+
+	for (unsigned shift = 7; byte >= 0x80; shift += 7) {
+		if (*at == end || shift > 63)
+			return false;
+		byte = *(*at)++;
+		v |= (uint64_t)(byte & 0x7f) << shift;
+	}
+	*out = v;
+	return true;
+}
+
+/* Rows of a store mostly have numbers of two bytes: four of them at once. */
 size_t codec_get_list(struct str bytes, uint64_t *out)
 {
 	const uint8_t *at = (const uint8_t *)bytes.ptr, *end = at ? at + bytes.len : at;
 	size_t count = 0;
 
 	while (at < end) {
-		uint8_t byte = *at++;
-		uint64_t v = byte & 0x7f;
+		uint64_t w;
 
-		for (unsigned shift = 7; byte >= 0x80; shift += 7) {
-			if (at == end || shift > 63)
-				return SIZE_MAX;
-			byte = *at++;
-			v |= (uint64_t)(byte & 0x7f) << shift;
+		if (end - at >= 8) {
+			memcpy(&w, at, 8);
+			w = le64toh(w);
+			if ((w & UINT64_C(0x8080808080808080)) == UINT64_C(0x0080008000800080)) {
+				w = (w & UINT64_C(0x007f007f007f007f)) |
+				    (w & UINT64_C(0x7f007f007f007f00)) >> 1;
+				for (int i = 0; i < 4; i++)
+					out[count++] = w >> (16 * i) & 0xffff;
+				at += 8;
+				continue;
+			}
 		}
-		out[count++] = v;
+		if (!get_one(&at, end, &out[count++]))
+			return SIZE_MAX;
 	}
 	return count;
 }

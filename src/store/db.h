@@ -13,6 +13,18 @@
 bool db_error(sqlite3 *db, struct err *err, const char *what);
 /* The file is damaged, says the newest error of the connection. */
 bool db_is_damage(int code);
+/* Has the file all the bytes that its header says? Else err has both numbers. For files that were
+ * found to be wanting: while a log is folded in, a whole one may be shorter for a moment. Files of
+ * others, and none at all, are whole. */
+bool db_is_whole(const char *path, struct err *err) MUST_CHECK;
+/* Is it a store of ours, by its header? */
+bool db_is_store(const char *path);
+
+/* The file lies where we may not write, and has no log: it is read as it is. Elsewhere SQLite makes
+ * shared memory beside it, which the log is read by. */
+bool db_is_immutable(const char *path);
+/* A connection that only reads; *out is closed by the caller, after a failure, too. */
+bool db_open_to_read(const char *path, bool immutable, sqlite3 **out, struct err *err) MUST_CHECK;
 
 bool db_exec(sqlite3 *db, const char *sql, struct err *err) MUST_CHECK;
 bool db_exec_f(sqlite3 *db, struct err *err, const char *format, ...) MUST_CHECK

@@ -1,5 +1,5 @@
 /*
- * id_list.h - ascending lists of row ids, as scans have them: the order, and look-up.
+ * id_list.h - ascending lists of row ids, as scans have them: the order, look-up, making one.
  */
 #pragma once
 #include <stdbool.h>
@@ -29,3 +29,6 @@ static inline bool id_list_has(const store_id *ids, size_t count, uint64_t id)
 	}
 	return low < count && ids[low] == id;
 }
+
+/* Ascending, without doubles; gives how many are left. Digit by digit, as ids are small. */
+size_t id_list_sort(store_id *ids, size_t count);

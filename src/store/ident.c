@@ -48,20 +48,35 @@ struct hash128 ident_text(struct str s)
 
 /* ---- bytes of an entry ---- */
 
-static void begin(struct ident *n, enum store_kind kind)
+/* Thousands of entries a message are put together here: there is room for what an entry has at
+ * first, and then it is written without a look at the buffer's end. */
+static char *begin(struct ident *n, enum store_kind kind, size_t room)
 {
+	char *at;
+
 	buf_reset(&n->bytes);
-	buf_char(&n->bytes, (char)kind);
+	at = buf_reserve(&n->bytes, room + 1);
+	assert(at);
+	*at = (char)kind;
+	return at + 1;
 }
 
-static void put_hash(struct ident *n, struct hash128 h)
+static inline char *put_hash(char *at, struct hash128 h)
 {
-	buf_append(&n->bytes, &h, sizeof(h));
+	memcpy(at, &h, sizeof(h));
+	return at + sizeof(h);
 }
 
-static void put_number(struct ident *n, uint64_t v)
+static inline char *put_number(char *at, uint64_t v)
 {
-	buf_append(&n->bytes, &v, sizeof(v));
+	memcpy(at, &v, sizeof(v));
+	return at + sizeof(v);
+}
+
+/* The entry has been written up to there: more goes through the buffer. */
+static inline void put_up_to(struct ident *n, const char *at)
+{
+	n->bytes.len = (size_t)(at - n->bytes.ptr);
 }
 
 static void put_notes(struct ident *n, enum message_kind message, uint32_t index, uint32_t ordinal)
@@ -106,49 +121,69 @@ static bool has_notes(struct ident *n, enum message_kind message, uint32_t index
 
 /* ---- kinds ---- */
 
+static struct hash128 hash_string(struct ident *n, struct memo *m, uint32_t index)
+{
+	m->hash = ident_text(n->p->dict.strings[index]);
+	m->hashed = true;
+	return m->hash;
+}
+
 struct hash128 ident_string(struct ident *n, uint32_t index)
 {
 	struct memo *m = &n->strings[index];
 
-	if (!m->hashed) {
-		m->hash = ident_text(n->p->dict.strings[index]);
-		m->hashed = true;
-	}
-	return m->hash;
+	return m->hashed ? m->hash : hash_string(n, m, index);
 }
 
-struct hash128 ident_attribute(struct ident *n, uint32_t index)
+static struct hash128 hash_attribute(struct ident *n, struct memo *m, uint32_t index)
 {
 	const struct attribute *a = &n->p->dict.attributes[index];
-	struct memo *m = &n->attributes[index];
-	struct hash128 key, unit;
-	bool nothing;
+	struct hash128 key = ident_string(n, a->key.v), unit = ident_string(n, a->unit.v);
+	bool nothing = index == 0 && hash_is_none(key) && hash_is_none(unit) &&
+		       a->value.kind == ANY_EMPTY && !has_notes(n, MESSAGE_ATTRIBUTE, index);
+	char *at = begin(n, KIND_ATTRIBUTE, 2 * sizeof(key));
 
-	if (m->hashed)
-		return m->hash;
-	key = ident_string(n, a->key.v);
-	unit = ident_string(n, a->unit.v);
-	begin(n, KIND_ATTRIBUTE);
-	nothing = index == 0 && hash_is_none(key) && hash_is_none(unit) &&
-		  a->value.kind == ANY_EMPTY && !has_notes(n, MESSAGE_ATTRIBUTE, index);
-	put_hash(n, key);
-	put_hash(n, unit);
+	at = put_hash(at, key);
+	at = put_hash(at, unit);
+	put_up_to(n, at);
 	codec_put_any(&n->bytes, &a->value);
 	put_notes(n, MESSAGE_ATTRIBUTE, index, 0);
 	return remember(n, m, nothing);
 }
 
-struct hash128 ident_refs(struct ident *n, const struct attribute_index *at, uint32_t count)
+struct hash128 ident_attribute(struct ident *n, uint32_t index)
 {
-	if (!count)
-		return HASH_NONE;
+	struct memo *m = &n->attributes[index];
+
+	return m->hashed ? m->hash : hash_attribute(n, m, index);
+}
+
+static struct hash128 hash_refs(struct ident *n, const struct attribute_index *at, uint32_t count)
+{
+	char *to;
+
 	for (uint32_t i = 0; i < count; i++)
 		if (!n->attributes[at[i].v].hashed)
 			ident_attribute(n, at[i].v);
-	begin(n, KIND_ATTRSET);
+	to = begin(n, KIND_ATTRSET, count * sizeof(struct hash128));
 	for (uint32_t i = 0; i < count; i++)
-		put_hash(n, n->attributes[at[i].v].hash);
+		to = put_hash(to, n->attributes[at[i].v].hash);
+	put_up_to(n, to);
 	return end(n);
+}
+
+struct hash128 ident_refs(struct ident *n, const struct attribute_index *at, uint32_t count)
+{
+	struct single *s;
+
+	if (!count)
+		return HASH_NONE;
+	if (count > 1)
+		return hash_refs(n, at, count);
+	s = &n->singles[at->v % IDENT_SINGLES];
+	if (!s->hashed || s->attribute != at->v)
+		*s = (struct single){ hash_refs(n, at, 1), at->v, true };
+	return s->hash;
 }
 
 struct hash128 ident_list(struct ident *n, struct range refs)
@@ -158,59 +193,68 @@ struct hash128 ident_list(struct ident *n, struct range refs)
 
 struct hash128 ident_key_value(struct ident *n, const struct key_value *kv)
 {
-	begin(n, KIND_ATTRIBUTE);
-	put_hash(n, ident_text(kv->key));
-	put_hash(n, HASH_NONE);
+	struct hash128 key = ident_text(kv->key);
+	char *at = begin(n, KIND_ATTRIBUTE, 2 * sizeof(key));
+
+	at = put_hash(at, key);
+	at = put_hash(at, HASH_NONE);
+	put_up_to(n, at);
 	codec_put_any(&n->bytes, &kv->value);
 	if (kv->key_strindex.v)
 		buf_char(&n->bytes, 'r');
 	return end(n);
 }
 
-struct hash128 ident_function(struct ident *n, uint32_t index)
+static struct hash128 hash_function(struct ident *n, struct memo *m, uint32_t index)
 {
 	const struct function *f = &n->p->dict.functions[index];
-	struct memo *m = &n->functions[index];
-	struct hash128 name, system_name, filename;
-	bool nothing;
+	struct hash128 name = ident_string(n, f->name.v),
+		       system_name = ident_string(n, f->system_name.v),
+		       filename = ident_string(n, f->filename.v);
+	bool nothing = hash_is_none(name) && hash_is_none(system_name) && hash_is_none(filename) &&
+		       !f->start_line && !has_notes(n, MESSAGE_FUNCTION, index);
+	char *at = begin(n, KIND_FUNCTION, 3 * sizeof(name) + 8);
 
-	if (m->hashed)
-		return m->hash;
-	name = ident_string(n, f->name.v);
-	system_name = ident_string(n, f->system_name.v);
-	filename = ident_string(n, f->filename.v);
-	begin(n, KIND_FUNCTION);
-	nothing = hash_is_none(name) && hash_is_none(system_name) && hash_is_none(filename) &&
-		  !f->start_line && !has_notes(n, MESSAGE_FUNCTION, index);
-	put_hash(n, name);
-	put_hash(n, system_name);
-	put_hash(n, filename);
-	put_number(n, (uint64_t)f->start_line);
+	at = put_hash(at, name);
+	at = put_hash(at, system_name);
+	at = put_hash(at, filename);
+	at = put_number(at, (uint64_t)f->start_line);
+	put_up_to(n, at);
 	put_notes(n, MESSAGE_FUNCTION, index, 0);
+	return remember(n, m, nothing);
+}
+
+struct hash128 ident_function(struct ident *n, uint32_t index)
+{
+	struct memo *m = &n->functions[index];
+
+	return m->hashed ? m->hash : hash_function(n, m, index);
+}
+
+static struct hash128 hash_mapping(struct ident *n, struct memo *m, uint32_t index)
+{
+	const struct mapping *x = &n->p->dict.mappings[index];
+	struct hash128 filename = ident_string(n, x->filename.v),
+		       list = ident_list(n, x->attributes);
+	bool nothing = hash_is_none(filename) && hash_is_none(list) && !x->memory_start &&
+		       !x->memory_limit && !x->file_offset && !has_notes(n, MESSAGE_MAPPING, index);
+	char *at = begin(n, KIND_MAPPING, 3 * 8 + 2 * sizeof(list));
+
+	at = put_number(at, x->memory_start);
+	at = put_number(at, x->memory_limit);
+	at = put_number(at, x->file_offset);
+	at = put_hash(at, filename);
+	at = put_hash(at, list);
+	put_up_to(n, at);
+	put_notes(n, MESSAGE_MAPPING, index, 0);
 	return remember(n, m, nothing);
 }
 
 struct hash128 ident_mapping(struct ident *n, uint32_t index)
 {
-	const struct mapping *x = &n->p->dict.mappings[index];
 	struct memo *m = &n->mappings[index];
-	struct hash128 filename, list;
-	bool nothing;
 
-	if (m->hashed)
-		return m->hash;
-	filename = ident_string(n, x->filename.v);
-	list = ident_list(n, x->attributes);
-	begin(n, KIND_MAPPING);
-	nothing = hash_is_none(filename) && hash_is_none(list) && !x->memory_start &&
-		  !x->memory_limit && !x->file_offset && !has_notes(n, MESSAGE_MAPPING, index);
-	put_number(n, x->memory_start);
-	put_number(n, x->memory_limit);
-	put_number(n, x->file_offset);
-	put_hash(n, filename);
-	put_hash(n, list);
-	put_notes(n, MESSAGE_MAPPING, index, 0);
-	return remember(n, m, nothing);
+	return m->hashed ? m->hash : hash_mapping(n, m, index);
 }
 
 static bool location_says_nothing(struct ident *n, uint32_t index, struct hash128 mapping,
@@ -222,54 +266,85 @@ static bool location_says_nothing(struct ident *n, uint32_t index, struct hash12
 	       !has_notes(n, MESSAGE_LOCATION, index);
 }
 
-struct hash128 ident_location(struct ident *n, uint32_t index)
+enum { LINE_BYTES = sizeof(struct hash128) + 16 };
+
+/* The lines of a location, whose functions' hashes are known, where some have notes. */
+static void put_noted_lines(struct ident *n, struct range lines)
+{
+	const struct line *line = n->p->dict.lines + lines.first;
+
+	for (uint32_t i = 0; i < lines.count; i++) {
+		char *at = buf_reserve(&n->bytes, LINE_BYTES);
+
+		assert(at);
+		at = put_hash(at, n->functions[line[i].function.v].hash);
+		at = put_number(at, (uint64_t)line[i].line);
+		at = put_number(at, (uint64_t)line[i].column);
+		put_up_to(n, at);
+		put_notes(n, MESSAGE_LINE, lines.first + i, i);
+	}
+}
+
+static struct hash128 hash_location(struct ident *n, struct memo *m, uint32_t index)
 {
 	const struct location *l = &n->p->dict.locations[index];
 	const struct line *lines = n->p->dict.lines + l->lines.first;
-	struct memo *m = &n->locations[index];
-	struct hash128 mapping, list;
+	struct hash128 mapping = ident_mapping(n, l->mapping.v),
+		       list = ident_list(n, l->attributes);
+	uint32_t plain = n->noted[MESSAGE_LINE] ? 0 : l->lines.count;
 	bool nothing;
+	char *at;
 
-	if (m->hashed)
-		return m->hash;
-	mapping = ident_mapping(n, l->mapping.v);
-	list = ident_list(n, l->attributes);
 	for (uint32_t i = 0; i < l->lines.count; i++)
 		ident_function(n, lines[i].function.v);
-	begin(n, KIND_LOCATION);
 	nothing = location_says_nothing(n, index, mapping, list);
-	put_hash(n, mapping);
-	put_number(n, l->address);
-	put_hash(n, list);
-	put_number(n, l->lines.count);
-	for (uint32_t i = 0; i < l->lines.count; i++) {
-		put_hash(n, n->functions[lines[i].function.v].hash);
-		put_number(n, (uint64_t)lines[i].line);
-		put_number(n, (uint64_t)lines[i].column);
-		put_notes(n, MESSAGE_LINE, l->lines.first + i, i);
+	at = begin(n, KIND_LOCATION, 2 * sizeof(list) + 16 + (size_t)plain * LINE_BYTES);
+	at = put_hash(at, mapping);
+	at = put_number(at, l->address);
+	at = put_hash(at, list);
+	at = put_number(at, l->lines.count);
+	for (uint32_t i = 0; i < plain; i++) {
+		at = put_hash(at, n->functions[lines[i].function.v].hash);
+		at = put_number(at, (uint64_t)lines[i].line);
+		at = put_number(at, (uint64_t)lines[i].column);
 	}
+	put_up_to(n, at);
+	if (!plain)
+		put_noted_lines(n, l->lines);
 	put_notes(n, MESSAGE_LOCATION, index, 0);
+	return remember(n, m, nothing);
+}
+
+struct hash128 ident_location(struct ident *n, uint32_t index)
+{
+	struct memo *m = &n->locations[index];
+
+	return m->hashed ? m->hash : hash_location(n, m, index);
+}
+
+static struct hash128 hash_stack(struct ident *n, struct memo *m, uint32_t index)
+{
+	struct range r = n->p->dict.stacks[index].locations;
+	const struct location_index *at = n->p->dict.stack_locations + r.first;
+	bool nothing = !r.count && !has_notes(n, MESSAGE_STACK, index);
+	char *to;
+
+	for (uint32_t i = 0; i < r.count; i++)
+		if (!n->locations[at[i].v].hashed)
+			hash_location(n, &n->locations[at[i].v], at[i].v);
+	to = begin(n, KIND_STACK, r.count * sizeof(struct hash128));
+	for (uint32_t i = 0; i < r.count; i++)
+		to = put_hash(to, n->locations[at[i].v].hash);
+	put_up_to(n, to);
+	put_notes(n, MESSAGE_STACK, index, 0);
 	return remember(n, m, nothing);
 }
 
 struct hash128 ident_stack(struct ident *n, uint32_t index)
 {
-	struct range r = n->p->dict.stacks[index].locations;
-	const struct location_index *at = n->p->dict.stack_locations + r.first;
 	struct memo *m = &n->stacks[index];
-	bool nothing;
 
-	if (m->hashed)
-		return m->hash;
-	for (uint32_t i = 0; i < r.count; i++)
-		if (!n->locations[at[i].v].hashed)
-			ident_location(n, at[i].v);
-	begin(n, KIND_STACK);
-	nothing = !r.count && !has_notes(n, MESSAGE_STACK, index);
-	for (uint32_t i = 0; i < r.count; i++)
-		put_hash(n, n->locations[at[i].v].hash);
-	put_notes(n, MESSAGE_STACK, index, 0);
-	return remember(n, m, nothing);
+	return m->hashed ? m->hash : hash_stack(n, m, index);
 }
 
 struct hash128 ident_link(struct ident *n, uint32_t index)
@@ -277,14 +352,16 @@ struct hash128 ident_link(struct ident *n, uint32_t index)
 	const struct link *l = &n->p->dict.links[index];
 	struct memo *m = &n->links[index];
 	bool nothing;
+	char *at;
 
 	if (m->hashed)
 		return m->hash;
-	begin(n, KIND_LINK);
 	nothing = id_is_zero(l->trace_id, sizeof(l->trace_id)) &&
 		  id_is_zero(l->span_id, sizeof(l->span_id)) && !has_notes(n, MESSAGE_LINK, index);
-	buf_append(&n->bytes, l->trace_id, sizeof(l->trace_id));
-	buf_append(&n->bytes, l->span_id, sizeof(l->span_id));
+	at = begin(n, KIND_LINK, sizeof(l->trace_id) + sizeof(l->span_id));
+	memcpy(at, l->trace_id, sizeof(l->trace_id));
+	memcpy(at + sizeof(l->trace_id), l->span_id, sizeof(l->span_id));
+	put_up_to(n, at + sizeof(l->trace_id) + sizeof(l->span_id));
 	put_notes(n, MESSAGE_LINK, index, 0);
 	return remember(n, m, nothing);
 }

@@ -44,11 +44,20 @@ struct memo {
 	bool hashed;
 };
 
+/* The list of one attribute, as most locations have the same few. */
+struct single {
+	struct hash128 hash;
+	uint32_t attribute;
+	bool hashed;
+};
+enum { IDENT_SINGLES = 16 };
+
 struct ident {
 	const struct profiles *p;
 	struct memo *strings, *attributes, *functions, *mappings, *locations, *stacks, *links;
-	struct buf bytes;              /* scratch */
-	bool noted[MESSAGE_STACK + 1]; /* some message of that kind has notes */
+	struct single singles[IDENT_SINGLES]; /* by attribute; a newer one takes the place */
+	struct buf bytes;                     /* scratch */
+	bool noted[MESSAGE_STACK + 1];        /* some message of that kind has notes */
 };
 
 static const struct hash128 HASH_NONE = { 0, 0 };

@@ -197,37 +197,6 @@ uint64_t store_process(struct store_attributes resource, struct store_attributes
 	return process_hash(&parts);
 }
 
-static void hash_attributes(struct buf *b, struct store_attributes a)
-{
-	codec_put(b, a.count);
-	for (uint32_t i = 0; i < a.count; i++) {
-		codec_put_str(b, a.ptr[i].key);
-		codec_put_any(b, &a.ptr[i].value);
-	}
-}
-
-struct hash128 store_series_hash(const struct store_series *x)
-{
-	const struct str texts[] = {
-		x->tenant,        x->sample_type,      x->sample_unit,
-		x->period_type,   x->period_unit,      x->scope_name,
-		x->scope_version, x->scope_schema_url, x->resource_schema_url
-	};
-	struct hash128 h;
-	struct buf b;
-
-	buf_init(&b, 0);
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		codec_put_str(&b, texts[i]);
-	codec_put_signed(&b, x->period);
-	hash_attributes(&b, x->resource_attributes);
-	hash_attributes(&b, x->scope_attributes);
-	hash_attributes(&b, x->lifted);
-	h = hash128(buf_view(&b));
-	buf_release(&b);
-	return h;
-}
-
 void profile_uid_make(uint8_t uid[16], struct str request_hash, uint64_t ordinal)
 {
 	char bytes[16 + sizeof(ordinal)] = { 0 };

@@ -70,6 +70,5 @@ uint64_t process_hash(const struct process_parts *p);
 uint64_t store_process(struct store_attributes resource, struct store_attributes lifted);
 
 /* The series' hash for URLs, of its content. */
-struct hash128 store_series_hash(const struct store_series *x);
 /* The uid of a profile whose sender gave it none: of its request and its place there. */
 void profile_uid_make(uint8_t uid[16], struct str request_hash, uint64_t ordinal);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "store/chunk.h"
@@ -19,6 +18,9 @@ static const size_t limit_usual = (size_t)8 << 20;
 #define SERIES                                                               \
 	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, " \
 	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
+#define BRIEF(labels)                                                                              \
+	"SELECT brief(id, resource_id, scope_id, sample_type_id, sample_unit_id, period_type_id, " \
+	"period_unit_id, period, process, service_id, " labels ") FROM series WHERE id<=?1"
 
 /* What row_each() gives. */
 #define ROW_OF_LOCATION      "mapping_id, address, attrset_id, frame_type_id, lines"
@@ -57,16 +59,20 @@ static const char *const sql[QUERY_COUNT] = {
 	[GET_LOCATION] = "SELECT " LOCATION " FROM location WHERE id=?1",
 	[GET_STACK] = "SELECT " STACK " FROM stack WHERE id=?1",
 	[GET_LINK] = "SELECT trace_id, span_id, notes FROM link WHERE id=?1",
+	[GET_CODE_BLOCK] = "SELECT last, n, checksum, bytes FROM code_block WHERE first=?1",
+	[LIST_CODE_BLOCKS] =
+		"SELECT first, last, n FROM code_block WHERE first<=?2 AND last>=?1 ORDER BY first",
 	[GET_RESOURCE] =
 		"SELECT attrset_id, schema_url_id, dropped, notes FROM resource WHERE id=?1",
 	[GET_SCOPE] = "SELECT name_id, version_id, attrset_id, schema_url_id, dropped, notes FROM "
 		      "scope WHERE id=?1",
-	[GET_SERIES] = "SELECT " SERIES ", process FROM series WHERE id=?1",
-	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL FROM series WHERE id=?1",
-	[EACH_SERIES] = "SELECT " SERIES ", process FROM series",
-	[EACH_BRIEF] = "SELECT brief(id, resource_id, scope_id, sample_type_id, sample_unit_id, "
-		       "period_type_id, period_unit_id, period, process, service_id) FROM series "
-		       "WHERE id<=?1",
+	[GET_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id=?1",
+	[GET_SERIES_OF_4] = "SELECT " SERIES ", process, NULL FROM series WHERE id=?1",
+	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL, NULL FROM series WHERE id=?1",
+	[EACH_SERIES] = "SELECT " SERIES ", process, labels FROM series",
+	[EACH_SERIES_OF_4] = "SELECT " SERIES ", process, NULL FROM series",
+	[EACH_BRIEF] = BRIEF("labels"),
+	[EACH_BRIEF_PLAIN] = BRIEF("NULL"),
 	[SERVICES_OF_SERIES] = "SELECT unmark(id, service_id) FROM series WHERE id<=?1",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
@@ -76,6 +82,8 @@ static const char *const sql[QUERY_COUNT] = {
 	[PICK_LOCATIONS] = PICK("location", ROW_OF_LOCATION),
 	[EACH_FUNCTION] = EACH("function", ROW_OF_FUNCTION),
 	[PICK_FUNCTIONS] = PICK("function", ROW_OF_FUNCTION),
+	[EACH_RESOURCE] = EACH("resource", "attrset_id, schema_url_id"),
+	[PICK_RESOURCES] = PICK("resource", "attrset_id, schema_url_id"),
 	[EACH_ATTRSET] = EACH("attrset", "attributes"),
 	[PICK_ATTRSETS] = PICK("attrset", "attributes"),
 	[EACH_ATTRIBUTE] = EACH("attribute", ROW_OF_ATTRIBUTE),
@@ -127,14 +135,6 @@ static const char *const sql[QUERY_COUNT] = {
 
 /* ---- a store ---- */
 
-static bool has_log(const char *path)
-{
-	char name[4096];
-
-	snprintf(name, sizeof(name), "%s-wal", path);
-	return access(name, F_OK) == 0;
-}
-
 bool sqlite_open(const struct store_open_options *options, struct sqlite_store **out,
 		 struct err *err)
 {
@@ -152,12 +152,16 @@ bool sqlite_open(const struct store_open_options *options, struct sqlite_store *
 	s->path = strdup(options->location);
 	assert(s->path);
 	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
-	/* In a place that we may not write to there can be no shared memory of the log; without a
-	 * log none is needed. */
-	s->immutable = !has_log(s->path) && access(s->path, W_OK) < 0;
+	s->immutable = db_is_immutable(s->path);
 	pthread_mutex_init(&s->lock, NULL);
+	s->even_if_cut = options->even_if_cut;
 	if (!sqlite_begin(s, &snap, err)) {
-		err_prefix(err, "%s", options->location);
+		struct err why;
+
+		if (db_is_whole(s->path, &why))
+			err_prefix(err, "%s", options->location);
+		else
+			*err = why;
 		sqlite_close(s);
 		return false;
 	}
@@ -197,37 +201,17 @@ void sqlite_close(struct sqlite_store *s)
 
 /* ---- snapshots: a connection each, two of them kept for the next question ---- */
 
-static void append_uri(struct buf *uri, const char *path, bool immutable)
-{
-	buf_lit(uri, "file:");
-	for (const char *c = path; *c; c++)
-		if (*c == '?' || *c == '#' || *c == '%')
-			buf_printf(uri, "%%%02x", (unsigned char)*c);
-		else
-			buf_char(uri, *c);
-	buf_lit(uri, "?mode=ro");
-	if (immutable)
-		buf_lit(uri, "&immutable=1");
-	buf_char(uri, '\0');
-}
-
 static bool connect(struct sqlite_snapshot *snap, struct err *err)
 {
-	int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI |
-		    SQLITE_OPEN_PRIVATECACHE;
-	struct buf uri;
-	int rc;
-
-	buf_init(&uri, 0);
-	append_uri(&uri, snap->store->path, snap->store->immutable);
-	rc = sqlite3_open_v2(uri.ptr, &snap->db, flags, NULL);
-	buf_release(&uri);
-	if (rc != SQLITE_OK)
-		return db_error(snap->db, err, "cannot open the store");
+	if (!db_open_to_read(snap->store->path, snap->store->immutable, &snap->db, err))
+		return false;
 	sqlite3_extended_result_codes(snap->db, 1);
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
 	if (!reader_make_take(snap, err) || !reader_make_mark(snap, err) ||
 	    !reader_make_row(snap, err) || !reader_make_brief(snap, err))
+		return false;
+	/* SQLite's own way to read a file that has fewer pages than its header says. */
+	if (snap->store->even_if_cut && !db_exec(snap->db, "PRAGMA writable_schema=ON", err))
 		return false;
 	if (db_exec_f(snap->db, err,
 		      "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
@@ -257,7 +241,7 @@ static struct sqlite_snapshot *take_idle(struct sqlite_store *s)
 bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct err *err)
 {
 	struct sqlite_snapshot *snap = take_idle(s);
-	int64_t symbols, rows;
+	int64_t symbols = 0, rows;
 	bool ok = true;
 
 	if (!snap) {
@@ -267,9 +251,11 @@ bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct e
 		arena_init(&snap->kept, 32 << 10, 0);
 		ok = connect(snap, err);
 	}
-	/* The first read of the transaction fixes what it sees. */
+	/* The first read of the transaction fixes what it sees. Of a damaged file requests are
+	 * saved without the names that were found later. */
 	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, &snap->version, err) &&
-	     db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err) &&
+	     (db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err) ||
+	      s->even_if_cut) &&
 	     db_number(snap->db, "SELECT 1 FROM sample LIMIT 1", 0, &rows, err);
 	if (!ok) {
 		snapshot_free(snap);
@@ -324,7 +310,7 @@ void sqlite_end(struct sqlite_snapshot *snap)
 		snapshot_free(snap);
 }
 
-void sqlite_tolerate(struct sqlite_snapshot *snap, uint64_t *lost)
+void sqlite_tolerate(struct sqlite_snapshot *snap, struct store_lost *lost)
 {
 	snap->lost = lost;
 }
@@ -342,8 +328,10 @@ void reader_trim(struct sqlite_snapshot *snap)
 
 sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct err *err)
 {
-	if (q == GET_SERIES && snap->version < 2)
-		q = GET_SERIES_OF_1;
+	if (q == GET_SERIES && snap->version < 5)
+		q = snap->version < 2 ? GET_SERIES_OF_1 : GET_SERIES_OF_4;
+	else if (q == EACH_SERIES && snap->version < 5)
+		q = EACH_SERIES_OF_4;
 	if (!snap->queries[q] && !db_prepare(snap->db, sql[q], &snap->queries[q], err))
 		return NULL;
 	return snap->queries[q];

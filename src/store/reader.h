@@ -29,6 +29,7 @@ struct store_snapshot;
 struct store_open_options {
 	const char *location; /* path of an SQLite file, or http(s)://... of a ClickHouse server */
 	size_t limit_bytes;   /* of one snapshot's memory; 0 = 8 MiB */
+	bool even_if_cut;     /* SQLite: a file that lacks its end is opened, to save the rest */
 };
 
 /* Read-only, beside any writer. ERR_NOT_FOUND: no such file; ERR_UNSUPPORTED: made by a newer
@@ -77,8 +78,7 @@ struct store_attributes {
  */
 struct store_series {
 	store_id id;
-	struct hash128 hash; /* of the content: for URLs */
-	struct str tenant;   /* "" by default */
+	struct str tenant; /* "" by default */
 	struct str sample_type, sample_unit, period_type, period_unit;
 	int64_t period;
 	store_id resource, scope; /* equal ids = equal content */
@@ -86,15 +86,20 @@ struct store_series {
 	struct str resource_schema_url, scope_name, scope_version, scope_schema_url;
 	struct str service_name; /* service.name, else unknown_service[:process.executable.name] */
 	uint64_t process; /* equal for one process: host, container and pid; 0: none is said */
-	bool brief;       /* only id, types, period and process are filled in */
-	bool of_service;  /* its service_name is the one that was asked for */
+	bool brief;       /* only id, types, period, process and labels are filled in */
+	/* brief: of the keys that were asked for what the series say, be it lifted, is in
+	 * resource_attributes; equal labels: they say the same. Else 0. */
+	uint64_t labels;
+	bool of_service; /* its service_name is the one that was asked for */
 };
 
 struct store_series_ask {
 	uint64_t from, to;   /* with samples in buckets that it touches; UINT64_MAX: no end */
 	const store_id *ids; /* ascending; only these. NULL: all */
 	size_t id_count;
-	bool brief;         /* ids, types, period and process do */
+	bool brief;             /* ids, types, period and process do, with the attributes of */
+	const struct str *keys; /* these keys; some may come in full all the same */
+	uint32_t key_count;
 	struct str service; /* not empty: those of other services may be left out */
 };
 
@@ -130,7 +135,7 @@ enum {
 	SAMPLE_STACK = 1,
 	SAMPLE_ATTRIBUTES = 2,
 	SAMPLE_LINK = 4,
-	SAMPLE_TIMES = 8 /* none of those */
+	SAMPLE_TIMES = 8 /* of events; samples have theirs always */
 };
 struct store_scan {
 	uint64_t from, to;      /* samples with t0 < to and t1 >= from */
@@ -141,22 +146,24 @@ struct store_scan {
 	unsigned parts; /* of SAMPLE_STACK, ...; 0 = all of them. Times and values always */
 };
 
-/* Ten-minute bucket by bucket; within one as they lie there: by series and t0 in ClickHouse and in
- * what older versions wrote to SQLite, else in order of arrival. Reaches back by the longest t1 -
+/* Ten-minute bucket by bucket; within one as they lie there: by series in ClickHouse and in what
+ * older versions wrote to SQLite, else in order of arrival. Reaches back by the longest t1 -
  * t0 that the buckets before `from` hold. False of `fn` ends it early, which is no failure. */
 bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
 		bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 		struct err *err) MUST_CHECK;
 
-/* Events of one series, side by side: of a sample each of its timestamps that is in the window,
- * else the profile's time. */
+/* Events side by side: of a sample each of its timestamps that is in the window, else the profile's
+ * time. Run k is of series[k] and ends before event ends[k]; none is empty. */
 struct store_events {
-	store_id series;
-	uint32_t count;
-	bool timed;                          /* these are timestamps */
-	const uint64_t *times;               /* in no order */
-	const int64_t *values;               /* what each counts: as sample_value_at() */
-	const store_id *stacks, *attributes; /* of scan.parts; else 0 (or not) */
+	uint32_t count, run_count;
+	const store_id *series;
+	const uint32_t *ends;
+	bool timed;            /* they have timestamps */
+	const int64_t *values; /* what each counts: as sample_value_at() */
+	/* As far as scan.parts says; else 0 (or not). Times are in no order. */
+	const uint64_t *times;
+	const store_id *stacks, *attributes;
 };
 /* The same samples as events. Not every store can: store_has_events(). */
 bool store_has_events(const struct store_snapshot *snap);
@@ -233,6 +240,13 @@ bool store_each_location(struct store_snapshot *snap, const store_id *ids, size_
 bool store_each_attributes(struct store_snapshot *snap, const store_id *ids, size_t count,
 			   bool (*fn)(void *arg, store_id id, struct store_attributes a), void *arg,
 			   struct err *err) MUST_CHECK;
+/* Of such sets what they say of one key: `fn` gets its values (a->key, a->value), numbered from 1
+ * in the order they come, the same one perhaps twice. out[i] becomes the number of the value that
+ * ids[i] has, 0 where it has none. Only where store_has_values(). */
+bool store_has_values(const struct store_snapshot *snap);
+bool store_each_value(struct store_snapshot *snap, struct str key, const store_id *ids,
+		      size_t count, bool (*fn)(void *arg, const struct store_attribute *a),
+		      void *arg, uint32_t *out, struct err *err) MUST_CHECK;
 bool store_each_link(struct store_snapshot *snap, const store_id *ids, size_t count,
 		     bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
 		     struct err *err) MUST_CHECK;
@@ -254,9 +268,13 @@ bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to
 
 /* ---- whole requests, as they came ---- */
 
-/* For damaged files: store_next_request() leaves out what cannot be read and adds the samples that
- * it left out to *lost; a request that has nothing left is still a failure, with *seq set. */
-void store_tolerate(struct store_snapshot *snap, uint64_t *lost);
+/* For damaged files: store_next_request() leaves out what cannot be read and counts it in *lost; a
+ * request that has nothing left is still a failure, with *seq set. */
+struct store_lost {
+	uint64_t samples;                   /* left out */
+	uint64_t stacks, attributes, links; /* samples that are there without */
+};
+void store_tolerate(struct store_snapshot *snap, struct store_lost *lost);
 
 /*
  * The request with the lowest seq > after, as a sealed message that says what was received, of

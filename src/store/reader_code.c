@@ -1,7 +1,7 @@
 /* reader_code.c - locations, with what their functions and mappings say, many at a time. */
 #include <stdlib.h>
 
-#include "store/codec.h"
+#include "store/code_block.h"
 #include "store/reader_walk.h"
 
 /* ---- texts and functions, many at a time ---- */
@@ -105,6 +105,12 @@ enum { LOCATIONS_AT_ONCE = 4096 };
 
 struct location_reader {
 	struct sqlite_snapshot *snap;
+	const store_id *ids;
+	size_t at; /* those before are given */
+	bool (*fn)(void *arg, store_id id, const struct store_location *l);
+	void *arg;
+	bool ended;                /* by fn, which is no failure */
+	struct buf block;          /* the bytes of a code block */
 	struct location_row *rows; /* of some ids at once */
 	struct buf bytes;
 	struct wanted_ids functions; /* of theirs, those that are not known yet */
@@ -218,7 +224,15 @@ static bool read_overlay(struct location_reader *r, struct store_location *l)
 		line->start_line = sqlite3_column_int64(s, 5);
 		l->overlay = true;
 	}
+	if (l->overlay)
+		l->lines = r->lines;
 	return true;
+}
+
+/* What its mapping says, and later names. */
+static bool place_location(struct location_reader *r, struct store_location *l)
+{
+	return read_mapping(r, l) && read_overlay(r, l);
 }
 
 static void note_functions(struct location_reader *r, struct str lines)
@@ -267,40 +281,190 @@ static bool make_location(struct location_reader *r, const struct location_row *
 				      .address = row->address,
 				      .attributes = row->attributes };
 	if (!read_lines(r, str_from(r->bytes.ptr + row->lines, row->lines_len), &l->line_count) ||
-	    !reader_text(r->snap, row->frame_type, &l->frame_type, r->err) || !read_mapping(r, l) ||
-	    !read_overlay(r, l))
+	    !reader_text(r->snap, row->frame_type, &l->frame_type, r->err))
 		return false;
 	l->lines = r->lines;
-	return true;
+	return place_location(r, l);
 }
 
 /* Some at a time: their rows, then the functions' rows, then the texts', each in the order of the
  * file. */
+static bool give_rows(struct location_reader *r, size_t count)
+{
+	size_t end = r->at + count;
+	bool ok = true;
+
+	while (ok && !r->ended && r->at < end) {
+		size_t n = end - r->at < LOCATIONS_AT_ONCE ? end - r->at : LOCATIONS_AT_ONCE;
+		const store_id *ids = r->ids + r->at;
+
+		reader_trim(r->snap);
+		r->rows = realloc(r->rows, n * sizeof(*r->rows));
+		assert(r->rows);
+		ok = read_rows(r, ids, n);
+		for (size_t i = 0; ok && !r->ended && i < n; i++) {
+			struct store_location l;
+
+			ok = make_location(r, &r->rows[i], &l);
+			r->ended = ok && !r->fn(r->arg, ids[i], &l);
+		}
+		r->at += n;
+	}
+	return ok;
+}
+
+/* ---- blocks ---- */
+
+enum {
+	BLOCK_LEAST = 16, /* locations for which blocks are looked for */
+	BLOCK_SHARE = 16, /* a block is read when one in so many of its locations is asked for */
+};
+
+struct block_span {
+	uint64_t first, last, n;
+};
+
+struct block_spans {
+	struct block_span *list;
+	size_t count, cap, at;
+};
+
+static bool list_blocks(struct location_reader *r, size_t count, struct block_spans *b)
+{
+	sqlite3_stmt *s;
+	bool row = true;
+
+	if (count < BLOCK_LEAST || r->snap->version < 4)
+		return true;
+	s = reader_query(r->snap, LIST_CODE_BLOCKS, r->err);
+	if (!s)
+		return false;
+	db_bind_u64(s, 1, r->ids[0]);
+	db_bind_u64(s, 2, r->ids[count - 1]);
+	while (row) {
+		if (!db_step(r->snap->db, s, &row, r->err, "reading the store"))
+			return false;
+		if (!row)
+			break;
+		if (b->count == b->cap) {
+			b->cap = b->cap ? b->cap * 2 : 16;
+			b->list = realloc(b->list, b->cap * sizeof(*b->list));
+			assert(b->list);
+		}
+		b->list[b->count++] =
+			(struct block_span){ db_u64(s, 0), db_u64(s, 1), db_u64(s, 2) };
+	}
+	return true;
+}
+
+/* Its bytes to r->block; *whole false: not as they were written. */
+static bool read_block(struct location_reader *r, const struct block_span *b, bool *whole)
+{
+	struct str bytes;
+	sqlite3_stmt *s;
+
+	*whole = false;
+	if (!reader_row(r->snap, GET_CODE_BLOCK, b->first, &s, r->err))
+		return false;
+	bytes = db_bytes(s, 3);
+	*whole = code_block_checksum(b->first, db_u64(s, 0), db_u64(s, 1), bytes) == db_u64(s, 2);
+	buf_reset(&r->block);
+	if (*whole)
+		buf_str(&r->block, bytes);
+	sqlite3_reset(s);
+	return true;
+}
+
+static bool block_is_short(struct location_reader *r, const struct block_span *b)
+{
+	return err_set(r->err, ERR_NOT_FOUND, "the block of code from %llu on lacks row %llu",
+		       (unsigned long long)b->first, (unsigned long long)r->ids[r->at]);
+}
+
+static bool give_from_block(struct location_reader *r, const struct block_span *span, size_t count)
+{
+	struct code_location l;
+	struct code_block b;
+	size_t end = r->at + count;
+	bool ok = code_block_open(&b, span->first, buf_view(&r->block));
+
+	while (ok && !r->ended && r->at < end) {
+		if (!code_block_next(&b, &l, &ok) || l.id > r->ids[r->at]) {
+			ok = block_is_short(r, span);
+			break;
+		}
+		if (l.id < r->ids[r->at])
+			continue;
+		ok = place_location(r, &l.said);
+		r->ended = ok && !r->fn(r->arg, l.id, &l.said);
+		r->at++;
+	}
+	code_block_close(&b);
+	return ok || r->ended;
+}
+
+/* Nothing is lost with a damaged block: the rows say the same. */
+static bool give_block(struct location_reader *r, const struct block_span *b, size_t count)
+{
+	bool whole;
+
+	reader_trim(r->snap);
+	if (!read_block(r, b, &whole))
+		return false;
+	return whole ? give_from_block(r, b, count) : give_rows(r, count);
+}
+
+/* How many of the ids from r->at on are below `end`. */
+static size_t ids_below(const struct location_reader *r, size_t count, uint64_t end)
+{
+	size_t low = r->at, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (r->ids[middle] < end)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - r->at;
+}
+
+/* Those of the next block, or those before it. */
+static bool give_some(struct location_reader *r, size_t count, struct block_spans *blocks)
+{
+	const struct block_span *b;
+	size_t n;
+
+	while (blocks->at < blocks->count && blocks->list[blocks->at].last < r->ids[r->at])
+		blocks->at++;
+	if (blocks->at == blocks->count)
+		return give_rows(r, count - r->at);
+	b = &blocks->list[blocks->at];
+	if (b->first > r->ids[r->at])
+		return give_rows(r, ids_below(r, count, b->first));
+	n = ids_below(r, count, b->last + 1);
+	return n * BLOCK_SHARE >= b->n ? give_block(r, b, n) : give_rows(r, n);
+}
+
 bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
 			  bool (*fn)(void *arg, store_id id, const struct store_location *l),
 			  void *arg, struct err *err)
 {
-	struct location_reader r = { .snap = snap, .err = err };
-	size_t room = count < LOCATIONS_AT_ONCE ? count : LOCATIONS_AT_ONCE;
-	bool ok = true, more = true;
+	struct location_reader r = { .snap = snap, .ids = ids, .fn = fn, .arg = arg, .err = err };
+	struct block_spans blocks = { 0 };
+	bool ok;
 
-	r.rows = calloc(room + 1, sizeof(*r.rows));
-	assert(r.rows);
 	buf_init(&r.bytes, 0);
-	for (size_t from = 0, n; ok && more && from < count; from += n) {
-		n = count - from < room ? count - from : room;
-		reader_trim(snap);
-		ok = read_rows(&r, ids + from, n);
-		for (size_t i = 0; ok && more && i < n; i++) {
-			struct store_location l;
-
-			ok = make_location(&r, &r.rows[i], &l);
-			more = ok && fn(arg, ids[from + i], &l);
-		}
-	}
+	buf_init(&r.block, 0);
+	ok = list_blocks(&r, count, &blocks);
+	while (ok && !r.ended && r.at < count)
+		ok = give_some(&r, count, &blocks);
+	free(blocks.list);
 	free(r.rows);
 	free(r.functions.ids);
 	free(r.lines);
 	buf_release(&r.bytes);
+	buf_release(&r.block);
 	return ok;
 }

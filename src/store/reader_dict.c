@@ -58,7 +58,7 @@ struct any_cell reader_any_cell(sqlite3_stmt *s, int kind_column, int value_colu
 	return c;
 }
 
-static struct any_cell any_cell_of(sqlite3_value *kind, sqlite3_value *v)
+struct any_cell row_any_cell(sqlite3_value *kind, sqlite3_value *v)
 {
 	struct any_cell c = { .kind = sqlite3_value_int(kind) };
 
@@ -142,8 +142,8 @@ static bool fetch_attribute(struct sqlite_snapshot *snap, uint64_t id, struct st
 	return ok;
 }
 
-static bool read_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
-			   struct err *err)
+bool reader_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
+		      struct err *err)
 {
 	struct idmap_slot *slot;
 	struct store_attribute *a;
@@ -182,7 +182,7 @@ static bool read_attrset(struct sqlite_snapshot *snap, uint64_t id, struct store
 		if (c.failed)
 			return err_set(err, ERR_INVALID, "the attribute set %llu is damaged",
 				       (unsigned long long)id);
-		if (!read_attribute(snap, attribute, &list[count++], err))
+		if (!reader_attribute(snap, attribute, &list[count++], err))
 			return false;
 	}
 	*out = (struct store_attributes){ list, count };
@@ -246,7 +246,7 @@ static bool take_attribute(void *ctx, size_t at, sqlite3_value **columns, struct
 {
 	struct set_reader *r = ctx;
 	struct store_attribute *a = arena_zalloc(&r->snap->kept, sizeof(*a));
-	struct any_cell cell = any_cell_of(columns[1], columns[2]);
+	struct any_cell cell = row_any_cell(columns[1], columns[2]);
 
 	if (!make_attribute(r->snap, &cell, row_u64(columns[0]), row_u64(columns[3]), a, err))
 		return false;
@@ -263,6 +263,50 @@ static bool read_sets(struct set_reader *r, const store_id *ids, size_t count, s
 	wanted_ids_sort(&r->attributes);
 	return row_each(r->snap, EACH_ATTRIBUTE, r->attributes.ids, r->attributes.count,
 			take_attribute, r, err);
+}
+
+/* A set that was read, as reader_attributes() gives it. */
+static bool keep_set(struct set_reader *r, uint64_t id, const struct set_row *row, struct err *err)
+{
+	struct codec c = codec_of(str_from(r->bytes.ptr + row->at, row->len));
+	struct store_attribute *list = arena_alloc_array(&r->snap->kept, row->len, sizeof(*list));
+	struct store_attributes *set = arena_alloc(&r->snap->kept, sizeof(*set));
+
+	*set = (struct store_attributes){ list, 0 };
+	while (codec_more(&c)) {
+		uint64_t attribute = codec_get(&c);
+
+		if (c.failed)
+			return err_set(err, ERR_INVALID, "the attribute set %llu is damaged",
+				       (unsigned long long)id);
+		if (!reader_attribute(r->snap, attribute, &list[set->count++], err))
+			return false;
+	}
+	idmap_add(&r->snap->attrsets, id)->ptr = set;
+	return true;
+}
+
+bool reader_keep_sets(struct sqlite_snapshot *snap, struct wanted_ids *sets, struct err *err)
+{
+	struct set_reader r = { .snap = snap };
+	size_t kept = 0;
+	bool ok;
+
+	wanted_ids_sort(sets);
+	for (size_t i = 0; i < sets->count; i++)
+		if (!idmap_find(&snap->attrsets, sets->ids[i]))
+			sets->ids[kept++] = sets->ids[i];
+	sets->count = kept;
+	r.rows = calloc(kept + 1, sizeof(*r.rows));
+	assert(r.rows);
+	buf_init(&r.bytes, 0);
+	ok = read_sets(&r, sets->ids, kept, err);
+	for (size_t i = 0; ok && i < kept; i++)
+		ok = keep_set(&r, sets->ids[i], &r.rows[i], err);
+	free(r.rows);
+	free(r.attributes.ids);
+	buf_release(&r.bytes);
+	return ok;
 }
 
 static bool give_set(struct set_reader *r, uint64_t id, const struct set_row *row,
@@ -284,7 +328,7 @@ static bool give_set(struct set_reader *r, uint64_t id, const struct set_row *ro
 		if (c.failed)
 			return err_set(err, ERR_INVALID, "the attribute set %llu is damaged",
 				       (unsigned long long)id);
-		if (!read_attribute(r->snap, attribute, &(*list)[count++], err))
+		if (!reader_attribute(r->snap, attribute, &(*list)[count++], err))
 			return false;
 	}
 	*out = (struct store_attributes){ *list, count };

@@ -97,8 +97,10 @@ bool store_each_series(struct store_snapshot *snap, const struct store_series_as
 bool store_each_sample_key(struct store_snapshot *snap, bool *known,
 			   bool (*fn)(void *arg, struct str key), void *arg, struct err *err)
 {
+	if (snap->clickhouse)
+		return ch_each_sample_key(snap->clickhouse, known, fn, arg, err);
 	*known = false;
-	return snap->clickhouse || sqlite_each_sample_key(snap->sqlite, known, fn, arg, err);
+	return sqlite_each_sample_key(snap->sqlite, known, fn, arg, err);
 }
 
 bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
@@ -186,6 +188,20 @@ bool store_each_attributes(struct store_snapshot *snap, const store_id *ids, siz
 	return sqlite_each_attributes(snap->sqlite, ids, count, fn, arg, err);
 }
 
+bool store_has_values(const struct store_snapshot *snap)
+{
+	return !snap->clickhouse;
+}
+
+bool store_each_value(struct store_snapshot *snap, struct str key, const store_id *ids,
+		      size_t count, bool (*fn)(void *arg, const struct store_attribute *a),
+		      void *arg, uint32_t *out, struct err *err)
+{
+	if (snap->clickhouse)
+		return err_set(err, ERR_INTERNAL, "ClickHouse gives whole sets of attributes");
+	return sqlite_each_value(snap->sqlite, key, ids, count, fn, arg, out, err);
+}
+
 bool store_each_link(struct store_snapshot *snap, const store_id *ids, size_t count,
 		     bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
 		     struct err *err)
@@ -204,10 +220,10 @@ bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to
 	return sqlite_each_coverage(snap->sqlite, from, to, fn, arg, err);
 }
 
-void store_tolerate(struct store_snapshot *snap, uint64_t *lost)
+void store_tolerate(struct store_snapshot *snap, struct store_lost *lost)
 {
 	if (snap->clickhouse)
-		ch_tolerate(snap->clickhouse, lost);
+		ch_tolerate(snap->clickhouse, &lost->samples);
 	else
 		sqlite_tolerate(snap->sqlite, lost);
 }

@@ -18,12 +18,17 @@ enum query {
 	GET_LOCATION,
 	GET_STACK,
 	GET_LINK,
+	GET_CODE_BLOCK,
+	LIST_CODE_BLOCKS,
 	GET_RESOURCE,
 	GET_SCOPE,
 	GET_SERIES,
+	GET_SERIES_OF_4, /* of schema versions 2 to 4 */
 	GET_SERIES_OF_1, /* of schema version 1 */
 	EACH_SERIES,
+	EACH_SERIES_OF_4,
 	EACH_BRIEF,
+	EACH_BRIEF_PLAIN, /* without labels */
 	SERVICES_OF_SERIES,
 	MARK_SERIES,
 	MARK_CHUNKS,
@@ -33,6 +38,8 @@ enum query {
 	PICK_LOCATIONS,
 	EACH_FUNCTION,
 	PICK_FUNCTIONS,
+	EACH_RESOURCE,
+	PICK_RESOURCES,
 	EACH_ATTRSET,
 	PICK_ATTRSETS,
 	EACH_ATTRIBUTE,
@@ -94,6 +101,7 @@ struct sqlite_store {
 	char *path;
 	size_t limit_bytes;
 	bool immutable;       /* a file in a place that we may not write to, without a log */
+	bool even_if_cut;     /* store_open_options */
 	pthread_mutex_t lock; /* guards idle */
 	struct sqlite_snapshot *idle[2];
 };
@@ -102,10 +110,10 @@ struct sqlite_snapshot {
 	struct sqlite_store *store;
 	sqlite3 *db;
 	sqlite3_stmt *queries[QUERY_COUNT];
-	int64_t version; /* of the file's schema */
-	bool overlay;    /* the table symbol has rows */
-	bool has_rows;   /* the table sample has: samples of an older version */
-	uint64_t *lost;  /* not NULL: leave out what cannot be read */
+	int64_t version;         /* of the file's schema */
+	bool overlay;            /* the table symbol has rows */
+	bool has_rows;           /* the table sample has: samples of an older version */
+	struct store_lost *lost; /* not NULL: leave out what cannot be read */
 
 	/* What was met; forgotten when it passes the limit. */
 	struct arena kept;
@@ -132,6 +140,8 @@ void reader_trim(struct sqlite_snapshot *snap);
 /* reader_dict.c; id 0 gives what is empty */
 bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out,
 		 struct err *err) MUST_CHECK;
+bool reader_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
+		      struct err *err) MUST_CHECK;
 bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
 		       struct err *err) MUST_CHECK;
 /* The value of a row of `attribute`: what its columns kind and v say. */

@@ -1,429 +1,14 @@
 /*
  * reader_request.c - a whole request again, as a message: rows back into a dictionary and samples.
  *
- * Dictionary rows are turned into entries of a builder when the first sample needs them, and
- * remembered by row id, so that an entry is made once a request.
+ * Profiles and samples are here; what they name is in reader_rebuild.c.
  */
 #include <stdio.h>
 
-#include "model/builder.h"
 #include "store/codec.h"
-#include "store/ident.h"
-#include "store/reader_internal.h"
+#include "store/reader_rebuild.h"
 
 enum { SAMPLES_MOST = 1 << 26 /* of a profile: more is damage, no request is that large */ };
-
-struct rebuild {
-	struct sqlite_snapshot *snap;
-	struct builder *b;
-	struct arena scratch; /* of one request */
-	struct idmap maps[KIND_COUNT];
-	uint64_t asof;
-	uint64_t note_from, note_next; /* no notes from the one up to below the other */
-	struct kept_sample *line; /* the request's samples, by their place behind it; on the heap */
-	uint64_t line_first, line_cap;
-	bool on_line; /* they came from chunks; else each profile's rows are looked for */
-	struct err *err;
-	bool failed;
-};
-
-static void fail_when(struct rebuild *r, bool wrong, const char *what, uint64_t id)
-{
-	if (!wrong || r->failed)
-		return;
-	r->failed = true;
-	err_set(r->err, ERR_INVALID, "%s %llu is damaged", what, (unsigned long long)id);
-}
-
-/* The row of an id; NULL after a failure. */
-static sqlite3_stmt *row_of(struct rebuild *r, enum query q, uint64_t id)
-{
-	sqlite3_stmt *s = NULL;
-
-	if (!r->failed && !reader_row(r->snap, q, id, &s, r->err))
-		r->failed = true;
-	return r->failed ? NULL : s;
-}
-
-static bool known(struct rebuild *r, enum store_kind kind, uint64_t id, uint32_t *index)
-{
-	struct idmap_slot *slot = id ? idmap_find(&r->maps[kind], id) : NULL;
-
-	*index = slot ? (uint32_t)slot->number : 0;
-	return !id || slot || r->failed;
-}
-
-static uint32_t remember(struct rebuild *r, enum store_kind kind, uint64_t id, uint32_t index)
-{
-	idmap_add(&r->maps[kind], id)->number = index;
-	return index;
-}
-
-static struct str copy(struct rebuild *r, struct str s)
-{
-	return s.len ? str_dup(&r->scratch, s) : (struct str){ 0 };
-}
-
-/* ---- dictionary ---- */
-
-static struct str text_of(struct rebuild *r, uint64_t id)
-{
-	struct str s = { 0 };
-
-	if (!r->failed && !reader_text(r->snap, id, &s, r->err))
-		r->failed = true;
-	return s;
-}
-
-static struct strindex string_of(struct rebuild *r, uint64_t id)
-{
-	uint32_t index;
-
-	if (known(r, KIND_STRING, id, &index))
-		return (struct strindex){ index };
-	return (struct strindex){ remember(r, KIND_STRING, id,
-					   builder_string(r->b, text_of(r, id)).v) };
-}
-
-static void put_notes(struct rebuild *r, struct str notes, enum message_kind message,
-		      uint32_t index)
-{
-	if (notes.len)
-		fail_when(r, !notes_get(notes, message, r->b, index), "notes of message", index);
-}
-
-static void get_unknown(struct rebuild *r, struct str notes, struct any_value *v)
-{
-	if (notes.len)
-		fail_when(r, !notes_get_unknown(notes, &r->scratch, v), "notes of attribute", 0);
-}
-
-/* An entry with notes is one of its own. */
-static void keep_apart(struct rebuild *r, struct str notes)
-{
-	if (notes.len)
-		builder_append_next(r->b);
-}
-
-static struct attribute_index attribute_of(struct rebuild *r, uint64_t id)
-{
-	struct attribute a = { 0 };
-	struct any_cell cell;
-	struct str notes;
-	sqlite3_stmt *s;
-	uint32_t index;
-	uint64_t key, unit;
-
-	if (known(r, KIND_ATTRIBUTE, id, &index))
-		return (struct attribute_index){ index };
-	s = row_of(r, GET_ATTRIBUTE, id);
-	if (!s)
-		return (struct attribute_index){ 0 };
-	key = db_u64(s, 0);
-	unit = db_u64(s, 3);
-	notes = copy(r, db_bytes(s, 4));
-	cell = reader_any_cell(s, 1, 2);
-	r->failed |= !reader_any(&cell, &r->scratch, &a.value, r->err);
-	sqlite3_reset(s);
-	get_unknown(r, notes, &a.value);
-	a.key = string_of(r, key);
-	a.unit = string_of(r, unit);
-	any_relink(r->b, &a.value);
-	keep_apart(r, notes);
-	index = builder_attribute(r->b, &a).v;
-	put_notes(r, notes, MESSAGE_ATTRIBUTE, index);
-	return (struct attribute_index){ remember(r, KIND_ATTRIBUTE, id, index) };
-}
-
-struct refs {
-	struct attribute_index *at;
-	uint32_t count;
-};
-
-static struct codec attrset_bytes(struct rebuild *r, uint64_t id)
-{
-	sqlite3_stmt *s = id ? row_of(r, GET_ATTRSET, id) : NULL;
-	struct str bytes;
-
-	if (!s)
-		return (struct codec){ 0 };
-	bytes = copy(r, db_bytes(s, 0));
-	sqlite3_reset(s);
-	return codec_of(bytes);
-}
-
-static struct refs refs_of(struct rebuild *r, uint64_t id)
-{
-	struct idmap_slot *slot = id ? idmap_find(&r->maps[KIND_ATTRSET], id) : NULL;
-	struct refs *refs;
-	struct codec c;
-
-	if (slot)
-		return *(const struct refs *)slot->ptr;
-	c = attrset_bytes(r, id);
-	refs = arena_zalloc(&r->scratch, sizeof(*refs));
-	refs->at = arena_alloc_array(&r->scratch, (size_t)(c.end - c.at) + 1, sizeof(*refs->at));
-	while (codec_more(&c))
-		refs->at[refs->count++] = attribute_of(r, codec_get(&c));
-	fail_when(r, c.failed, "attribute set", id);
-	if (id)
-		idmap_add(&r->maps[KIND_ATTRSET], id)->ptr = refs;
-	return *refs;
-}
-
-static struct function_index function_of(struct rebuild *r, uint64_t id)
-{
-	struct function f = { 0 };
-	uint64_t name, system_name, filename;
-	struct str notes;
-	sqlite3_stmt *s;
-	uint32_t index;
-
-	if (known(r, KIND_FUNCTION, id, &index))
-		return (struct function_index){ index };
-	s = row_of(r, GET_FUNCTION, id);
-	if (!s)
-		return (struct function_index){ 0 };
-	name = db_u64(s, 0);
-	system_name = db_u64(s, 1);
-	filename = db_u64(s, 2);
-	f.start_line = sqlite3_column_int64(s, 3);
-	notes = copy(r, db_bytes(s, 4));
-	sqlite3_reset(s);
-	f.name = string_of(r, name);
-	f.system_name = string_of(r, system_name);
-	f.filename = string_of(r, filename);
-	keep_apart(r, notes);
-	index = builder_function(r->b, &f).v;
-	put_notes(r, notes, MESSAGE_FUNCTION, index);
-	return (struct function_index){ remember(r, KIND_FUNCTION, id, index) };
-}
-
-static struct mapping_index mapping_of(struct rebuild *r, uint64_t id)
-{
-	struct mapping m = { 0 };
-	uint64_t filename, attrset;
-	struct str notes;
-	struct refs refs;
-	sqlite3_stmt *s;
-	uint32_t index;
-
-	if (known(r, KIND_MAPPING, id, &index))
-		return (struct mapping_index){ index };
-	s = row_of(r, GET_MAPPING, id);
-	if (!s)
-		return (struct mapping_index){ 0 };
-	m.memory_start = db_u64(s, 0);
-	m.memory_limit = db_u64(s, 1);
-	m.file_offset = db_u64(s, 2);
-	filename = db_u64(s, 3);
-	attrset = db_u64(s, 4);
-	notes = copy(r, db_bytes(s, 6));
-	sqlite3_reset(s);
-	m.filename = string_of(r, filename);
-	refs = refs_of(r, attrset);
-	keep_apart(r, notes);
-	index = builder_mapping(r->b, &m, refs.at, refs.count).v;
-	put_notes(r, notes, MESSAGE_MAPPING, index);
-	return (struct mapping_index){ remember(r, KIND_MAPPING, id, index) };
-}
-
-/* varint function row, zigzag line, zigzag column, for each line */
-static struct line *lines_of(struct rebuild *r, struct str bytes, uint32_t *count)
-{
-	struct line *lines = arena_alloc_array(&r->scratch, bytes.len + 1, sizeof(*lines));
-	struct codec c = codec_of(bytes);
-
-	*count = 0;
-	while (codec_more(&c)) {
-		struct line *l = &lines[(*count)++];
-		uint64_t function = codec_get(&c);
-
-		l->line = codec_get_signed(&c);
-		l->column = codec_get_signed(&c);
-		l->function = function_of(r, c.failed ? 0 : function);
-	}
-	fail_when(r, c.failed, "lines of location", 0);
-	return lines;
-}
-
-static struct location_index location_of(struct rebuild *r, uint64_t id)
-{
-	struct location l = { 0 };
-	uint64_t mapping, attrset;
-	struct str notes, line_bytes;
-	struct line *lines;
-	struct refs refs;
-	sqlite3_stmt *s;
-	uint32_t index, line_count;
-
-	if (known(r, KIND_LOCATION, id, &index))
-		return (struct location_index){ index };
-	s = row_of(r, GET_LOCATION, id);
-	if (!s)
-		return (struct location_index){ 0 };
-	mapping = db_u64(s, 0);
-	l.address = db_u64(s, 1);
-	attrset = db_u64(s, 2);
-	line_bytes = copy(r, db_bytes(s, 4));
-	notes = copy(r, db_bytes(s, 5));
-	sqlite3_reset(s);
-	l.mapping = mapping_of(r, mapping);
-	refs = refs_of(r, attrset);
-	lines = lines_of(r, line_bytes, &line_count);
-	keep_apart(r, notes);
-	index = builder_location(r->b, &l, lines, line_count, refs.at, refs.count).v;
-	put_notes(r, notes, MESSAGE_LOCATION, index);
-	put_notes(r, notes, MESSAGE_LINE,
-		  builder_lines(r->b, (struct location_index){ index }).first);
-	return (struct location_index){ remember(r, KIND_LOCATION, id, index) };
-}
-
-static struct stack_index stack_of(struct rebuild *r, uint64_t id)
-{
-	struct location_index *locations;
-	struct str bytes, notes;
-	sqlite3_stmt *s;
-	struct codec c;
-	uint32_t index, count = 0;
-
-	if (known(r, KIND_STACK, id, &index))
-		return (struct stack_index){ index };
-	s = row_of(r, GET_STACK, id);
-	if (!s)
-		return (struct stack_index){ 0 };
-	bytes = copy(r, db_bytes(s, 0));
-	notes = copy(r, db_bytes(s, 1));
-	sqlite3_reset(s);
-	c = codec_of(bytes);
-	locations = arena_alloc_array(&r->scratch, bytes.len + 1, sizeof(*locations));
-	while (codec_more(&c))
-		locations[count++] = location_of(r, codec_get(&c));
-	fail_when(r, c.failed, "stack", id);
-	keep_apart(r, notes);
-	index = builder_stack(r->b, locations, count).v;
-	put_notes(r, notes, MESSAGE_STACK, index);
-	return (struct stack_index){ remember(r, KIND_STACK, id, index) };
-}
-
-static void copy_id(uint8_t *out, size_t size, struct str bytes)
-{
-	if (bytes.len == size)
-		memcpy(out, bytes.ptr, size);
-}
-
-static struct link_index link_of(struct rebuild *r, uint64_t id)
-{
-	struct link l = { 0 };
-	struct str notes;
-	sqlite3_stmt *s;
-	uint32_t index;
-
-	if (known(r, KIND_LINK, id, &index))
-		return (struct link_index){ index };
-	s = row_of(r, GET_LINK, id);
-	if (!s)
-		return (struct link_index){ 0 };
-	copy_id(l.trace_id, sizeof(l.trace_id), db_bytes(s, 0));
-	copy_id(l.span_id, sizeof(l.span_id), db_bytes(s, 1));
-	notes = copy(r, db_bytes(s, 2));
-	sqlite3_reset(s);
-	keep_apart(r, notes);
-	index = builder_link(r->b, &l).v;
-	put_notes(r, notes, MESSAGE_LINK, index);
-	return (struct link_index){ remember(r, KIND_LINK, id, index) };
-}
-
-/* ---- resources and scopes ---- */
-
-static struct key_value key_value_of(struct rebuild *r, uint64_t id)
-{
-	struct key_value kv = { 0 };
-	sqlite3_stmt *s = id ? row_of(r, GET_ATTRIBUTE, id) : NULL;
-	struct any_cell cell;
-	bool by_reference;
-	struct str notes;
-	uint64_t key;
-
-	if (!s)
-		return kv;
-	key = db_u64(s, 0);
-	notes = copy(r, db_bytes(s, 4));
-	by_reference = sqlite3_column_int(s, 1) & 256;
-	cell = reader_any_cell(s, 1, 2);
-	r->failed |= !reader_any(&cell, &r->scratch, &kv.value, r->err);
-	sqlite3_reset(s);
-	get_unknown(r, notes, &kv.value);
-	kv.key = text_of(r, key);
-	if (by_reference)
-		kv.key_strindex = string_of(r, key);
-	any_relink(r->b, &kv.value);
-	return kv;
-}
-
-static struct key_values key_values_of(struct rebuild *r, uint64_t attrset)
-{
-	struct codec c = attrset_bytes(r, attrset);
-	struct key_value *list =
-		arena_alloc_array(&r->scratch, (size_t)(c.end - c.at) + 1, sizeof(*list));
-	uint32_t count = 0;
-
-	while (codec_more(&c))
-		list[count++] = key_value_of(r, codec_get(&c));
-	fail_when(r, c.failed, "attribute set", attrset);
-	return builder_key_values(r->b, list, count);
-}
-
-static struct str owned(struct rebuild *r, struct str s)
-{
-	return s.len ? str_dup(builder_arena(r->b), s) : (struct str){ 0 };
-}
-
-static void put_resource(struct rebuild *r, uint64_t id)
-{
-	struct resource_profiles *to = builder_begin_resource(r->b);
-	uint32_t place = builder_newest(r->b, MESSAGE_RESOURCE);
-	sqlite3_stmt *s = id ? row_of(r, GET_RESOURCE, id) : NULL;
-	uint64_t attrset, schema_url;
-	struct str notes;
-
-	if (!s)
-		return;
-	attrset = db_u64(s, 0);
-	schema_url = db_u64(s, 1);
-	to->dropped_attributes_count = (uint32_t)db_u64(s, 2);
-	notes = copy(r, db_bytes(s, 3));
-	sqlite3_reset(s);
-	to->attributes = key_values_of(r, attrset);
-	to->schema_url = owned(r, text_of(r, schema_url));
-	put_notes(r, notes, MESSAGE_RESOURCE_PROFILES, place);
-	put_notes(r, notes, MESSAGE_RESOURCE, place);
-}
-
-static void put_scope(struct rebuild *r, uint64_t id)
-{
-	struct scope_profiles *to = builder_begin_scope(r->b);
-	uint32_t place = builder_newest(r->b, MESSAGE_SCOPE);
-	sqlite3_stmt *s = id ? row_of(r, GET_SCOPE, id) : NULL;
-	uint64_t name, version, attrset, schema_url;
-	struct str notes;
-
-	if (!s)
-		return;
-	name = db_u64(s, 0);
-	version = db_u64(s, 1);
-	attrset = db_u64(s, 2);
-	schema_url = db_u64(s, 3);
-	to->dropped_attributes_count = (uint32_t)db_u64(s, 4);
-	notes = copy(r, db_bytes(s, 5));
-	sqlite3_reset(s);
-	to->name = owned(r, text_of(r, name));
-	to->version = owned(r, text_of(r, version));
-	to->attributes = key_values_of(r, attrset);
-	to->schema_url = owned(r, text_of(r, schema_url));
-	put_notes(r, notes, MESSAGE_SCOPE_PROFILES, place);
-	put_notes(r, notes, MESSAGE_SCOPE, place);
-}
 
 /* ---- profiles ---- */
 
@@ -463,7 +48,7 @@ static void keep_sample(struct rebuild *r, struct kept_sample *k, const struct s
 static void lose(struct rebuild *r, uint64_t samples)
 {
 	if (r->snap->lost)
-		*r->snap->lost += samples;
+		r->snap->lost->samples += samples;
 }
 
 /* After a failure that may be left out: true, and the failure is forgotten. */
@@ -473,6 +58,16 @@ static bool go_on(struct rebuild *r, uint64_t lost_samples)
 		return false;
 	r->failed = false;
 	lose(r, lost_samples);
+	return true;
+}
+
+/* As go_on(), of one part of a sample, which goes without it. */
+static bool go_without(struct rebuild *r, uint64_t *lost)
+{
+	if (!r->failed || !r->snap->lost)
+		return false;
+	r->failed = false;
+	++*lost;
 	return true;
 }
 
@@ -498,8 +93,8 @@ static bool take_on_line(void *arg, const struct store_sample *x)
 {
 	struct rebuild *r = arg;
 
-	fail_when(r, x->seq <= r->line_first || !want_place(r, x->seq - r->line_first), "sample",
-		  x->seq);
+	rebuild_fail_when(r, x->seq <= r->line_first || !want_place(r, x->seq - r->line_first),
+			  "sample", x->seq);
 	if (r->failed)
 		return false;
 	r->on_line = true;
@@ -567,7 +162,7 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 
 	while (codec_more(&c))
 		series[what.series_count++] = codec_get(&c);
-	fail_when(r, c.failed, "profile", p->seq);
+	rebuild_fail_when(r, c.failed, "profile", p->seq);
 	if (!r->failed && p->sample_count &&
 	    !sqlite_scan(r->snap, &what, gather_sample, &g, r->err))
 		r->failed = true;
@@ -594,16 +189,41 @@ static struct str note_of(struct rebuild *r, uint64_t seq)
 	r->note_from = seq;
 	r->note_next = row ? db_u64(s, 0) : UINT64_MAX;
 	if (row && r->note_next == seq)
-		notes = copy(r, db_bytes(s, 1));
+		notes = rebuild_copy(r, db_bytes(s, 1));
 	sqlite3_reset(s);
 	return notes;
+}
+
+struct parts {
+	struct stack_index stack;
+	struct link_index link;
+	struct rebuild_refs refs;
+};
+
+/* Of a damaged file those that can be read. */
+static struct parts parts_of(struct rebuild *r, const struct kept_sample *k)
+{
+	struct store_lost *lost = r->snap->lost;
+	struct parts p;
+
+	p.refs = rebuild_refs(r, k->attrset);
+	if (go_without(r, lost ? &lost->attributes : NULL))
+		p.refs = (struct rebuild_refs){ 0 };
+	p.stack = rebuild_stack(r, k->stack);
+	if (go_without(r, lost ? &lost->stacks : NULL))
+		p.stack = (struct stack_index){ 0 };
+	p.link = rebuild_link(r, k->link);
+	if (go_without(r, lost ? &lost->links : NULL))
+		p.link = (struct link_index){ 0 };
+	return p;
 }
 
 static void put_samples(struct rebuild *r, const struct profile_row *p)
 {
 	struct kept_sample *samples;
 
-	fail_when(r, p->sample_count > SAMPLES_MOST, "the number of samples of profile", p->seq);
+	rebuild_fail_when(r, p->sample_count > SAMPLES_MOST, "the number of samples of profile",
+			  p->seq);
 	if (r->failed)
 		return;
 	if (!r->on_line && r->snap->has_rows) {
@@ -611,15 +231,13 @@ static void put_samples(struct rebuild *r, const struct profile_row *p)
 		gather_samples(r, p, samples);
 		go_on(r, 0);
 	} else {
-		fail_when(r, !want_place(r, p->seq - r->line_first + p->sample_count), "profile",
-			  p->seq);
+		rebuild_fail_when(r, !want_place(r, p->seq - r->line_first + p->sample_count),
+				  "profile", p->seq);
 		samples = r->line + (p->seq + 1 - r->line_first);
 	}
 	for (uint32_t i = 0; i < p->sample_count && !r->failed; i++) {
 		const struct kept_sample *k = &samples[i];
-		struct stack_index stack;
-		struct link_index link;
-		struct refs refs;
+		struct parts parts;
 		uint32_t place;
 		uint64_t seq;
 
@@ -628,20 +246,18 @@ static void put_samples(struct rebuild *r, const struct profile_row *p)
 			continue;
 		}
 		seq = p->seq + 1 + i;
-		refs = refs_of(r, k->attrset);
-		stack = stack_of(r, k->stack);
-		link = link_of(r, k->link);
-		if (go_on(r, 1))
-			continue;
-		place = builder_sample(r->b, stack, link, refs.at, refs.count, k->values,
-				       k->value_count, k->times, k->time_count);
-		put_notes(r, note_of(r, seq), MESSAGE_SAMPLE, place);
+		parts = parts_of(r, k);
+		place = builder_sample(r->b, parts.stack, parts.link, parts.refs.at,
+				       parts.refs.count, k->values, k->value_count, k->times,
+				       k->time_count);
+		rebuild_notes(r, note_of(r, seq), MESSAGE_SAMPLE, place);
+		go_on(r, 0);
 	}
 }
 
 static bool read_profile_row(struct rebuild *r, uint64_t seq, struct profile_row *p)
 {
-	sqlite3_stmt *s = row_of(r, GET_PROFILE, seq);
+	sqlite3_stmt *s = rebuild_row(r, GET_PROFILE, seq);
 	struct buf number;
 
 	if (!s)
@@ -654,9 +270,9 @@ static bool read_profile_row(struct rebuild *r, uint64_t seq, struct profile_row
 		.duration = db_u64(s, 4),
 		.attrset = db_u64(s, 6),
 		.dropped = (uint32_t)db_u64(s, 7),
-		.uid = copy(r, db_bytes(s, 5)),
-		.payload_format = copy(r, db_bytes(s, 10)),
-		.payload = copy(r, db_bytes(s, 11)),
+		.uid = rebuild_copy(r, db_bytes(s, 5)),
+		.payload_format = rebuild_copy(r, db_bytes(s, 10)),
+		.payload = rebuild_copy(r, db_bytes(s, 11)),
 	};
 	p->first = p->time + db_u64(s, 8) * 1000;
 	p->last = p->first + db_u64(s, 9) * 1000 + 999;
@@ -666,7 +282,7 @@ static bool read_profile_row(struct rebuild *r, uint64_t seq, struct profile_row
 		codec_put(&number, db_u64(s, 1));
 	else
 		buf_str(&number, db_bytes(s, 1));
-	p->series = copy(r, buf_view(&number));
+	p->series = rebuild_copy(r, buf_view(&number));
 	buf_release(&number);
 	sqlite3_reset(s);
 	return true;
@@ -676,7 +292,7 @@ static bool read_profile_row(struct rebuild *r, uint64_t seq, struct profile_row
 static void put_types(struct rebuild *r, const struct profile_row *p, struct profile *to)
 {
 	struct codec c = codec_of(p->series);
-	sqlite3_stmt *s = row_of(r, GET_SERIES, codec_get(&c));
+	sqlite3_stmt *s = rebuild_row(r, GET_SERIES, codec_get(&c));
 	uint64_t types[4];
 
 	if (!s)
@@ -685,8 +301,10 @@ static void put_types(struct rebuild *r, const struct profile_row *p, struct pro
 		types[i] = db_u64(s, 3 + i);
 	to->period = sqlite3_column_int64(s, 7);
 	sqlite3_reset(s);
-	to->sample_type = (struct value_type){ string_of(r, types[0]), string_of(r, types[1]) };
-	to->period_type = (struct value_type){ string_of(r, types[2]), string_of(r, types[3]) };
+	to->sample_type =
+		(struct value_type){ rebuild_string(r, types[0]), rebuild_string(r, types[1]) };
+	to->period_type =
+		(struct value_type){ rebuild_string(r, types[2]), rebuild_string(r, types[3]) };
 }
 
 /* *next: where the next profile of the request is. */
@@ -694,7 +312,7 @@ static void put_profile(struct rebuild *r, uint64_t seq, uint64_t *next)
 {
 	struct profile_row p;
 	struct profile *to;
-	struct refs refs;
+	struct rebuild_refs refs;
 
 	if (!read_profile_row(r, seq, &p))
 		return;
@@ -704,12 +322,12 @@ static void put_profile(struct rebuild *r, uint64_t seq, uint64_t *next)
 	to->time_unix_nano = p.time;
 	to->duration_nano = p.duration;
 	to->dropped_attributes_count = p.dropped;
-	copy_id(to->profile_id, sizeof(to->profile_id), p.uid);
-	to->original_payload_format = owned(r, p.payload_format);
-	to->original_payload = owned(r, p.payload);
-	refs = refs_of(r, p.attrset);
+	rebuild_copy_id(to->profile_id, sizeof(to->profile_id), p.uid);
+	to->original_payload_format = rebuild_owned(r, p.payload_format);
+	to->original_payload = rebuild_owned(r, p.payload);
+	refs = rebuild_refs(r, p.attrset);
 	builder_profile_attributes(r->b, refs.at, refs.count);
-	put_notes(r, note_of(r, seq), MESSAGE_PROFILE, builder_newest(r->b, MESSAGE_PROFILE));
+	rebuild_notes(r, note_of(r, seq), MESSAGE_PROFILE, builder_newest(r->b, MESSAGE_PROFILE));
 	put_samples(r, &p);
 }
 
@@ -730,23 +348,26 @@ static void put_layout(struct rebuild *r, const struct request_row *q)
 	for (uint64_t i = 0; i < resources && !r->failed && !c.failed; i++) {
 		uint64_t scopes;
 
-		put_resource(r, codec_get(&c));
+		rebuild_resource(r, codec_get(&c));
+		go_on(r, 0);
 		scopes = codec_get(&c);
 		for (uint64_t k = 0; k < scopes && !r->failed && !c.failed; k++) {
 			uint64_t profiles;
 
-			put_scope(r, codec_get(&c));
+			rebuild_scope(r, codec_get(&c));
+			go_on(r, 0);
 			profiles = codec_get(&c);
 			for (uint64_t j = 0; j < profiles && !r->failed && !c.failed; j++) {
 				uint64_t here = next;
 
 				put_profile(r, here, &next);
 				if (next != here)
-					go_on(r, 0); /* else nobody knows where the next one is */
+					go_on(r, next - here - 1);
+				/* else nobody knows where the next one is */
 			}
 		}
 	}
-	fail_when(r, c.failed || codec_more(&c), "request", q->seq);
+	rebuild_fail_when(r, c.failed || codec_more(&c), "request", q->seq);
 }
 
 static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const struct request_row *q,
@@ -762,8 +383,8 @@ static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const stru
 	gather_line(&r, q->seq);
 	put_layout(&r, q);
 	notes = note_of(&r, q->seq);
-	put_notes(&r, notes, MESSAGE_REQUEST, 0);
-	put_notes(&r, notes, MESSAGE_DICTIONARY, 0);
+	rebuild_notes(&r, notes, MESSAGE_REQUEST, 0);
+	rebuild_notes(&r, notes, MESSAGE_DICTIONARY, 0);
 	for (int i = 0; i < KIND_COUNT; i++)
 		idmap_release(&r.maps[i]);
 	arena_release(&r.scratch);

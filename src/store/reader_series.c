@@ -6,33 +6,52 @@
  * question is read in full.
  */
 #include "store/chunk.h"
+#include "store/codec.h"
+#include "store/labels.h"
 #include "store/lifted.h"
-#include "store/reader_internal.h"
+#include "store/reader_walk.h"
 
 /* The columns of GET_SERIES and EACH_SERIES. */
-enum { COL_SERVICE = 9, COL_ID = 10, COL_PROCESS = 11 };
+enum { COL_SERVICE = 9, COL_ID = 10, COL_PROCESS = 11, COL_LABELS = 12 };
 
 /* ---- one row ---- */
 
 struct series_row {
 	uint64_t tenant, types[4], lifted, service;
-	bool process_known;
+	bool process_known, labels_known;
 };
 
-static bool fill_resource(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
-{
+struct resource_row {
 	uint64_t attrset, schema_url;
+};
+
+static bool get_resource(struct sqlite_snapshot *snap, uint64_t id, struct resource_row *out,
+			 struct err *err)
+{
 	sqlite3_stmt *s;
+
+	if (!reader_row(snap, GET_RESOURCE, id, &s, err))
+		return false;
+	*out = (struct resource_row){ db_u64(s, 0), db_u64(s, 1) };
+	sqlite3_reset(s);
+	return true;
+}
+
+/* known: the resource's row, where it was read before. */
+static bool fill_resource(struct sqlite_snapshot *snap, const struct resource_row *known,
+			  struct store_series *x, struct err *err)
+{
+	struct resource_row own;
 
 	if (!x->resource)
 		return true;
-	if (!reader_row(snap, GET_RESOURCE, x->resource, &s, err))
-		return false;
-	attrset = db_u64(s, 0);
-	schema_url = db_u64(s, 1);
-	sqlite3_reset(s);
-	return reader_attributes(snap, attrset, &x->resource_attributes, err) &&
-	       reader_text(snap, schema_url, &x->resource_schema_url, err);
+	if (!known) {
+		if (!get_resource(snap, x->resource, &own, err))
+			return false;
+		known = &own;
+	}
+	return reader_attributes(snap, known->attrset, &x->resource_attributes, err) &&
+	       reader_text(snap, known->schema_url, &x->resource_schema_url, err);
 }
 
 static bool fill_scope(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
@@ -70,23 +89,48 @@ static bool read_row(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct serie
 	r->service = db_u64(s, COL_SERVICE);
 	r->process_known = sqlite3_column_type(s, COL_PROCESS) != SQLITE_NULL;
 	x->process = db_u64(s, COL_PROCESS);
+	r->labels_known = sqlite3_column_type(s, COL_LABELS) != SQLITE_NULL;
 	return reader_text(snap, r->types[0], &x->sample_type, err) &&
 	       reader_text(snap, r->types[1], &x->sample_unit, err) &&
 	       reader_text(snap, r->types[2], &x->period_type, err) &&
 	       reader_text(snap, r->types[3], &x->period_unit, err);
 }
 
-static bool fill(struct sqlite_snapshot *snap, const struct series_row *r, struct store_series *x,
-		 struct err *err)
+static bool fill(struct sqlite_snapshot *snap, const struct series_row *r,
+		 const struct resource_row *resource, struct store_series *x, struct err *err)
 {
 	if (!(reader_text(snap, r->tenant, &x->tenant, err) &&
 	      reader_attributes(snap, r->lifted, &x->lifted, err) &&
-	      reader_text(snap, r->service, &x->service_name, err) && fill_resource(snap, x, err) &&
-	      fill_scope(snap, x, err)))
+	      reader_text(snap, r->service, &x->service_name, err) &&
+	      fill_resource(snap, resource, x, err) && fill_scope(snap, x, err)))
 		return false;
-	x->hash = store_series_hash(x);
 	if (!r->process_known)
 		x->process = store_process(x->resource_attributes, x->lifted);
+	return true;
+}
+
+/* ---- labels ---- */
+
+/* Of those asked for (bits of enum label_key) what a row says; `room` for LABEL_KEYS. */
+static bool read_labels(struct sqlite_snapshot *snap, struct str bytes, uint32_t asked,
+			struct store_attribute *room, struct store_series *x, struct err *err)
+{
+	struct codec c = codec_of(bytes);
+	uint64_t ids[LABEL_KEYS] = { 0 };
+
+	for (unsigned i = 0; i < LABEL_KEYS && asked >> i && codec_more(&c); i++) {
+		uint64_t id = codec_get(&c);
+
+		if (c.failed)
+			return err_set(err, ERR_INVALID, "the labels of series %llu are damaged",
+				       (unsigned long long)x->id);
+		ids[i] = asked >> i & 1 ? id : 0;
+		if (ids[i] &&
+		    !reader_attribute(snap, id, &room[x->resource_attributes.count++], err))
+			return false;
+	}
+	x->resource_attributes.ptr = room;
+	x->labels = hash64(str_from(ids, sizeof(ids)));
 	return true;
 }
 
@@ -191,6 +235,11 @@ struct series_walk {
 	void *arg;
 	struct idmap services; /* service_id -> 1: asked for, 2: not */
 	const struct id_bits *marked;
+	uint64_t type_ids[4]; /* of the brief row before, whose texts are in type_texts */
+	struct str type_texts[4];
+	bool brief;
+	uint32_t labels; /* that are asked for: bits of enum label_key */
+	struct store_attribute room[LABEL_KEYS];
 	bool ended, failed; /* failed: err tells */
 	struct err *err;
 };
@@ -215,29 +264,41 @@ static bool is_asked_for(struct series_walk *w, uint64_t service, bool *yes, str
 	return true;
 }
 
-/* A statement that has more rows stays open: what is read here has statements of its own. */
-static bool give_row(struct series_walk *w, sqlite3_stmt *s, bool reset, struct err *err)
+static bool is_full(const struct series_walk *w, const struct series_row *r)
+{
+	return !w->brief || !r->process_known || (w->labels && !r->labels_known) ||
+	       (w->ask->service.len && !r->service);
+}
+
+static void give_series(struct series_walk *w, const struct series_row *r, struct store_series *x)
+{
+	x->brief = !is_full(w, r);
+	x->of_service = w->ask->service.len && r->service;
+	w->ended = !w->fn(w->arg, x);
+}
+
+static bool give_row(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 {
 	struct series_row r = { 0 };
 	struct store_series x;
 	uint64_t service = db_u64(s, COL_SERVICE);
-	bool yes, full, ok;
+	bool yes, ok;
 
 	ok = is_asked_for(w, service, &yes, err);
 	if (ok && yes) {
+		memset(w->type_ids, 0, sizeof(w->type_ids));
+		memset(w->type_texts, 0, sizeof(w->type_texts));
 		reader_trim(w->snap);
-		ok = read_row(w->snap, s, &r, &x, err);
+		ok = read_row(w->snap, s, &r, &x, err) &&
+		     (!w->labels || is_full(w, &r) ||
+		      read_labels(w->snap, db_bytes(s, COL_LABELS), w->labels, w->room, &x, err));
 	}
-	if (reset)
-		sqlite3_reset(s);
+	sqlite3_reset(s);
 	if (!ok || !yes)
 		return ok;
-	full = !w->ask->brief || !r.process_known || (w->ask->service.len && !service);
-	if (full && !fill(w->snap, &r, &x, err))
+	if (is_full(w, &r) && !fill(w->snap, &r, NULL, &x, err))
 		return false;
-	x.brief = !full;
-	x.of_service = w->ask->service.len && service;
-	w->ended = !w->fn(w->arg, &x);
+	give_series(w, &r, &x);
 	return true;
 }
 
@@ -245,7 +306,7 @@ static bool give_one(struct series_walk *w, uint64_t id, struct err *err)
 {
 	sqlite3_stmt *s;
 
-	return reader_row(w->snap, GET_SERIES, id, &s, err) && give_row(w, s, true, err);
+	return reader_row(w->snap, GET_SERIES, id, &s, err) && give_row(w, s, err);
 }
 
 static bool is_marked(const struct id_bits *b, uint64_t id)
@@ -262,12 +323,34 @@ enum brief_argument {
 	BRIEF_PERIOD = BRIEF_TYPES + 4,
 	BRIEF_PROCESS,
 	BRIEF_SERVICE,
+	BRIEF_LABELS,
 	BRIEF_ARGUMENTS,
 };
 
 static uint64_t u64_of(sqlite3_value **args, int i)
 {
 	return (uint64_t)sqlite3_value_int64(args[i]);
+}
+
+/* Most rows have those of the row before. Texts are forgotten by reader_trim() alone, which this
+ * walk calls only here. */
+static bool read_types(struct series_walk *w, sqlite3_value **args)
+{
+	bool same = w->snap->kept.reserved_bytes <= w->snap->store->limit_bytes;
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t id = u64_of(args, BRIEF_TYPES + i);
+
+		same = same && id == w->type_ids[i];
+		w->type_ids[i] = id;
+	}
+	if (same)
+		return true;
+	reader_trim(w->snap);
+	for (int i = 0; i < 4; i++)
+		if (!reader_text(w->snap, w->type_ids[i], &w->type_texts[i], w->err))
+			return false;
+	return true;
 }
 
 static bool give_brief(struct series_walk *w, sqlite3_value **args)
@@ -281,10 +364,13 @@ static bool give_brief(struct series_walk *w, sqlite3_value **args)
 				  .of_service = w->ask->service.len > 0 };
 	struct str *texts[] = { &x.sample_type, &x.sample_unit, &x.period_type, &x.period_unit };
 
-	reader_trim(w->snap);
+	if (!read_types(w, args))
+		return false;
 	for (int i = 0; i < 4; i++)
-		if (!reader_text(w->snap, u64_of(args, BRIEF_TYPES + i), texts[i], w->err))
-			return false;
+		*texts[i] = w->type_texts[i];
+	if (w->labels &&
+	    !read_labels(w->snap, row_bytes(args[BRIEF_LABELS]), w->labels, w->room, &x, w->err))
+		return false;
 	w->ended = !w->fn(w->arg, &x);
 	return true;
 }
@@ -300,6 +386,7 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 		if (!is_marked(w->marked, id))
 			return;
 		if (sqlite3_value_type(args[BRIEF_PROCESS]) == SQLITE_NULL ||
+		    (w->labels && sqlite3_value_type(args[BRIEF_LABELS]) == SQLITE_NULL) ||
 		    (w->ask->service.len && !u64_of(args, BRIEF_SERVICE)))
 			w->failed = !give_one(w, id, w->err);
 		else
@@ -335,23 +422,130 @@ static bool run_series(struct series_walk *w, enum query query, uint64_t last, s
 static bool walk_brief(struct series_walk *w, const struct id_bits *b, struct err *err)
 {
 	w->marked = b;
-	return run_series(w, EACH_BRIEF, b->last, err);
+	return run_series(w, w->labels ? EACH_BRIEF : EACH_BRIEF_PLAIN, b->last, err);
+}
+
+/* ---- many in full ---- */
+
+enum { SERIES_AT_ONCE = 1024 };
+
+/* Rows of series that are asked for; what they name is read for all of them at once. The walk over
+ * the table stays open: what is read here has statements of its own. */
+struct some_series {
+	struct series_row rows[SERIES_AT_ONCE];
+	struct store_series said[SERIES_AT_ONCE];
+	uint32_t count;
+	struct wanted_ids resources, sets;
+	struct resource_row found[SERIES_AT_ONCE]; /* of resources */
+};
+
+static bool take_resource(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
+{
+	struct some_series *some = ctx;
+
+	(void)err;
+	some->found[at] = (struct resource_row){ row_u64(columns[0]), row_u64(columns[1]) };
+	if (some->found[at].attrset)
+		wanted_ids_add(&some->sets, some->found[at].attrset);
+	return true;
+}
+
+static bool read_what_they_name(struct series_walk *w, struct some_series *some, struct err *err)
+{
+	some->resources.count = some->sets.count = 0;
+	for (uint32_t i = 0; i < some->count; i++) {
+		if (!is_full(w, &some->rows[i]))
+			continue;
+		if (some->said[i].resource)
+			wanted_ids_add(&some->resources, some->said[i].resource);
+		if (some->rows[i].lifted)
+			wanted_ids_add(&some->sets, some->rows[i].lifted);
+	}
+	wanted_ids_sort(&some->resources);
+	return row_each(w->snap, EACH_RESOURCE, some->resources.ids, some->resources.count,
+			take_resource, some, err) &&
+	       reader_keep_sets(w->snap, &some->sets, err);
+}
+
+static const struct resource_row *found_resource(const struct some_series *some, uint64_t id)
+{
+	size_t low = 0, high = some->resources.count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (some->resources.ids[mid] < id)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < some->resources.count && some->resources.ids[low] == id ? &some->found[low]
+									     : NULL;
+}
+
+static bool give_some(struct series_walk *w, struct some_series *some, struct err *err)
+{
+	bool ok = read_what_they_name(w, some, err);
+
+	for (uint32_t i = 0; ok && !w->ended && i < some->count; i++) {
+		struct store_series *x = &some->said[i];
+
+		if (is_full(w, &some->rows[i]))
+			ok = fill(w->snap, &some->rows[i], found_resource(some, x->resource), x,
+				  err);
+		if (ok)
+			give_series(w, &some->rows[i], x);
+	}
+	some->count = 0;
+	reader_trim(w->snap);
+	return ok;
+}
+
+static bool take_row(struct series_walk *w, sqlite3_stmt *s, struct series_row *r,
+		     struct store_series *x, struct err *err)
+{
+	if (!read_row(w->snap, s, r, x, err))
+		return false;
+	if (!w->labels || is_full(w, r))
+		return true;
+	return read_labels(
+		w->snap, db_bytes(s, COL_LABELS), w->labels,
+		arena_zalloc(&w->snap->kept, LABEL_KEYS * sizeof(struct store_attribute)), x, err);
+}
+
+static bool collect_row(struct series_walk *w, struct some_series *some, sqlite3_stmt *s,
+			struct err *err)
+{
+	bool yes;
+
+	if (!is_asked_for(w, db_u64(s, COL_SERVICE), &yes, err) ||
+	    (yes && !take_row(w, s, &some->rows[some->count], &some->said[some->count], err)))
+		return false;
+	some->count += yes;
+	return some->count < SERIES_AT_ONCE || give_some(w, some, err);
 }
 
 static bool walk_table(struct series_walk *w, const struct id_bits *b, struct err *err)
 {
 	sqlite3_stmt *s = reader_query(w->snap, EACH_SERIES, err);
+	struct some_series *some = calloc(1, sizeof(*some));
 	bool row = true, ok = s != NULL;
 
+	assert(some);
+	reader_trim(w->snap);
 	while (ok && !w->ended) {
 		ok = db_step(w->snap->db, s, &row, err, "listing series");
 		if (!ok || !row || db_u64(s, COL_ID) > b->last)
 			break;
 		if (is_marked(b, db_u64(s, COL_ID)))
-			ok = give_row(w, s, false, err);
+			ok = collect_row(w, some, s, err);
 	}
+	ok = ok && (w->ended || give_some(w, some, err));
 	if (s)
 		sqlite3_reset(s);
+	free(some->resources.ids);
+	free(some->sets.ids);
+	free(some);
 	return ok;
 }
 
@@ -400,17 +594,31 @@ bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err)
 	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
 }
 
+/* Rows from before labels were kept are read in full, for which walk_table() is the faster way. */
+static bool are_labelled(struct series_walk *w, bool *yes, struct err *err)
+{
+	int64_t first = 1;
+	bool ok = !w->labels || db_number(w->snap->db,
+					  "SELECT labels IS NOT NULL FROM series ORDER BY id "
+					  "LIMIT 1",
+					  0, &first, err);
+
+	*yes = first;
+	return ok;
+}
+
 static bool walk_marked(struct series_walk *w, struct err *err)
 {
 	enum { DENSE = 6, MANY = 256 };
 	struct id_bits b = { 0 };
-	bool picked = false, ok = mark_window(w->snap, w->ask, &b, err);
+	bool labelled, picked = false;
+	bool ok = mark_window(w->snap, w->ask, &b, err) && are_labelled(w, &labelled, err);
 
 	if (ok && w->ask->service.len && b.count > MANY && b.count > b.last / DENSE) {
 		ok = unmark_others(w, &b, err);
 		picked = true;
 	}
-	if (ok && w->snap->version > 1 && b.count > b.last / DENSE && w->ask->brief &&
+	if (ok && w->snap->version > 1 && b.count > b.last / DENSE && w->brief && labelled &&
 	    (picked || !w->ask->service.len))
 		ok = walk_brief(w, &b, err);
 	else if (ok && w->snap->version > 1 && b.count > b.last / DENSE)
@@ -432,6 +640,10 @@ bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_
 
 	if (ask->to <= ask->from)
 		return true;
+	w.brief = ask->brief && label_keys_asked(ask->keys, ask->key_count, &w.labels) &&
+		  (!w.labels || snap->version > 4);
+	if (!w.brief)
+		w.labels = 0;
 	if (!ask->ids)
 		ok = walk_marked(&w, err);
 	for (size_t i = 0; ok && !w.ended && ask->ids && i < ask->id_count; i++)

@@ -50,13 +50,16 @@ bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, siz
 bool sqlite_each_attributes(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
 			    bool (*fn)(void *arg, store_id id, struct store_attributes a),
 			    void *arg, struct err *err) MUST_CHECK;
+bool sqlite_each_value(struct sqlite_snapshot *snap, struct str key, const store_id *ids,
+		       size_t count, bool (*fn)(void *arg, const struct store_attribute *a),
+		       void *arg, uint32_t *out, struct err *err) MUST_CHECK;
 bool sqlite_each_link(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
 		      bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
 		      struct err *err) MUST_CHECK;
 bool sqlite_each_coverage(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
 			  bool (*fn)(void *arg, const struct store_coverage *c), void *arg,
 			  struct err *err) MUST_CHECK;
-void sqlite_tolerate(struct sqlite_snapshot *snap, uint64_t *lost);
+void sqlite_tolerate(struct sqlite_snapshot *snap, struct store_lost *lost);
 bool sqlite_next_request(struct sqlite_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
 			 struct profiles **out, struct err *err) MUST_CHECK;
 bool sqlite_asof(struct sqlite_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;

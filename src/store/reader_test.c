@@ -8,6 +8,7 @@
 
 #include "model/builder.h"
 #include "store/check.h"
+#include "store/id_list.h"
 #include "store/reader.h"
 #include "store/store_for_tests.h"
 #include "wire_fixtures.h"
@@ -233,6 +234,103 @@ static void test_links_stacks_profiles(void **state)
 	test_store_remove(&t);
 }
 
+/* ---- values of one key ---- */
+
+enum { SETS_MOST = 4096 };
+
+struct key_values_seen {
+	const char *key;
+	store_id sets[SETS_MOST];
+	char wanted[SETS_MOST][64], values[SETS_MOST][64]; /* of each set; by number */
+	uint32_t numbers[SETS_MOST];
+	size_t set_count, at, value_count, found;
+};
+
+static bool collect_set(void *arg, const struct store_sample *s)
+{
+	struct key_values_seen *k = arg;
+
+	assert_true(k->set_count < SETS_MOST);
+	if (s->attributes)
+		k->sets[k->set_count++] = s->attributes;
+	return true;
+}
+
+static void print_value(char out[64], const struct any_value *v)
+{
+	if (v->kind == ANY_STRING)
+		snprintf(out, 64, "\"%.*s\"", STR_ARG(str_head(v->string, 60)));
+	else
+		snprintf(out, 64, "%d %lld", (int)v->kind, (long long)v->integer);
+}
+
+static bool look_through_set(void *arg, store_id id, struct store_attributes list)
+{
+	struct key_values_seen *k = arg;
+
+	assert_int_equal(id, k->sets[k->at]);
+	for (uint32_t i = 0; i < list.count && !k->wanted[k->at][0]; i++)
+		if (str_is(list.ptr[i].key, k->key)) {
+			print_value(k->wanted[k->at], &list.ptr[i].value);
+			k->found++;
+		}
+	k->at++;
+	return true;
+}
+
+static bool take_value(void *arg, const struct store_attribute *a)
+{
+	struct key_values_seen *k = arg;
+
+	assert_true(str_is(a->key, k->key));
+	print_value(k->values[++k->value_count], &a->value);
+	return true;
+}
+
+static size_t check_values(struct store_snapshot *snap, const char *key)
+{
+	struct key_values_seen *k = calloc(1, sizeof(*k));
+	struct store_scan everything = { .to = UINT64_MAX };
+	size_t found;
+	struct err err;
+
+	assert_non_null(k);
+	k->key = key;
+	assert_true(store_scan(snap, &everything, collect_set, k, &err));
+	k->set_count = id_list_sort(k->sets, k->set_count);
+	assert_true(k->set_count > 2);
+	assert_true(store_each_attributes(snap, k->sets, k->set_count, look_through_set, k, &err));
+	if (!store_each_value(snap, str_cstr(key), k->sets, k->set_count, take_value, k, k->numbers,
+			      &err))
+		fail_msg("%s: %s", key, err.msg);
+	for (size_t i = 0; i < k->set_count; i++) {
+		assert_in_range(k->numbers[i], 0, k->value_count);
+		assert_string_equal(k->values[k->numbers[i]], k->wanted[i]);
+	}
+	found = k->found;
+	free(k);
+	return found;
+}
+
+static void test_values_are_those_of_the_sets(void **state)
+{
+	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
+	struct store_snapshot *snap;
+	struct test_store t;
+
+	(void)state;
+	test_store_make(&t);
+	test_store_put(&t, p, 1);
+	snap = test_store_read(&t);
+	assert_true(store_has_values(snap));
+	assert_true(check_values(snap, "thread.name") > 2);
+	assert_true(check_values(snap, "thread.id") > 2);
+	assert_int_equal(check_values(snap, "nobody says this"), 0);
+	test_store_end(&t, snap);
+	profiles_free(p);
+	test_store_remove(&t);
+}
+
 /* ---- coverage ---- */
 
 static struct profiles *report(void)
@@ -352,21 +450,31 @@ static void test_extent_is_exact(void **state)
 
 struct event_sums {
 	uint64_t from, to;
+	unsigned parts;        /* that are compared; 0: all */
 	uint64_t count, mixed; /* mixed: of all that is said of each, in any order */
 };
 
+static uint64_t part(const struct event_sums *x, unsigned which, uint64_t v)
+{
+	return !x->parts || x->parts & which ? v : 0;
+}
+
 static void add_one(struct event_sums *x, store_id series, const uint64_t *one)
 {
-	uint64_t parts[] = { series, one[0], one[1], one[2], one[3], one[4] };
+	uint64_t parts[] = { series,
+			     part(x, SAMPLE_TIMES, one[0]),
+			     one[1],
+			     part(x, SAMPLE_STACK, one[2]),
+			     part(x, SAMPLE_ATTRIBUTES, one[3]),
+			     one[4] };
 
-	if (one[0] < x->from || one[0] >= x->to)
-		return;
 	x->count++;
 	x->mixed += hash64(str_from(parts, sizeof(parts)));
 }
 
 static bool add_sample_events(void *arg, const struct store_sample *s)
 {
+	const struct event_sums *x = arg;
 	uint32_t n = s->timestamp_count;
 	bool ones = !s->value_count ||
 		    (s->value_count == 1 && n > 1 && s->values[0] == 1 && s->value == (int64_t)n);
@@ -374,12 +482,14 @@ static bool add_sample_events(void *arg, const struct store_sample *s)
 
 	for (uint32_t i = 0; i < s->value_count; i++)
 		sum += s->values[i];
-	if (!n)
+	if (!n && s->t0 >= x->from && s->t0 < x->to)
 		add_one(arg, s->series,
 			(uint64_t[]){ s->t0, (uint64_t)sum, s->stack, s->attributes, 0 });
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t v = ones ? 1 : s->value_count == n ? s->values[i] : value_share(sum, n, i);
 
+		if (s->timestamps[i] < x->from || s->timestamps[i] >= x->to)
+			continue;
 		add_one(arg, s->series,
 			(uint64_t[]){ s->timestamps[i], (uint64_t)v, s->stack, s->attributes, 1 });
 	}
@@ -388,23 +498,37 @@ static bool add_sample_events(void *arg, const struct store_sample *s)
 
 static bool add_events(void *arg, const struct store_events *e)
 {
-	for (uint32_t i = 0; i < e->count; i++)
-		add_one(arg, e->series,
+	uint32_t run = 0;
+
+	assert_true(e->run_count > 0 && e->ends[e->run_count - 1] == e->count);
+	for (uint32_t i = 0; i < e->count; i++) {
+		while (e->ends[run] <= i)
+			run++;
+		add_one(arg, e->series[run],
 			(uint64_t[]){ e->times[i], (uint64_t)e->values[i], e->stacks[i],
 				      e->attributes[i], e->timed });
+	}
 	return true;
 }
 
 static void compare_events(struct store_snapshot *snap, struct store_scan what)
 {
-	struct event_sums samples = { what.from, what.to, 0, 0 }, events = samples;
-	struct err err;
+	static const unsigned parts[] = { 0, SAMPLE_STACK, SAMPLE_TIMES,
+					  SAMPLE_STACK | SAMPLE_ATTRIBUTES | SAMPLE_TIMES };
 
-	assert_true(store_scan(snap, &what, add_sample_events, &samples, &err));
-	if (!store_scan_events(snap, &what, add_events, &events, &err))
-		fail_msg("%s", err.msg);
-	assert_int_equal(events.count, samples.count);
-	assert_true(events.mixed == samples.mixed);
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		struct event_sums samples = { what.from, what.to, parts[i], 0, 0 },
+				  events = samples;
+		struct err err;
+
+		what.parts = 0;
+		assert_true(store_scan(snap, &what, add_sample_events, &samples, &err));
+		what.parts = parts[i];
+		if (!store_scan_events(snap, &what, add_events, &events, &err))
+			fail_msg("%s", err.msg);
+		assert_int_equal(events.count, samples.count);
+		assert_true(events.mixed == samples.mixed);
+	}
 }
 
 static void test_events_are_those_of_the_samples(void **state)
@@ -455,6 +579,7 @@ int main(void)
 		cmocka_unit_test(test_long_samples_are_found_from_later_windows),
 		cmocka_unit_test(test_extent_is_exact),
 		cmocka_unit_test(test_links_stacks_profiles),
+		cmocka_unit_test(test_values_are_those_of_the_sets),
 		cmocka_unit_test(test_coverage),
 		cmocka_unit_test(test_events_are_those_of_the_samples),
 	};

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "store/id_list.h"
+
 enum { DENSE = 6 /* steps cost less than that many seeks */, AT_ONCE = 4096 };
 
 /* SQLite gives each row to the aggregate row(), which costs half of what a step for each does. */
@@ -132,21 +134,7 @@ void wanted_ids_add(struct wanted_ids *l, uint64_t id)
 	l->ids[l->count++] = id;
 }
 
-static int id_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 void wanted_ids_sort(struct wanted_ids *l)
 {
-	size_t kept = 0;
-
-	if (l->count)
-		qsort(l->ids, l->count, sizeof(*l->ids), id_order);
-	for (size_t i = 0; i < l->count; i++)
-		if (!kept || l->ids[kept - 1] != l->ids[i])
-			l->ids[kept++] = l->ids[i];
-	l->count = kept;
+	l->count = id_list_sort(l->ids, l->count);
 }

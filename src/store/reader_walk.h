@@ -25,6 +25,7 @@ static inline uint64_t row_u64(sqlite3_value *v)
 {
 	return (uint64_t)sqlite3_value_int64(v);
 }
+struct any_cell row_any_cell(sqlite3_value *kind, sqlite3_value *v); /* reader_dict.c */
 
 /* Ids that are still to be read. */
 struct wanted_ids {
@@ -37,3 +38,6 @@ void wanted_ids_sort(struct wanted_ids *l); /* without doubles */
 /* reader_dict.c: a text that was read, for reader_text() */
 struct idmap_slot *reader_keep_text(struct sqlite_snapshot *snap, uint64_t id, struct str bytes);
 struct str reader_keep(struct sqlite_snapshot *snap, struct str s);
+/* Sets of attributes, all at once, for reader_attributes(), until reader_trim(). Sorts the list. */
+bool reader_keep_sets(struct sqlite_snapshot *snap, struct wanted_ids *sets,
+		      struct err *err) MUST_CHECK;

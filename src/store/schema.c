@@ -16,11 +16,18 @@
 	"CREATE TABLE chunk_link(link_id INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY "       \
 	"KEY(link_id, seq)) WITHOUT ROWID;\n"
 
+/* code_block.h; what is long comes last. */
+#define CODE_BLOCK                                                                             \
+	"CREATE TABLE code_block(first INTEGER PRIMARY KEY, last INTEGER NOT NULL, n INTEGER " \
+	"NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL);\n"
+
 /* From the version before. */
 static const char *const steps[] = {
 	[2] = "ALTER TABLE series ADD COLUMN process INTEGER; " SAMPLE_KEY
 	      "INSERT INTO sample_key VALUES('');",
-	[3] = CHUNK "DROP VIEW IF EXISTS samples;",
+	[3] = CHUNK,
+	[4] = CODE_BLOCK,
+	[5] = "ALTER TABLE series ADD COLUMN labels BLOB;",
 };
 
 /*
@@ -58,7 +65,7 @@ static const char tables[] =
 	"CREATE TABLE series(id INTEGER PRIMARY KEY, tenant_id INTEGER, "
 	"resource_id INTEGER, scope_id INTEGER, sample_type_id INTEGER, sample_unit_id INTEGER, "
 	"period_type_id INTEGER, period_unit_id INTEGER, period INTEGER, lifted_id INTEGER, "
-	"service_id INTEGER, process INTEGER);\n"
+	"service_id INTEGER, process INTEGER, labels BLOB);\n" /* labels.h */
 	/* One line of numbers: a request, then each of its profiles followed by its samples. A
 	 * profile's time and duration are NULL when they are the request's. */
 	"CREATE TABLE request(seq INTEGER PRIMARY KEY, arrived INTEGER NOT NULL, hash BLOB NOT "
@@ -68,7 +75,7 @@ static const char tables[] =
 	"CREATE TABLE profile(seq INTEGER PRIMARY KEY, series INTEGER NOT NULL, samples INTEGER, "
 	"time INTEGER, duration INTEGER, uid BLOB, attrset_id INTEGER, dropped INTEGER, "
 	"t0 INTEGER, span INTEGER, payload_format TEXT, payload BLOB);\n"
-	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n" CHUNK
+	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n" CHUNK CODE_BLOCK
 	/* A sample a row, from schema versions 1 and 2. t0 = bucket * 600 s + dt */
 	"CREATE TABLE sample(bucket INTEGER NOT NULL, series_id INTEGER NOT NULL, dt INTEGER NOT "
 	"NULL, seq INTEGER NOT NULL, stack_id INTEGER, attrset_id INTEGER, link_id INTEGER, value "
@@ -141,8 +148,12 @@ static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 	ok = db_exec(db, "BEGIN IMMEDIATE", err);
 	for (int64_t i = version + 1; ok && i <= STORE_VERSION; i++)
 		ok = db_exec(db, steps[i], err);
-	ok = ok && db_exec_f(db, err, "%s PRAGMA user_version=%d; COMMIT", schema_sample_views(),
-			     STORE_VERSION);
+	/* Views hold nothing: each version has its own. */
+	ok = ok && db_exec_f(db, err,
+			     "DROP VIEW IF EXISTS samples; DROP VIEW IF EXISTS chunk_rows; "
+			     "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text; "
+			     "%s PRAGMA user_version=%d; COMMIT",
+			     schema_views(), STORE_VERSION);
 	if (!ok) {
 		err_prefix(err, "bringing the store from schema version %lld to %d",
 			   (long long)version, STORE_VERSION);

@@ -9,7 +9,7 @@
 
 enum {
 	STORE_APPLICATION_ID = 0x464c4d54, /* "FLMT" in bytes 68..71 of the file */
-	STORE_VERSION = 3,                 /* user_version */
+	STORE_VERSION = 5,                 /* user_version */
 	STORE_PAGE_BYTES = 8192,
 };
 #define STORE_BUCKET_NS (UINT64_C(600) * 1000000000) /* of the clustering */
@@ -21,12 +21,12 @@ bool schema_prepare(sqlite3 *db, struct err *err) MUST_CHECK;
  * what an older one lacks:
  *   2   series.process; sample_key (an older store that was brought up to date has the key "")
  *   3   chunk, chunk_link; the samples that came before stay in the table sample
+ *   4   code_block
+ *   5   series.labels; NULL in the rows from before
  */
 bool schema_check(sqlite3 *db, int64_t *version, struct err *err) MUST_CHECK;
 /* The tables and the views, for `flametap store ddl`. Static. */
 const char *schema_tables(void);
 const char *schema_views(void);
-/* Of those the ones that show samples: an older file's are made anew. */
-const char *schema_sample_views(void);
-/* And those that show frames: made anew where names are found later. */
+/* Of those the ones that show frames: made anew where names are found later. */
 const char *schema_frame_views(void);

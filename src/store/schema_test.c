@@ -15,41 +15,47 @@
 #include "store/schema.h"
 #include "store/store_for_tests.h"
 
-static void run_sql(const char *path, const char *sql)
-{
-	struct err err;
-	sqlite3 *db;
-
-	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-	if (!db_exec(db, sql, &err))
-		fail_msg("%s: %s", sql, err.msg);
-	sqlite3_close(db);
-}
-
-static int64_t number_of(const struct test_store *t, const char *sql)
-{
-	struct err err;
-	sqlite3 *db;
-	int64_t v;
-
-	assert_int_equal(sqlite3_open_v2(t->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-	if (!db_number(db, sql, -1, &v, &err))
-		fail_msg("%s: %s", sql, err.msg);
-	sqlite3_close(db);
-	return v;
-}
+/* Of some of these the store keeps what a series says in its row (labels.h). */
+static const struct str label_keys[] = { { "service.name", 12 },
+					 { "process.executable.name", 23 },
+					 { "host.name", 9 },
+					 { "container.id", 12 },
+					 { "k8s.pod.name", 12 } };
 
 struct seen {
 	uint64_t process[512];
-	uint32_t count;
+	uint64_t labels[512]; /* hash of what they say under label_keys */
+	uint32_t count, brief;
+	bool with_labels;
 };
+
+static void put_label(struct buf *out, const struct store_series *s, struct str key)
+{
+	const struct store_attributes lists[] = { s->lifted, s->resource_attributes,
+						  s->scope_attributes };
+
+	buf_char(out, '\n');
+	for (size_t l = 0; l < ARRAY_LEN(lists); l++)
+		for (uint32_t i = 0; i < lists[l].count; i++)
+			if (str_equal(lists[l].ptr[i].key, key)) {
+				any_value_append_text(out, &lists[l].ptr[i].value);
+				return;
+			}
+}
 
 static bool take_series(void *arg, const struct store_series *s)
 {
 	struct seen *seen = arg;
+	struct buf text;
 
 	assert_true(seen->count < ARRAY_LEN(seen->process));
+	buf_init(&text, 0);
+	for (size_t i = 0; seen->with_labels && i < ARRAY_LEN(label_keys); i++)
+		put_label(&text, s, label_keys[i]);
+	seen->labels[seen->count] = hash64(buf_view(&text));
 	seen->process[seen->count++] = s->process;
+	seen->brief += s->brief;
+	buf_release(&text);
 	return true;
 }
 
@@ -60,12 +66,18 @@ static bool count_key(void *arg, struct str key)
 	return true;
 }
 
-static struct seen series_of(struct store_snapshot *snap, bool brief)
+enum { IN_FULL, BRIEF, BRIEF_WITH_LABELS, WAYS };
+
+static struct seen series_of(struct store_snapshot *snap, int way)
 {
-	struct store_series_ask ask = { .to = UINT64_MAX, .brief = brief };
-	struct seen seen = { .count = 0 };
+	struct store_series_ask ask = { .to = UINT64_MAX, .brief = way != IN_FULL };
+	struct seen seen = { .with_labels = way != BRIEF };
 	struct err err;
 
+	if (way == BRIEF_WITH_LABELS) {
+		ask.keys = label_keys;
+		ask.key_count = ARRAY_LEN(label_keys);
+	}
 	if (!store_each_series(snap, &ask, take_series, &seen, &err))
 		fail_msg("%s", err.msg);
 	return seen;
@@ -102,10 +114,16 @@ static void assert_keys(struct store_snapshot *snap, bool known_wanted)
 #define WITHOUT_CHUNKS \
 	"DROP VIEW samples; DROP VIEW chunk_rows; DROP TABLE chunk; DROP TABLE chunk_link; "
 
+#define WITHOUT_LABELS "ALTER TABLE series DROP COLUMN labels; "
+
+#define WITHOUT_CODE_BLOCKS "DROP TABLE code_block; "
+
 static const char *const to_version[] = {
 	[1] = "DROP TABLE sample_key; ALTER TABLE series DROP COLUMN process; PRAGMA "
 	      "user_version=1",
 	[2] = WITHOUT_CHUNKS "PRAGMA user_version=2",
+	[3] = WITHOUT_CODE_BLOCKS "PRAGMA user_version=3",
+	[4] = WITHOUT_LABELS "PRAGMA user_version=4",
 };
 
 struct old_rows {
@@ -154,7 +172,7 @@ static bool put_old_row(void *arg, const struct store_sample *x)
 	return true;
 }
 
-static void make_older(struct test_store *t, int version)
+static void put_old_rows(struct test_store *t)
 {
 	struct store_scan all = { .to = UINT64_MAX };
 	struct store_snapshot *snap = test_store_read(t);
@@ -172,8 +190,21 @@ static void make_older(struct test_store *t, int version)
 	sqlite3_close(o.db);
 	buf_release(&o.more);
 	test_store_end(t, snap);
-	for (int i = 2; i >= version; i--)
-		run_sql(t->path, to_version[i]);
+}
+
+static void make_older(struct test_store *t, int version)
+{
+	if (version < 3)
+		put_old_rows(t);
+	for (int i = 4; i >= version; i--)
+		test_store_sql(t->path, to_version[i]);
+}
+
+static void assert_same_labels(const struct seen *a, const struct seen *b)
+{
+	assert_int_equal(a->count, b->count);
+	assert_memory_equal(a->labels, b->labels, a->count * sizeof(a->labels[0]));
+	assert_memory_equal(a->process, b->process, a->count * sizeof(a->process[0]));
 }
 
 struct totals {
@@ -225,7 +256,7 @@ static void an_older_store_is_read_and_brought_up_to_date(void **state)
 	struct totals before[3], after[3];
 	const size_t count = ARRAY_LEN(wire_fixtures), half = count / 2;
 	struct profiles *in[ARRAY_LEN(wire_fixtures)];
-	struct seen now, older;
+	struct seen now, full, older;
 	struct store_snapshot *snap;
 	struct test_store t;
 
@@ -237,7 +268,11 @@ static void an_older_store_is_read_and_brought_up_to_date(void **state)
 	store_writer_close(t.w);
 	t.w = NULL;
 	snap = test_store_read(&t);
-	now = series_of(snap, true);
+	now = series_of(snap, BRIEF_WITH_LABELS);
+	assert_true(now.brief > now.count / 2);
+	full = series_of(snap, IN_FULL);
+	assert_same_labels(&full, &now);
+	assert_int_equal(full.brief, 0);
 	assert_keys(snap, true);
 	totals_of(snap, before);
 	test_store_end(&t, snap);
@@ -247,11 +282,14 @@ static void an_older_store_is_read_and_brought_up_to_date(void **state)
 	assert_whole(snap, in, half);
 	totals_of(snap, after);
 	assert_memory_equal(before, after, sizeof(before));
-	for (int brief = 0; brief < 2; brief++) {
-		older = series_of(snap, brief);
+	for (int way = 0; way < WAYS; way++) {
+		older = series_of(snap, way);
 		assert_int_equal(older.count, now.count);
 		assert_memory_equal(older.process, now.process, now.count * sizeof(uint64_t));
+		assert_true(way == BRIEF ||
+			    memcmp(older.labels, now.labels, now.count * sizeof(uint64_t)) == 0);
 	}
+	assert_int_equal(older.brief, version > 4 ? now.brief : 0);
 	assert_keys(snap, version > 1);
 	test_store_end(&t, snap);
 
@@ -264,16 +302,19 @@ static void an_older_store_is_read_and_brought_up_to_date(void **state)
 		test_store_put(&t, in[i], i + 1);
 	snap = test_store_read(&t);
 	assert_whole(snap, in, count);
-	older = series_of(snap, true);
-	assert_true(older.count > now.count);
+	full = series_of(snap, IN_FULL);
+	older = series_of(snap, BRIEF_WITH_LABELS); /* the newer ones have labels */
+	assert_same_labels(&full, &older);
+	assert_true(older.brief > 0 && older.count > now.count);
 	assert_memory_equal(older.process, now.process, now.count * sizeof(uint64_t));
 	assert_keys(snap, version > 1); /* nobody knows which those of version 1 have */
 	totals_of(snap, after);
 	test_store_end(&t, snap);
-	run_sql(t.path, "CREATE TABLE seen AS SELECT count(*) AS n, count(DISTINCT seq) AS m FROM "
-			"samples");
-	assert_int_equal(number_of(&t, "SELECT n FROM seen"), after[0].samples);
-	assert_int_equal(number_of(&t, "SELECT m FROM seen"), after[0].samples);
+	test_store_sql(t.path,
+		       "CREATE TABLE seen AS SELECT count(*) AS n, count(DISTINCT seq) AS m FROM "
+		       "samples");
+	assert_int_equal(test_store_number(&t, "SELECT n FROM seen"), after[0].samples);
+	assert_int_equal(test_store_number(&t, "SELECT m FROM seen"), after[0].samples);
 	for (size_t i = 0; i < count; i++)
 		profiles_free(in[i]);
 	test_store_remove(&t);
@@ -289,12 +330,12 @@ static void an_upgrade_is_all_or_nothing(void **state)
 	store_writer_close(t.w);
 	t.w = NULL;
 	/* Somebody's table stands in the way of the second step. */
-	run_sql(t.path, WITHOUT_CHUNKS "ALTER TABLE series DROP COLUMN process; PRAGMA "
-				       "user_version=1");
+	test_store_sql(t.path, WITHOUT_LABELS WITHOUT_CODE_BLOCKS WITHOUT_CHUNKS
+		       "ALTER TABLE series DROP COLUMN process; PRAGMA user_version=1");
 	assert_false(store_writer_open(&t.options, &t.w, t.aside, &err));
 	assert_non_null(strstr(err.msg, "schema version 1 to"));
 	t.w = NULL;
-	run_sql(t.path, "DROP TABLE sample_key");
+	test_store_sql(t.path, "DROP TABLE sample_key");
 	test_store_open(&t);
 	test_store_remove(&t);
 }
@@ -304,17 +345,23 @@ static void an_upgrade_is_all_or_nothing(void **state)
 static const struct {
 	const char *resource_key, *resource_value, *scope_key, *sample_key;
 	bool service_is_odd, kept; /* kept: sample_key is in the table */
+	int labels;                /* how many the series' row says; -1: it does not */
 } cases[] = {
-	{ "service.name", "a", "x", "thread.name", false, true },
-	{ "service.name", "a", "x", "service.name", true, true }, /* the sample's wins */
-	{ "host.name", "a", "x", "service.name", false, false },  /* lifted into its series */
-	{ "service.name", "", "x", "thread.name", true, true },
-	{ "service-name", "a", "x", "thread.name", true, true },
-	{ "service_name", "a", "x", "thread.name", true, true },
-	{ "host.name", "a", "service.name", "thread.name", true, true },
-	{ "process.executable.name", "a", "x", "process.pid", false, false },
-	{ "process.executable.name", "", "x", "process.pid", true, false },
-	{ "process.pid", "a", "x", "process.pid", false, true },
+	{ "service.name", "a", "x", "thread.name", false, true, 1 },
+	{ "service.name", "a", "x", "service.name", true, true, 1 }, /* the sample's wins */
+	{ "host.name", "a", "x", "service.name", false, false, 2 },  /* lifted into its series */
+	{ "service.name", "", "x", "thread.name", true, true, 1 },
+	{ "service-name", "a", "x", "thread.name", true, true, -1 },
+	{ "service_name", "a", "x", "thread.name", true, true, -1 },
+	{ "host.name", "a", "service.name", "thread.name", true, true, -1 },
+	{ "process.executable.name", "a", "x", "process.pid", false, false, 1 },
+	{ "process.executable.name", "", "x", "process.pid", true, false, 1 },
+	{ "process.pid", "a", "x", "process.pid", false, true, 0 },
+	{ "k8s.pod.name", "a", "x", "container.id", false, false, 2 },
+	{ "k8s.pod.name", "a", "x", "k8s.pod.name", false, true, 1 },
+	{ "k8s.pod.name", "a", "x", "container_id", false, true, 1 },
+	{ "k8s_pod-name", "a", "x", "thread.name", false, true, -1 },
+	{ "thread.name", "a", "host_name", "thread.name", false, true, -1 },
 };
 
 static struct profiles *message(size_t i)
@@ -362,6 +409,29 @@ static bool look_at_key(void *arg, struct str key)
 	return true;
 }
 
+/* Of the one series of a sample: the varints that are not 0. */
+static int count_labels(struct test_store *t)
+{
+	struct codec c;
+	sqlite3_stmt *s;
+	struct err err;
+	sqlite3 *db;
+	int count = -1;
+	bool row;
+
+	assert_int_equal(sqlite3_open_v2(t->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	if (!db_prepare(db, "SELECT labels FROM series ORDER BY id DESC LIMIT 1", &s, &err) ||
+	    !db_step(db, s, &row, &err, "labels"))
+		fail_msg("%s", err.msg);
+	assert_true(row);
+	if (sqlite3_column_type(s, 0) != SQLITE_NULL)
+		for (c = codec_of(db_bytes(s, 0)), count = 0; codec_more(&c);)
+			count += codec_get(&c) > 0;
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+	return count;
+}
+
 static void keys_of_samples(void **state)
 {
 	(void)state;
@@ -380,6 +450,9 @@ static void keys_of_samples(void **state)
 		if (!known || k.found != cases[i].kept || k.service != cases[i].service_is_odd)
 			fail_msg("case %zu: known %d, found %d, service %d", i, known, k.found,
 				 k.service);
+		if (count_labels(&t) != cases[i].labels)
+			fail_msg("case %zu: %d labels, not %d", i, count_labels(&t),
+				 cases[i].labels);
 		test_store_end(&t, snap);
 		test_store_remove(&t);
 		profiles_free(p);
@@ -391,6 +464,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)1),
 		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)2),
+		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)3),
+		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)4),
 		cmocka_unit_test(an_upgrade_is_all_or_nothing),
 		cmocka_unit_test(keys_of_samples),
 	};

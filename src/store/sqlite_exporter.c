@@ -20,6 +20,7 @@ enum {
 	IDLE_NS = 1000000000,
 	UPKEEP_IDLE_NS = 200000000, /* in a pause: a request that comes then waits so long */
 	UPKEEP_BUSY_NS = 5000000,   /* after each commit */
+	OVER_SHARE = 8,             /* too large by that part of the limit is worth a word */
 	CACHE_LEAST = 1 << 20,
 	CACHE_MOST = 1 << 30,
 };
@@ -192,10 +193,29 @@ static void answer(struct worker_item *item, bool ok, const struct err *err)
 	worker_item_done(item, &o);
 }
 
+/* What max_size cannot hold is said, and why. */
+static void tell_too_large(const struct sqlite_exporter *x, const struct store_writer_facts *f)
+{
+	static struct log_gate gate;
+	uint64_t limit = x->max_size_bytes, skipped;
+	const char *why = f->nothing_older ? "the newest request alone, with its names, takes that"
+			  : f->log_bytes > limit / 4
+				  ? "its log is not given back: somebody reads the store for long"
+				  : "more comes than can be deleted meanwhile";
+
+	if (!limit || f->file_bytes <= limit + limit / OVER_SHARE ||
+	    !log_gate_open(&gate, 60 * SECOND_NS, &skipped))
+		return;
+	LOG(LOG_WARN, "The store is larger than max_size", LOG_S("path", x->path),
+	    LOG_U("bytes", f->file_bytes), LOG_U("log_bytes", f->log_bytes),
+	    LOG_U("max_size", limit), LOG_S("why", why), LOG_U("unlogged", skipped));
+}
+
 /* Retention, a slice at a time, between commits and in pauses. */
 static void upkeep(struct sqlite_exporter *x, uint64_t budget_ns)
 {
 	static struct log_gate gate;
+	struct store_writer_facts facts;
 	struct err err = { 0 };
 	uint64_t skipped;
 	bool more;
@@ -206,6 +226,8 @@ static void upkeep(struct sqlite_exporter *x, uint64_t budget_ns)
 	    log_gate_open(&gate, 10 * SECOND_NS, &skipped))
 		LOG(LOG_ERROR, "The store's retention cannot go on", LOG_S("path", x->path),
 		    LOG_S("error", err.msg), LOG_U("unlogged", skipped));
+	facts = store_writer_facts(x->writer);
+	tell_too_large(x, &facts);
 	count(x);
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "store/db.h"
 #include "store/reader.h"
 #include "store/writer.h"
 #include "wire/otlp.h"
@@ -59,18 +60,76 @@ static inline void test_store_remove(struct test_store *t)
 }
 
 /* One request in a transaction of its own; was it new? */
-static inline bool test_store_put(struct test_store *t, const struct profiles *p, uint64_t number)
+static inline bool test_store_put_request(struct test_store *t, const struct store_request *r)
 {
-	struct store_request r = { .profiles = p,
-				   .hash = { number, ~number },
-				   .arrived_unix_ns = 1700000000000000000 + number };
 	bool duplicate;
 	struct err err;
 
-	if (!store_writer_begin(t->w, &err) || !store_writer_put(t->w, &r, &duplicate, &err) ||
+	if (!store_writer_begin(t->w, &err) || !store_writer_put(t->w, r, &duplicate, &err) ||
 	    !store_writer_commit(t->w, &err))
 		fail_msg("%s", err.msg);
 	return !duplicate;
+}
+
+static inline bool test_store_put(struct test_store *t, const struct profiles *p, uint64_t number)
+{
+	return test_store_put_request(
+		t, &(struct store_request){ .profiles = p,
+					    .hash = { number, ~number },
+					    .arrived_unix_ns = 1700000000000000000 + number });
+}
+
+/* A new one, of that time. */
+static inline void test_store_put_at(struct test_store *t, const struct profiles *p,
+				     uint64_t number, uint64_t arrived)
+{
+	assert_true(test_store_put_request(
+		t, &(struct store_request){
+			   .profiles = p, .hash = { number, 1 }, .arrived_unix_ns = arrived }));
+}
+
+/* options.now_unix_ns; its argument is the time. */
+static inline uint64_t test_store_now(void *arg)
+{
+	return *(const uint64_t *)arg;
+}
+
+/* Upkeep, until there is nothing to do. */
+static inline void test_store_upkeep(struct test_store *t)
+{
+	bool more = true;
+	struct err err;
+
+	for (int i = 0; more; i++) {
+		if (!store_writer_upkeep(t->w, 0, &more, &err))
+			fail_msg("%s", err.msg);
+		assert_true(i < 100000);
+	}
+}
+
+/* By a connection of its own. */
+static inline void test_store_sql(const char *path, const char *sql)
+{
+	struct err err;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+	if (!db_exec(db, sql, &err))
+		fail_msg("%s: %s", sql, err.msg);
+	sqlite3_close(db);
+}
+
+static inline int64_t test_store_number(const struct test_store *t, const char *sql)
+{
+	struct err err;
+	sqlite3 *db;
+	int64_t v;
+
+	assert_int_equal(sqlite3_open_v2(t->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	if (!db_number(db, sql, -1, &v, &err))
+		fail_msg("%s: %s", sql, err.msg);
+	sqlite3_close(db);
+	return v;
 }
 
 static inline struct store_snapshot *test_store_read(struct test_store *t)

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "model/equal.h"
@@ -142,50 +143,12 @@ static void test_bad_indices_keep_their_place(void **state)
 
 /* ---- retention ---- */
 
-static uint64_t test_now(void *arg)
-{
-	return *(const uint64_t *)arg;
-}
-
-static void upkeep_all(struct test_store *t)
-{
-	bool more = true;
-	struct err err;
-
-	for (int i = 0; more; i++) {
-		if (!store_writer_upkeep(t->w, 0, &more, &err))
-			fail_msg("%s", err.msg);
-		assert_true(i < 100000);
-	}
-}
-
 static int64_t rows_of(struct test_store *t, const char *table)
 {
 	char sql[96];
-	sqlite3 *db;
-	int64_t n;
-	struct err err;
 
-	assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
 	snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table);
-	assert_true(db_number(db, sql, 0, &n, &err));
-	sqlite3_close(db);
-	return n;
-}
-
-static void put_at(struct test_store *t, const struct profiles *p, uint64_t number,
-		   uint64_t arrived)
-{
-	struct store_request r = { .profiles = p,
-				   .hash = { number, 1 },
-				   .arrived_unix_ns = arrived };
-	bool duplicate;
-	struct err err;
-
-	if (!store_writer_begin(t->w, &err) || !store_writer_put(t->w, &r, &duplicate, &err) ||
-	    !store_writer_commit(t->w, &err))
-		fail_msg("%s", err.msg);
-	assert_false(duplicate);
+	return test_store_number(t, sql);
 }
 
 /* All of a message's times, moved. */
@@ -198,9 +161,10 @@ static void shift(struct profiles *p, uint64_t ns)
 }
 
 static const char *const all_tables[] = {
-	"chunk",         "sample", "chunk_link", "profile",  "request", "note",    "bucket",
-	"bucket_series", "stack",  "location",   "function", "mapping", "attrset", "attribute",
-	"string",        "series", "resource",   "scope",    "link",    "lookup",  "coverage",
+	"chunk",   "sample",        "chunk_link", "profile",    "request",  "note",
+	"bucket",  "bucket_series", "stack",      "location",   "function", "mapping",
+	"attrset", "attribute",     "string",     "series",     "resource", "scope",
+	"link",    "lookup",        "coverage",   "code_block",
 };
 
 /* What arrived too long ago goes with all that only it needed; what its sender calls old but came
@@ -219,17 +183,17 @@ static void test_retention_by_arrival(void **state)
 	shift(kept, 100 * hour);
 	test_store_make(&t);
 	t.options.retention_ns = 24 * hour;
-	t.options.now_unix_ns = test_now;
+	t.options.now_unix_ns = test_store_now;
 	t.options.now_arg = &now;
 	test_store_reopen(&t);
-	put_at(&t, old, 1, now);
+	test_store_put_at(&t, old, 1, now);
 	now += 23 * hour;
-	put_at(&t, kept, 2, now);
-	upkeep_all(&t);
+	test_store_put_at(&t, kept, 2, now);
+	test_store_upkeep(&t);
 	assert_int_equal(rows_of(&t, "request"), 2);
 	now += 2 * hour;
 	test_store_reopen(&t); /* the next look is due at once */
-	upkeep_all(&t);
+	test_store_upkeep(&t);
 	assert_int_equal(rows_of(&t, "request"), 1);
 	assert_int_equal(rows_of(&t, "samples"), kept->sample_count);
 	snap = test_store_read(&t);
@@ -240,7 +204,7 @@ static void test_retention_by_arrival(void **state)
 	test_store_end(&t, snap);
 
 	/* What was swept comes again as new rows, and is whole. */
-	put_at(&t, old, 3, now);
+	test_store_put_at(&t, old, 3, now);
 	snap = test_store_read(&t);
 	if (!store_next_request(snap, seq, 0, &seq, &out, &err))
 		fail_msg("%s", err.msg);
@@ -251,13 +215,128 @@ static void test_retention_by_arrival(void **state)
 	/* Nothing at all is left of everything. */
 	now += 48 * hour;
 	test_store_reopen(&t);
-	upkeep_all(&t);
+	test_store_upkeep(&t);
 	for (size_t i = 0; i < ARRAY_LEN(all_tables); i++)
 		if (rows_of(&t, all_tables[i]))
 			fail_msg("%s has %d rows", all_tables[i], (int)rows_of(&t, all_tables[i]));
 	profiles_free(old);
 	profiles_free(kept);
 	test_store_remove(&t);
+}
+
+/* Samples without times are all of one bucket, which always gets more: it is cut by arrival, and
+ * what only the older ones needed goes, too. */
+static void test_retention_within_a_bucket(void **state)
+{
+	uint64_t now = 1800000000 * (uint64_t)1000000000, hour = 3600 * (uint64_t)1000000000;
+	struct profiles *old = test_fixture("v1.11.0-oncpu-big");
+	struct profiles *kept = test_fixture("v1.11.0-oncpu-mixed"), *out;
+	struct store_snapshot *snap;
+	struct test_store t, alone;
+	uint64_t seq = 0;
+	struct err err;
+
+	(void)state;
+	memset(old->timestamps, 0, old->timestamp_count * sizeof(*old->timestamps));
+	memset(kept->timestamps, 0, kept->timestamp_count * sizeof(*kept->timestamps));
+	test_store_make(&alone);
+	test_store_put_at(&alone, kept, 1, now);
+	test_store_make(&t);
+	t.options.retention_ns = 24 * hour;
+	t.options.now_unix_ns = test_store_now;
+	t.options.now_arg = &now;
+	test_store_reopen(&t);
+	test_store_put_at(&t, old, 1, now);
+	now += 23 * hour;
+	test_store_put_at(&t, kept, 2, now);
+	now += hour + hour / 12; /* five minutes too old: not worth a look yet */
+	test_store_reopen(&t);
+	test_store_upkeep(&t);
+	assert_int_equal(rows_of(&t, "samples"), kept->sample_count + old->sample_count);
+	now += hour;
+	test_store_reopen(&t);
+	test_store_upkeep(&t);
+	assert_int_equal(rows_of(&t, "bucket"), 1);
+	assert_int_equal(rows_of(&t, "samples"), kept->sample_count);
+	for (size_t i = 0; i < ARRAY_LEN(all_tables); i++) {
+		const char *x = all_tables[i];
+
+		/* What is made meanwhile, of more at once or of less. */
+		if (strcmp(x, "lookup") != 0 && strcmp(x, "code_block") != 0)
+			assert_int_equal(rows_of(&t, x), rows_of(&alone, x));
+	}
+	assert_true(store_writer_facts(t.w).swept_samples == old->sample_count);
+	snap = test_store_read(&t);
+	if (!store_next_request(snap, 0, 0, &seq, &out, &err))
+		fail_msg("%s", err.msg);
+	assert_same(out, kept, "what stays");
+	profiles_free(out);
+	test_store_end(&t, snap);
+	test_store_put_at(&t, old, 3, now); /* its series are noted again */
+	assert_int_equal(rows_of(&t, "samples"), kept->sample_count + old->sample_count);
+	snap = test_store_read(&t);
+	if (!store_next_request(snap, seq, 0, &seq, &out, &err))
+		fail_msg("%s", err.msg);
+	assert_same(out, old, "what came again");
+	profiles_free(out);
+	test_store_end(&t, snap);
+	test_store_remove(&t);
+	test_store_remove(&alone);
+	profiles_free(old);
+	profiles_free(kept);
+}
+
+/* A limit below what one bucket holds is kept to, and one below what a request holds is said. */
+static void test_max_size_within_a_bucket(void **state)
+{
+	struct profiles *big = test_fixture("v1.11.0-oncpu-big"), *out = NULL;
+	struct store_snapshot *snap;
+	struct test_store t;
+	uint64_t seq = 0, requests = 0, gone = 0;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	t.options.max_size_bytes = 1 << 20;
+	test_store_reopen(&t);
+	for (uint64_t i = 1; i <= 40; i++) {
+		struct store_writer_facts facts;
+
+		test_store_put_at(&t, big, i, i);
+		if (i % 10)
+			continue;
+		test_store_reopen(&t); /* the next look is due at once */
+		test_store_upkeep(&t);
+		facts = store_writer_facts(t.w);
+		assert_false(facts.nothing_older);
+		assert_true(facts.file_bytes <= t.options.max_size_bytes * 11 / 10);
+		gone += facts.swept_samples;
+	}
+	assert_true(gone >= 15 * (uint64_t)big->sample_count);
+	snap = test_store_read(&t);
+	for (;;) {
+		struct profiles *p;
+
+		if (!store_next_request(snap, seq, 0, &seq, &p, &err))
+			fail_msg("%s", err.msg);
+		if (!p)
+			break;
+		profiles_free(out);
+		out = p;
+		requests++;
+	}
+	assert_true(requests > 1);
+	assert_same(out, big, "the newest");
+	profiles_free(out);
+	test_store_end(&t, snap);
+
+	t.options.max_size_bytes = 1 << 16;
+	test_store_reopen(&t);
+	test_store_upkeep(&t);
+	assert_true(store_writer_facts(t.w).nothing_older);
+	assert_int_equal(rows_of(&t, "samples"), big->sample_count);
+	test_store_remove(&t);
+	profiles_free(big);
 }
 
 /* While rows are swept slice by slice, new samples that need some of them come in between. */
@@ -275,12 +354,12 @@ static void test_sweep_beside_writing(void **state)
 	(void)state;
 	test_store_make(&t);
 	t.options.retention_ns = 24 * hour;
-	t.options.now_unix_ns = test_now;
+	t.options.now_unix_ns = test_store_now;
 	t.options.now_arg = &now;
 	test_store_reopen(&t);
 	for (size_t i = 0; i < ARRAY_LEN(wire_fixtures); i++) {
 		in[i] = test_fixture(wire_fixtures[i]);
-		put_at(&t, in[i], i + 1, now);
+		test_store_put_at(&t, in[i], i + 1, now);
 	}
 	now += 25 * hour;
 	store_writer_close(t.w);
@@ -290,7 +369,7 @@ static void test_sweep_beside_writing(void **state)
 			fail_msg("%s", err.msg);
 		if (next < ARRAY_LEN(wire_fixtures) && store_writer_facts(t.w).swept_samples) {
 			shift(in[next], 200 * hour);
-			put_at(&t, in[next++], number++, now);
+			test_store_put_at(&t, in[next++], number++, now);
 		}
 	}
 	assert_int_equal(next, ARRAY_LEN(wire_fixtures));
@@ -313,6 +392,8 @@ int main(void)
 		cmocka_unit_test(test_fixtures_come_back),
 		cmocka_unit_test(test_bad_indices_keep_their_place),
 		cmocka_unit_test(test_retention_by_arrival),
+		cmocka_unit_test(test_retention_within_a_bucket),
+		cmocka_unit_test(test_max_size_within_a_bucket),
 		cmocka_unit_test(test_sweep_beside_writing),
 	};
 

@@ -54,7 +54,7 @@ static const struct source {
 	  { { FORM_ID, KIND_STRING }, { FORM_ID, KIND_STRING } } },
 	{ KIND_SERIES,
 	  "SELECT id, tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, "
-	  "period_type_id, period_unit_id, lifted_id, service_id FROM series",
+	  "period_type_id, period_unit_id, lifted_id, service_id, labels FROM series",
 	  { { FORM_ID, KIND_STRING },
 	    { FORM_ID, KIND_RESOURCE },
 	    { FORM_ID, KIND_SCOPE },
@@ -63,7 +63,8 @@ static const struct source {
 	    { FORM_ID, KIND_STRING },
 	    { FORM_ID, KIND_STRING },
 	    { FORM_ID, KIND_ATTRSET },
-	    { FORM_ID, KIND_STRING } } },
+	    { FORM_ID, KIND_STRING },
+	    { FORM_IDS, KIND_ATTRIBUTE } } },
 	{ KIND_RESOURCE,
 	  "SELECT id, attrset_id, schema_url_id FROM resource",
 	  { { FORM_ID, KIND_ATTRSET }, { FORM_ID, KIND_STRING } } },
@@ -380,6 +381,13 @@ static bool delete_lookup(sqlite3 *db, int kind, sqlite3_int64 id, struct str ha
 	return db_run(db, gone, err, "sweeping the look-up");
 }
 
+/* Blocks (code_block.h) that have what goes: an id may be given again one day. */
+static bool drop_code(sqlite3 *db, sqlite3_int64 from, sqlite3_int64 to, struct err *err)
+{
+	return db_exec_f(db, err, "DELETE FROM code_block WHERE first<=%lld AND last>=%lld",
+			 (long long)to, (long long)from);
+}
+
 /* Rows of one kind from s->at on, at most SLICE_ROWS looked at. */
 static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, struct err *err)
 {
@@ -420,6 +428,8 @@ static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, 
 		ok = db_run(db, row_gone, err, "sweeping");
 		*rows += ok;
 	}
+	if (ok && dead_count && s->kind == KIND_LOCATION)
+		ok = drop_code(db, dead[0], dead[dead_count - 1], err);
 	sqlite3_finalize(list);
 	sqlite3_finalize(gone);
 	sqlite3_finalize(row_gone);

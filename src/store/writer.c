@@ -18,9 +18,11 @@ enum {
 	CACHE_BYTES = 8 << 20,
 	KNOWN_BYTES = 8 << 20,
 	FOLD_AT = KNOWN_PENDING_MOST / 2,
-	LOG_PAGES = 1024,         /* a checkpoint when the log has that many */
-	LOG_KEPT_BYTES = 4 << 20, /* what a checkpoint leaves of the log's file */
+	LOG_PAGES = 1024, /* a checkpoint when the log has that many */
+	LOG_PAGES_LEAST = 64,
+	LOG_SHARE = 32, /* so many logs of that size fill a store of limited size */
 	BUSY_MS = 5000,
+	LAST_CODE_NS = 250000000,
 };
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
@@ -35,7 +37,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 	[ADD_RESOURCE] = "INSERT INTO resource VALUES(?1, ?2, ?3, ?4, ?5)",
 	[ADD_SCOPE] = "INSERT INTO scope VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[ADD_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-		       "?12)",
+		       "?12, ?13)",
 	[ADD_REQUEST] = "INSERT INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[ADD_PROFILE] = ("INSERT INTO profile VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
 			 "?11, ?12)"),
@@ -175,6 +177,20 @@ static bool load_seen(struct store_writer *w, struct err *err)
 	return ok;
 }
 
+static int log_pages(const struct store_writer *w)
+{
+	uint64_t most = w->options.max_size_bytes / LOG_SHARE / STORE_PAGE_BYTES;
+
+	if (!most || most > LOG_PAGES)
+		return LOG_PAGES;
+	return most < LOG_PAGES_LEAST ? LOG_PAGES_LEAST : (int)most;
+}
+
+uint64_t writer_log_bytes(const struct store_writer *w)
+{
+	return (uint64_t)log_pages(w) * STORE_PAGE_BYTES / 2;
+}
+
 static bool open_db(struct store_writer *w, struct err *err)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
@@ -192,7 +208,7 @@ static bool open_db(struct store_writer *w, struct err *err)
 		       "PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF",
 		       w->options.durability == STORE_DURABLE_DISK ? "FULL" : "NORMAL",
 		       (int)((w->options.cache_bytes ? w->options.cache_bytes : CACHE_BYTES) >> 10),
-		       LOG_PAGES, LOG_KEPT_BYTES);
+		       log_pages(w), (int)writer_log_bytes(w));
 }
 
 static bool prepare_statements(struct store_writer *w, struct err *err)
@@ -215,11 +231,13 @@ static void close_db(struct store_writer *w)
 	}
 	sweep_free(w->sweep);
 	w->sweep = NULL;
+	writer_purge_free(w);
 	sqlite3_close(w->db);
 	w->db = NULL;
 }
 
-/* A look at each table's ends, which is what a start can afford. */
+/* A look at each table's ends, which is what a start can afford, and at all of `lookup`: 20 MB of a
+ * million stacks. */
 static bool open_whole(struct store_writer *w, struct err *err)
 {
 	w->err = err;
@@ -229,7 +247,9 @@ static bool open_whole(struct store_writer *w, struct err *err)
 		close_db(w);
 		return false;
 	}
+	writer_make_filter(w);
 	w->committed = w->now;
+	w->code_due = true;
 	return true;
 }
 
@@ -256,20 +276,41 @@ static bool set_aside(struct store_writer *w, char name[512], struct err *err)
 	       set_aside_one(w->path, "", stamp, name, 512, err);
 }
 
-/* Is it ours for sure, so that we may move it? Our lock file was there before. */
-static bool is_ours(const char *path)
+/* Is it ours for sure, so that we may move it? Its header says so, or our lock file, in which is
+ * written that a store was opened here: one that was refused leaves an empty one. */
+static bool is_ours(const struct store_writer *w)
 {
-	char name[4096];
+	struct stat st;
 
-	snprintf(name, sizeof(name), "%s-lock", path);
-	return access(name, F_OK) == 0;
+	return db_is_store(w->path) || (fstat(w->lock_fd, &st) == 0 && st.st_size > 0);
+}
+
+static void mark_as_ours(const struct store_writer *w)
+{
+	static const char mark[] = "flametap\n";
+	struct stat st;
+
+	/* Without it a file that cannot be read later on stays where it is. */
+	if (fstat(w->lock_fd, &st) == 0 && st.st_size == 0 &&
+	    pwrite(w->lock_fd, mark, sizeof(mark) - 1, 0) < 0)
+		return;
+}
+
+/* SQLite takes a file that lacks its first page's end for an empty one. */
+static bool check_whole(struct store_writer *w, struct err *err)
+{
+	char log[4096];
+
+	snprintf(log, sizeof(log), "%s-wal", w->path);
+	w->damaged = access(log, F_OK) < 0 && !db_is_whole(w->path, err);
+	return !w->damaged;
 }
 
 bool store_writer_open(const struct store_writer_options *options, struct store_writer **out,
 		       char aside[512], struct err *err)
 {
 	struct store_writer *w = calloc(1, sizeof(*w));
-	bool exists, ours = is_ours(options->path);
+	bool exists;
 	struct err why;
 
 	assert(w);
@@ -285,8 +326,8 @@ bool store_writer_open(const struct store_writer_options *options, struct store_
 	arena_init(&w->arena, 64 << 10, 0);
 	if (!check_path(w->path, &exists, err) || !take_lock(w, err))
 		goto fail;
-	if (!open_whole(w, err)) {
-		if (!w->damaged || !exists || !ours || !aside)
+	if (!check_whole(w, err) || !open_whole(w, err)) {
+		if (!w->damaged || !exists || !is_ours(w) || !aside)
 			goto fail;
 		why = *err;
 		if (!set_aside(w, aside, err))
@@ -297,11 +338,23 @@ bool store_writer_open(const struct store_writer_options *options, struct store_
 			goto fail;
 		}
 	}
+	mark_as_ours(w);
 	*out = w;
 	return true;
 fail:
 	store_writer_close(w);
 	return false;
+}
+
+/* What is asked of the store later finds its code in blocks, unless that takes long. */
+static void put_last_code(struct store_writer *w)
+{
+	uint64_t deadline = clock_monotonic_ns() + LAST_CODE_NS;
+	struct err ignored;
+
+	while (!w->damaged && writer_code_is_due(w) && clock_monotonic_ns() < deadline)
+		if (!writer_put_code(w, &ignored))
+			return;
 }
 
 void store_writer_close(struct store_writer *w)
@@ -310,12 +363,14 @@ void store_writer_close(struct store_writer *w)
 		return;
 	if (w->db) {
 		store_writer_rollback(w);
+		put_last_code(w);
 		sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 		close_db(w);
 	}
 	if (w->lock_fd >= 0)
 		close(w->lock_fd);
 	known_release(&w->known);
+	free(w->filter);
 	spool_seen_release(&w->seen);
 	ident_release(&w->n);
 	arena_release(&w->arena);

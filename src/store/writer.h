@@ -62,8 +62,9 @@ void store_writer_rollback(struct store_writer *w);
 
 /*
  * Keeps to retention and size, a slice of about budget_ns at a time, in transactions of its own
- * (none may be open): whole buckets go that got nothing since, then requests and profiles that
- * nothing is left of, then dictionary rows that nothing refers to; freed pages are given back.
+ * (none may be open; ten times that while a sweep keeps the log from shrinking): samples go in the
+ * order of their arrival, then requests and profiles that nothing is left of, then dictionary rows
+ * that nothing refers to; freed pages are given back. The newest request stays whatever its size.
  * *more: call again soon, there is more to do.
  */
 bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
@@ -77,5 +78,7 @@ struct store_writer_facts {
 	uint64_t rows_added;                              /* dictionary entries */
 	uint64_t swept_samples, swept_rows;               /* by retention */
 	uint64_t file_bytes;                              /* file and log, at the last commit */
+	uint64_t log_bytes;                               /* of them the log, at the last upkeep */
+	bool nothing_older; /* too large, and only the newest request is left */
 };
 struct store_writer_facts store_writer_facts(const struct store_writer *w);

@@ -44,7 +44,7 @@ struct bucket_state {
 	uint64_t bucket, longest, first_seq, last_seq, n;
 	bool dirty;
 };
-enum { BUCKETS_MOST = 64 };
+enum { BUCKETS_MOST = 64, CUTS_MOST = 8 };
 
 /* What a rollback takes back. */
 struct writer_marks {
@@ -64,12 +64,20 @@ struct store_writer {
 	struct known known;
 	struct spool_seen seen;
 	bool lookup_used; /* the table `lookup` has rows */
+	uint64_t *filter; /* hash_filter.h: of all of them; NULL: they are too many */
 	bool in_transaction, damaged;
 	struct sweep *sweep;        /* under way, or NULL */
 	uint64_t unswept_samples;   /* deleted since the last sweep began */
 	uint64_t next_retention_ns; /* monotonic: when to look again */
 	uint64_t trim_to;           /* requests below may go once their samples have */
-	bool trimming, shrinking;   /* requests are to go; free pages are to be given back */
+	bool code_due;              /* locations may want blocks (code_block.h) */
+	uint32_t code_looked_at;    /* the newest location when none did */
+	uint64_t cutting_to;        /* samples below are being deleted for their age; 0 = none */
+	bool over_size;             /* and nothing but the newest request is left to go */
+	struct writer_purge *purge; /* under way, or NULL */
+	uint64_t cut[CUTS_MOST];    /* buckets that lost samples, to be purged */
+	uint32_t cut_count;
+	bool trimming, shrinking; /* requests are to go; free pages are to be given back */
 	struct writer_marks now, committed;
 	struct bucket_state buckets[BUCKETS_MOST];
 	uint32_t bucket_count;
@@ -93,6 +101,9 @@ static inline sqlite3_stmt *statement(struct store_writer *w, enum statement s)
 void writer_run(struct store_writer *w, enum statement s, const char *what);
 void writer_fail(struct store_writer *w, const char *what);
 
+/* What a checkpoint leaves of the log's file. */
+uint64_t writer_log_bytes(const struct store_writer *w);
+
 /* Bytes of the file with that ending; 0 when there is none. */
 uint64_t writer_size_of(const char *path, const char *ending);
 
@@ -102,6 +113,9 @@ uint32_t writer_text(struct store_writer *w, struct str s);
 uint32_t writer_string(struct store_writer *w, uint32_t index);
 uint32_t writer_list(struct store_writer *w, struct range refs);
 uint32_t writer_refs(struct store_writer *w, const struct attribute_index *at, uint32_t count);
+/* One attribute of those; of a resource or scope. */
+uint32_t writer_attribute(struct store_writer *w, uint32_t index);
+uint32_t writer_key_value(struct store_writer *w, const struct key_value *kv, struct hash128 hash);
 uint32_t writer_stack(struct store_writer *w, uint32_t index);
 /* Before those of many: the cache of what is known is larger than the processor's, and is asked for
  * the next ones while the first come. */
@@ -119,6 +133,34 @@ uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct ha
 /* writer_lookup.c: the table `lookup` */
 bool writer_load_pending(struct store_writer *w, struct err *err);
 void writer_fold(struct store_writer *w);
+void writer_make_filter(struct store_writer *w); /* once, of a store that is opened */
+
+/* writer_code.c: one block of code, in a transaction of its own, as long as some are due. False
+ * only when the file is damaged: whatever else hinders it, questions are answered without them. */
+bool writer_code_is_due(const struct store_writer *w);
+bool writer_put_code(struct store_writer *w, struct err *err) MUST_CHECK;
+
+/*
+ * writer_cut.c: samples go in the order of their arrival, a slice at a time; all in a transaction
+ * of the caller's. A bucket that lost some may be left with series that have no samples in it: they
+ * are purged from it, so that the sweep can take them.
+ */
+struct writer_cut {
+	bool due;
+	bool rows;      /* samples that have rows, of `bucket` */
+	int64_t bucket; /* of those */
+	uint64_t below; /* else chunks below this number */
+};
+/* *cut: are there samples that arrived before the number `due`? The rest but for `below` is set. */
+bool writer_cut_find(struct store_writer *w, uint64_t due, struct writer_cut *cut,
+		     struct err *err) MUST_CHECK;
+bool writer_cut_some(struct store_writer *w, const struct writer_cut *cut,
+		     struct err *err) MUST_CHECK;
+/* False: nothing was cut since. */
+bool writer_purge_begin(struct store_writer *w);
+/* w->purge is NULL at its end. */
+bool writer_purge_on(struct store_writer *w, uint64_t deadline_ns, struct err *err) MUST_CHECK;
+void writer_purge_free(struct store_writer *w);
 
 /* writer_coverage.c */
 void writer_put_coverage(struct store_writer *w, const struct resource_profiles *r,
@@ -148,6 +190,10 @@ void writer_flush_buckets(struct store_writer *w);
 /* writer_keys.c: keys of the request at hand whose values its series do not have. */
 struct lifted;
 void writer_put_sample_keys(struct store_writer *w, const struct lifted *l);
+/* The column series.labels into w->bytes; false: it is NULL. */
+bool writer_labels(struct store_writer *w, const struct resource_profiles *r,
+		   const struct scope_profiles *c, const struct attribute_index *lifted,
+		   uint32_t lifted_count);
 /* Notes it when a new series' service_id is not what a query finds in its attributes. */
 void writer_put_odd_service(struct store_writer *w, const struct resource_profiles *r,
 			    const struct scope_profiles *c, const struct attribute_index *lifted,

@@ -4,8 +4,10 @@
  * What a sample says of itself wins over its resource. A question that matches on keys of which
  * none is in this table is decided series by series; no row need be looked at for it. It holds
  * "service.name", too, as soon as one series' service_id is not what a query would find in its
- * attributes.
+ * attributes. And the column series.labels.
  */
+#include "store/codec.h"
+#include "store/labels.h"
 #include "store/lifted.h"
 #include "store/writer_internal.h"
 
@@ -48,6 +50,53 @@ void writer_put_sample_keys(struct store_writer *w, const struct lifted *l)
 		for (uint32_t n = 0; n < r.count; n++)
 			note_once(&k, p->dict.attributes[p->attribute_refs[r.first + n].v].key.v);
 	}
+}
+
+/* ---- the column series.labels ---- */
+
+/* The key's place; odd where the row alone cannot say it. */
+static enum label_key place_of(struct str key, const uint32_t *ids, bool *odd)
+{
+	bool exact;
+	enum label_key k = label_key_of(key, &exact);
+
+	*odd |= k != LABEL_NONE && (!exact || ids[k]);
+	return k;
+}
+
+bool writer_labels(struct store_writer *w, const struct resource_profiles *r,
+		   const struct scope_profiles *c, const struct attribute_index *lifted,
+		   uint32_t lifted_count)
+{
+	const struct dictionary *d = &w->p->dict;
+	uint32_t ids[LABEL_KEYS + 1] = { 0 }, count = LABEL_KEYS;
+	bool odd = false;
+
+	for (uint32_t i = 0; i < c->attributes.count; i++) {
+		bool exact;
+
+		odd |= label_key_of(c->attributes.ptr[i].key, &exact) != LABEL_NONE;
+	}
+	for (uint32_t i = 0; i < r->attributes.count && !odd; i++) {
+		const struct key_value *kv = &r->attributes.ptr[i];
+		enum label_key k = place_of(kv->key, ids, &odd);
+
+		if (k != LABEL_NONE && !odd)
+			ids[k] = writer_key_value(w, kv, ident_key_value(&w->n, kv));
+	}
+	for (uint32_t i = 0; i < lifted_count && !odd; i++) {
+		uint32_t at = lifted[i].v;
+		enum label_key k = place_of(d->strings[d->attributes[at].key.v], ids, &odd);
+
+		if (k != LABEL_NONE && !odd)
+			ids[k] = writer_attribute(w, at);
+	}
+	while (count && !ids[count - 1])
+		count--;
+	buf_reset(&w->bytes);
+	for (uint32_t i = 0; i < count; i++)
+		codec_put(&w->bytes, ids[i]);
+	return !odd;
 }
 
 /* ---- services that attributes say otherwise ---- */

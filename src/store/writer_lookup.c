@@ -12,7 +12,9 @@
  * ever lived, and changes no answer.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "store/hash_filter.h"
 #include "store/writer_internal.h"
 
 static const char *const table_names[KIND_COUNT] = {
@@ -84,7 +86,8 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 		known_forget(&w->known, kind, hash);
 		return 0;
 	}
-	if (id || !w->lookup_used || w->failed || !is_indexed(kind))
+	if (id || !w->lookup_used || w->failed || !is_indexed(kind) ||
+	    (w->filter && !hash_filter_may_have(w->filter, hash.hi)))
 		return id;
 	db_bind_u64(s, 1, hash.hi);
 	sqlite3_bind_int(s, 2, kind);
@@ -113,6 +116,8 @@ void writer_fold(struct store_writer *w)
 		db_bind_u64(s, 1, e->hash.hi);
 		sqlite3_bind_int64(s, 2, e->kind);
 		sqlite3_bind_int64(s, 3, e->id);
+		if (w->filter)
+			hash_filter_add(w->filter, e->hash.hi);
 		writer_run(w, ADD_LOOKUP, "adding content hashes");
 	}
 	for (int kind = 1; kind < KIND_COUNT && !w->failed; kind++) {
@@ -179,6 +184,27 @@ static bool load_kind(struct store_writer *w, enum store_kind kind, struct err *
 	}
 	sqlite3_finalize(s);
 	return ok;
+}
+
+/* Without a filter all works, slower; what is damaged is found out by who needs it. */
+void writer_make_filter(struct store_writer *w)
+{
+	enum { ROWS_MOST = 3000000 };
+	uint64_t *filter = calloc(HASH_FILTER_WORDS, sizeof(*filter));
+	struct err ignored;
+	sqlite3_stmt *s = NULL;
+	bool row = true, ok = filter && db_prepare(w->db, "SELECT hash FROM lookup", &s, &ignored);
+
+	for (uint32_t rows = 0; ok && row; rows++) {
+		ok = db_step(w->db, s, &row, &ignored, "listing hashes") && rows < ROWS_MOST;
+		if (ok && row)
+			hash_filter_add(filter, db_u64(s, 0));
+	}
+	sqlite3_finalize(s);
+	if (ok)
+		w->filter = filter;
+	else
+		free(filter);
 }
 
 bool writer_load_pending(struct store_writer *w, struct err *err)

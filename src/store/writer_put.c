@@ -73,6 +73,8 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 		writer_string(w, f->period_type.type.v), writer_string(w, f->period_type.unit.v),
 		writer_refs(w, lifted, lifted_count),    service_id(x, lifted, lifted_count),
 	};
+	bool labelled =
+		writer_labels(w, x->resource, &x->p->scopes[x->scope], lifted, lifted_count);
 	uint32_t id = w->failed ? 0 : writer_next_row(w, KIND_SERIES, hash);
 
 	if (!id)
@@ -87,6 +89,12 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 	db_bind_id(s, 10, ids[4]);
 	db_bind_id(s, 11, ids[5]);
 	db_bind_u64(s, 12, process_of(x, lifted, lifted_count));
+	if (!labelled)
+		sqlite3_bind_null(s, 13);
+	else if (!w->bytes.len)
+		sqlite3_bind_zeroblob(s, 13, 0);
+	else
+		db_bind_blob(s, 13, buf_view(&w->bytes));
 	writer_run(w, ADD_SERIES, "adding a series");
 	writer_put_odd_service(w, x->resource, &x->p->scopes[x->scope], lifted, lifted_count);
 	return id;

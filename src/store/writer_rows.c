@@ -138,7 +138,7 @@ static uint32_t kind_of(const struct any_value *v)
 	return (uint32_t)v->kind | (referenced ? BY_REFERENCE : 0);
 }
 
-static uint32_t writer_attribute(struct store_writer *w, uint32_t index)
+uint32_t writer_attribute(struct store_writer *w, uint32_t index)
 {
 	const struct attribute *a = &w->p->dict.attributes[index];
 	struct memo *m = &w->n.attributes[index];
@@ -159,8 +159,7 @@ static uint32_t writer_attribute(struct store_writer *w, uint32_t index)
 	return m->id;
 }
 
-static uint32_t writer_key_value(struct store_writer *w, const struct key_value *kv,
-				 struct hash128 hash)
+uint32_t writer_key_value(struct store_writer *w, const struct key_value *kv, struct hash128 hash)
 {
 	uint32_t id = writer_find(w, KIND_ATTRIBUTE, hash);
 	struct attribute_row r;

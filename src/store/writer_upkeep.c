@@ -1,25 +1,26 @@
 /*
  * writer_upkeep.c - retention by age of arrival and by size, in slices between commits.
  *
- * A bucket goes as a whole once the newest of its samples has arrived too long ago (so an upload of
- * old times stays as long as any other), or when it is the longest untouched and the file is too
- * large. What it takes is a range delete. Requests and profiles go when the line of numbers below
- * them holds no samples any more; then the dictionaries are swept (sweep.h), and free pages given
- * back.
+ * What arrived first goes first, whatever times its samples have: an upload of old times stays as
+ * long as any other, and so does what has no times at all (writer_cut.c). Ages are looked at with
+ * some slack, so that not every second has its little delete. Requests and profiles go when the
+ * line of numbers below them holds no samples any more; then the dictionaries are swept (sweep.h),
+ * and free pages given back.
  */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "store/chunk.h"
 #include "store/writer_internal.h"
 
 enum {
-	SLICE_SAMPLES = 4096,
+	SLICE_REQUESTS = 32, /* by size */
 	SLICE_PROFILES = 2048,
 	SLICE_PAGES = 64,
 	LOOK_NS = 1000000000, /* how often to look whether there is anything to do */
 	SWEEP_SHARE = 10,     /* sweep when one in so many samples is gone */
+	SLACK_SHARE = 16,     /* what is too old by less than that part of the retention waits */
+	HURRY = 10, /* times the budget, while the log cannot shrink or all is too large */
 };
 
 __attribute__((format(printf, 5, 6))) static bool number(struct store_writer *w, int64_t none,
@@ -51,184 +52,81 @@ static bool used_bytes(struct store_writer *w, uint64_t *out, struct err *err)
 
 /* ---- what is to go ---- */
 
-/* The first number that retention keeps: of the oldest request that is young enough. */
-static bool age_boundary(struct store_writer *w, uint64_t *out, struct err *err)
+/* The first number that is not older than that: of the oldest request that arrived later. */
+static bool arrived_since(struct store_writer *w, uint64_t age_ns, uint64_t *out, struct err *err)
 {
 	uint64_t now = w->options.now_unix_ns ? w->options.now_unix_ns(w->options.now_arg)
 					      : clock_realtime_ns();
-	int64_t seq;
+	int64_t seq = 0;
 
-	*out = 0;
-	if (!w->options.retention_ns || w->options.retention_ns > now)
-		return true;
-	if (!number(w, (int64_t)w->now.next_seq, &seq, err,
+	if (age_ns <= now &&
+	    !number(w, (int64_t)w->now.next_seq, &seq, err,
 		    "SELECT seq FROM request WHERE arrived>=%llu ORDER BY seq LIMIT 1",
-		    (unsigned long long)(now - w->options.retention_ns)))
+		    (unsigned long long)(now - age_ns)))
 		return false;
 	*out = (uint64_t)seq;
 	return true;
 }
 
-struct victim {
-	int64_t bucket; /* -1 = none */
-	uint64_t last_seq;
-};
-
-static bool find_victim(struct store_writer *w, struct victim *v, struct err *err)
+static bool cut_by_age(struct store_writer *w, struct writer_cut *cut, struct err *err)
 {
-	uint64_t boundary, used = 0;
-	int64_t last = 0, kept;
+	uint64_t slack = w->options.retention_ns / SLACK_SHARE, due, boundary;
 
-	v->bucket = -1;
-	if (!age_boundary(w, &boundary, err))
+	if (!w->options.retention_ns)
+		return true;
+	if (slack > STORE_BUCKET_NS)
+		slack = STORE_BUCKET_NS;
+	if (!arrived_since(w, w->options.retention_ns, &boundary, err) ||
+	    !arrived_since(w, w->options.retention_ns + slack, &due, err))
 		return false;
 	if (boundary > w->trim_to) {
 		w->trim_to = boundary;
 		w->trimming = true;
 	}
-	if (boundary &&
-	    !number(w, -1, &v->bucket, err,
-		    "SELECT bucket FROM bucket WHERE last_seq<%llu ORDER BY last_seq LIMIT 1",
-		    (unsigned long long)boundary))
+	/* One that was begun goes on to its end. */
+	if (w->cutting_to > due)
+		due = w->cutting_to;
+	w->cutting_to = 0;
+	if (!writer_cut_find(w, due, cut, err))
 		return false;
-	if (v->bucket < 0 && w->options.max_size_bytes) {
-		if (!used_bytes(w, &used, err) ||
-		    !db_number(w->db, "SELECT sum(n) FROM bucket", 0, &kept, err))
-			return false;
-		/* Dictionaries are part of the size: they are swept before more samples go. */
-		if (used > w->options.max_size_bytes &&
-		    w->unswept_samples * SWEEP_SHARE < (uint64_t)kept &&
-		    !db_number(w->db,
-			       "SELECT bucket FROM bucket WHERE (SELECT count(*) FROM bucket)>1 "
-			       "ORDER BY last_seq LIMIT 1",
-			       -1, &v->bucket, err))
-			return false;
-	}
-	if (v->bucket >= 0 &&
-	    !number(w, 0, &last, err, "SELECT last_seq FROM bucket WHERE bucket=%llu",
-		    (unsigned long long)v->bucket))
-		return false;
-	v->last_seq = (uint64_t)last;
-	return true;
-}
-
-/* ---- samples ---- */
-
-static bool forget_bucket(struct store_writer *w, int64_t bucket, struct err *err)
-{
-	sqlite3_stmt *s = NULL;
-	bool ok = db_prepare(w->db, "SELECT series_id FROM bucket_series WHERE bucket=?1", &s, err);
-	bool row = true;
-
-	if (ok)
-		sqlite3_bind_int64(s, 1, bucket);
-	while (ok && row) {
-		ok = db_step(w->db, s, &row, err, "deleting a bucket");
-		if (ok && row)
-			known_forget(&w->known, (enum store_kind)KIND_BUCKET_SERIES,
-				     bucket_series_key((uint64_t)bucket, db_u64(s, 0)));
-	}
-	sqlite3_finalize(s);
-	w->bucket_count = 0;
-	return ok && db_exec_f(w->db, err,
-			       "DELETE FROM bucket_series WHERE bucket=%lld; DELETE FROM bucket "
-			       "WHERE bucket=%lld",
-			       (long long)bucket, (long long)bucket);
-}
-
-static void count_gone(struct store_writer *w, uint64_t samples)
-{
-	w->unswept_samples += samples;
-	w->now.facts.swept_samples += samples;
-}
-
-/* Of samples that have rows: a whole series at least; *end when none is left. */
-static bool delete_rows(struct store_writer *w, int64_t bucket, bool *end, struct err *err)
-{
-	int64_t series;
-
-	if (!number(w, INT64_MAX, &series, err,
-		    "SELECT series_id FROM sample WHERE bucket=%llu ORDER BY bucket, series_id, "
-		    "dt, seq "
-		    "LIMIT 1 OFFSET %d",
-		    (unsigned long long)bucket, SLICE_SAMPLES) ||
-	    !db_exec_f(w->db, err, "DELETE FROM sample WHERE bucket=%lld AND series_id<=%lld",
-		       (long long)bucket, (long long)series))
-		return false;
-	count_gone(w, (uint64_t)sqlite3_changes64(w->db));
-	*end = series == INT64_MAX;
-	return true;
-}
-
-static bool delete_links(struct store_writer *w, sqlite3_stmt *gone, const struct chunk *c,
-			 struct err *err)
-{
-	for (uint32_t i = 0; c->link.width && i < c->n; i++) {
-		uint64_t link = cells_id(&c->link, i);
-
-		if (!link)
-			continue;
-		db_bind_u64(gone, 1, link);
-		db_bind_u64(gone, 2, c->seq);
-		if (!db_run(w->db, gone, err, "deleting links"))
-			return false;
+	if (cut->due) {
+		cut->below = boundary;
+		w->cutting_to = boundary;
 	}
 	return true;
 }
 
-/* Chunks from the first one on, until they make a slice; *end when none is left. */
-static bool delete_chunks(struct store_writer *w, int64_t bucket, bool *end, struct err *err)
+/* Up to a request's beginning; the newest one stays. */
+static bool cut_by_size(struct store_writer *w, struct writer_cut *cut, struct err *err)
 {
-	sqlite3_stmt *list = NULL, *gone = NULL;
-	uint64_t samples = 0, last = 0;
-	bool row = true;
-	bool ok =
-		db_prepare(w->db,
-			   "SELECT " CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK
-				   CHUNK_COLUMNS_ATTRIBUTES CHUNK_COLUMNS_LINK
-			   " FROM chunk WHERE bucket=?1 ORDER BY seq",
-			   &list, err) &&
-		db_prepare(w->db, "DELETE FROM chunk_link WHERE link_id=?1 AND seq=?2", &gone, err);
+	uint64_t used;
+	int64_t kept, newest, first, below;
 
-	if (ok)
-		sqlite3_bind_int64(list, 1, bucket);
-	while (ok && samples < SLICE_SAMPLES) {
-		struct chunk c;
-		struct err broken; /* goes, too */
-
-		ok = db_step(w->db, list, &row, err, "deleting samples");
-		if (!ok || !row)
-			break;
-		if (chunk_read(list, &c, &broken))
-			ok = delete_links(w, gone, &c, err);
-		samples += db_u64(list, CHUNK_N);
-		last = db_u64(list, CHUNK_SEQ);
-	}
-	sqlite3_finalize(list);
-	sqlite3_finalize(gone);
-	ok = ok && db_exec_f(w->db, err, "DELETE FROM chunk WHERE bucket=%lld AND seq<=%lld",
-			     (long long)bucket, (long long)last);
-	if (ok)
-		count_gone(w, samples);
-	*end = !row;
-	return ok;
-}
-
-/* Some of the bucket's samples; all of them gone, the bucket itself. */
-static bool delete_some(struct store_writer *w, const struct victim *v, struct err *err)
-{
-	bool end;
-
-	if (!delete_rows(w, v->bucket, &end, err))
-		return false;
-	if (end && !delete_chunks(w, v->bucket, &end, err))
-		return false;
-	if (!end)
+	w->over_size = false;
+	if (!w->options.max_size_bytes)
 		return true;
-	if (v->last_seq + 1 > w->trim_to)
-		w->trim_to = v->last_seq + 1;
-	w->trimming = true;
-	return forget_bucket(w, v->bucket, err);
+	if (!used_bytes(w, &used, err) ||
+	    !db_number(w->db, "SELECT sum(n) FROM bucket", 0, &kept, err))
+		return false;
+	/* Dictionaries are part of the size: they are swept before more samples go. */
+	if (used <= w->options.max_size_bytes || w->unswept_samples * SWEEP_SHARE >= (uint64_t)kept)
+		return true;
+	if (!db_number(w->db, "SELECT max(seq) FROM request", 0, &newest, err) ||
+	    !db_number(w->db, "SELECT min(seq) FROM chunk", newest, &first, err) ||
+	    !number(w, newest, &below, err,
+		    "SELECT seq FROM request WHERE seq>%lld ORDER BY seq LIMIT 1 OFFSET %d",
+		    (long long)first, SLICE_REQUESTS) ||
+	    !writer_cut_find(w, (uint64_t)below, cut, err))
+		return false;
+	cut->below = (uint64_t)below;
+	w->over_size = !cut->due;
+	return true;
+}
+
+static bool find_cut(struct store_writer *w, struct writer_cut *cut, struct err *err)
+{
+	*cut = (struct writer_cut){ .due = false };
+	return cut_by_age(w, cut, err) && (cut->due || cut_by_size(w, cut, err));
 }
 
 /* ---- requests ---- */
@@ -275,7 +173,7 @@ static bool begin_sweep(struct store_writer *w, struct err *err)
 		return true;
 	if (!db_number(w->db, "SELECT sum(n) FROM bucket", 0, &kept, err))
 		return false;
-	if (w->unswept_samples * SWEEP_SHARE < (uint64_t)kept)
+	if (w->unswept_samples * SWEEP_SHARE < (uint64_t)kept || writer_purge_begin(w))
 		return true;
 	w->sweep = sweep_new(w->path, w->committed.last_id, err);
 	w->unswept_samples = 0;
@@ -294,6 +192,7 @@ static bool sweep_on(struct store_writer *w, uint64_t deadline_ns, struct err *e
 		sweep_free(w->sweep);
 		w->sweep = NULL;
 		w->shrinking = true;
+		w->code_due = true;
 	}
 	return true;
 }
@@ -306,6 +205,7 @@ static bool in_transaction(struct store_writer *w, struct err *err, bool ok)
 		sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
 		sweep_free(w->sweep);
 		w->sweep = NULL;
+		writer_purge_free(w);
 		return false;
 	}
 	w->committed.facts = w->now.facts;
@@ -329,26 +229,41 @@ static bool give_pages_back(struct store_writer *w, struct err *err)
 /* One slice; *more when another one is due. */
 static bool one_slice(struct store_writer *w, uint64_t deadline_ns, bool *more, struct err *err)
 {
-	struct victim v;
+	struct writer_cut cut;
 
 	*more = true;
 	if (w->sweep)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err, sweep_on(w, deadline_ns, err));
-	if (!find_victim(w, &v, err))
-		return false;
-	if (v.bucket >= 0)
+	if (w->purge)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
-		       in_transaction(w, err, delete_some(w, &v, err));
+		       in_transaction(w, err, writer_purge_on(w, deadline_ns, err));
+	if (!find_cut(w, &cut, err))
+		return false;
+	if (cut.due)
+		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
+		       in_transaction(w, err, writer_cut_some(w, &cut, err));
 	if (w->trimming)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err, trim_line(w, err));
 	if (!begin_sweep(w, err))
 		return false;
-	if (w->sweep)
+	if (w->sweep || w->purge)
 		return true;
-	*more = w->shrinking;
-	return !w->shrinking || give_pages_back(w, err);
+	if (w->shrinking)
+		return give_pages_back(w, err);
+	*more = writer_code_is_due(w);
+	return !*more || writer_put_code(w, err);
+}
+
+/* The log grows for as long as the sweep reads its snapshot; a store that is too large grows while
+ * senders are faster than what little is taken beside them. */
+static bool is_urgent(const struct store_writer *w)
+{
+	uint64_t most = w->options.max_size_bytes;
+
+	return (w->sweep && writer_size_of(w->path, "-wal") > 2 * writer_log_bytes(w)) ||
+	       (most && w->now.facts.file_bytes > most + most / SLACK_SHARE);
 }
 
 bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more, struct err *err)
@@ -356,7 +271,9 @@ bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
 	uint64_t now = clock_monotonic_ns(), deadline = now + budget_ns;
 
 	*more = false;
-	if (!w->sweep && !w->trimming && !w->shrinking && now < w->next_retention_ns)
+	if (is_urgent(w))
+		deadline += (HURRY - 1) * budget_ns;
+	if (!w->sweep && !w->purge && !w->trimming && !w->shrinking && now < w->next_retention_ns)
 		return true;
 	do {
 		if (!one_slice(w, deadline, more, err)) {
@@ -364,7 +281,9 @@ bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
 			return false;
 		}
 	} while (*more && clock_monotonic_ns() < deadline);
-	w->now.facts.file_bytes = writer_size_of(w->path, "") + writer_size_of(w->path, "-wal");
+	w->now.facts.log_bytes = writer_size_of(w->path, "-wal");
+	w->now.facts.file_bytes = writer_size_of(w->path, "") + w->now.facts.log_bytes;
+	w->now.facts.nothing_older = w->over_size;
 	w->committed.facts = w->now.facts;
 	w->next_retention_ns = *more ? 0 : clock_monotonic_ns() + LOOK_NS;
 	return true;

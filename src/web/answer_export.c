@@ -19,15 +19,17 @@ static bool otlp_write(const struct profiles *p, const struct export_options *o,
 static const struct format {
 	const char *name, *file_name, *content_type;
 	write_fn *write;
-	bool gzip;
+	bool gzip, adds_up; /* adds_up: its readers do so with gauges, too */
 } FORMATS[] = {
-	{ "pprof", "profile.pb.gz", "application/octet-stream", pprof_write, true },
-	{ "folded", "profile.folded", "text/plain; charset=utf-8", folded_write, false },
-	{ "speedscope", "profile.speedscope.json", "application/json", speedscope_write, false },
-	{ "firefox", "profile.firefox.json", "application/json", firefox_write, false },
-	{ "dot", "profile.dot", "text/vnd.graphviz; charset=utf-8", dot_write, false },
-	{ "svg", "profile.svg", "image/svg+xml", svg_write, false },
-	{ "otlp", "profile.otlp.pb", "application/x-protobuf", otlp_write, false },
+	{ "pprof", "profile.pb.gz", "application/octet-stream", pprof_write, true, true },
+	{ "pgo", "default.pgo", "application/octet-stream", go_pgo_write, true, true },
+	{ "folded", "profile.folded", "text/plain; charset=utf-8", folded_write, false, true },
+	{ "speedscope", "profile.speedscope.json", "application/json", speedscope_write, false,
+	  true },
+	{ "firefox", "profile.firefox.json", "application/json", firefox_write, false, true },
+	{ "dot", "profile.dot", "text/vnd.graphviz; charset=utf-8", dot_write, false, false },
+	{ "svg", "profile.svg", "image/svg+xml", svg_write, false, false },
+	{ "otlp", "profile.otlp.pb", "application/x-protobuf", otlp_write, false, false },
 };
 
 static const struct format *find(struct str name)
@@ -75,6 +77,8 @@ bool web_answer_export(struct web_ask *a, struct err *err)
 	if (!f)
 		return unknown_format(name, err);
 	a->clip = true; /* what the page shows of the window, no more */
+	a->average = f->adds_up;
+	a->one_scale = str_is(name, "folded");
 	q = web_begin(a, 0, err);
 	ok = q && query_collect(q, &p, err) && f->write(p, NULL, &a->body, err) &&
 	     (!f->gzip || pack(a, err));

@@ -11,7 +11,7 @@
  *   8   the header: {"version", "made", "state", "parts": [["flamegraph", bytes], ...]}
  *   ... the parts, one behind the other: answers as docs/api.md has them
  *
- * A report stays below REPORT_MOST: past it, trees are pruned further.
+ * A report stays below REPORT_MOST: past it, trees are pruned further, and lists are shorter.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,26 +20,30 @@
 #include "net/compress.h"
 #include "web/internal.h"
 
-enum { REPORT_MOST = 1000000, NODES_FIRST = 16384, NODES_LEAST = 500, PARTS_MOST = 10 };
+enum { REPORT_MOST = 1000000, PARTS_MOST = 10, ATTEMPTS = 6 };
 
 static const struct part {
 	const char *name;
 	web_answer_fn *answer;
 	struct {
-		const char *name, *value;
+		const char *name;
+		uint32_t most, least; /* by how much room there is */
 	} more[2];
 	bool diff; /* only where there are two sides */
 } PARTS[] = {
 	{ "status", web_answer_status, { { 0 } }, false },
-	{ "flamegraph", web_answer_flamegraph, { { 0 } }, false },
-	{ "flamegraph inverted", web_answer_flamegraph, { { "inverted", "1" } }, false },
-	{ "top", web_answer_top, { { "limit", "2000" } }, false },
-	{ "timeline", web_answer_timeline, { { "width", "480" } }, false },
-	{ "heatmap", web_answer_heatmap, { { "width", "300" } }, false },
-	{ "chart", web_answer_chart, { { "width", "800" }, { "lanes", "30" } }, false },
-	{ "raw", web_answer_raw, { { "limit", "100" } }, false },
-	{ "diff", web_answer_diff, { { 0 } }, true },
-	{ "top diff", web_answer_top, { { "limit", "2000" } }, true },
+	{ "flamegraph", web_answer_flamegraph, { { "max_nodes", 16384, 250 } }, false },
+	{ "flamegraph inverted",
+	  web_answer_flamegraph,
+	  { { "max_nodes", 16384, 250 }, { "inverted", 1, 1 } },
+	  false },
+	{ "top", web_answer_top, { { "limit", 2000, 100 } }, false },
+	{ "timeline", web_answer_timeline, { { "width", 480, 240 } }, false },
+	{ "heatmap", web_answer_heatmap, { { "width", 300, 100 } }, false },
+	{ "chart", web_answer_chart, { { "width", 800, 200 }, { "lanes", 30, 4 } }, false },
+	{ "raw", web_answer_raw, { { "limit", 100, 10 } }, false },
+	{ "diff", web_answer_diff, { { "max_nodes", 16384, 250 } }, true },
+	{ "top diff", web_answer_top, { { "limit", 2000, 100 } }, true },
 };
 _Static_assert(ARRAY_LEN(PARTS) == PARTS_MOST, "a part more");
 
@@ -51,7 +55,7 @@ static bool is_side_two(struct str name)
 
 /* The report's parameters as those of one of its questions. */
 static struct params params_of(struct web_ask *a, const struct params *own, const struct part *part,
-			       const char *nodes)
+			       double share)
 {
 	struct params p = { arena_alloc_array(&a->arena, own->count + 4u, sizeof(struct param)),
 			    0 };
@@ -59,19 +63,22 @@ static struct params params_of(struct web_ask *a, const struct params *own, cons
 	for (uint32_t i = 0; i < own->count; i++)
 		if (part->diff || !is_side_two(own->ptr[i].name))
 			p.ptr[p.count++] = own->ptr[i];
-	for (size_t i = 0; i < ARRAY_LEN(part->more) && part->more[i].name; i++)
+	for (size_t i = 0; i < ARRAY_LEN(part->more) && part->more[i].name; i++) {
+		uint32_t n = (uint32_t)(part->more[i].most * share);
+
+		n = n < part->more[i].least ? part->more[i].least : n;
 		p.ptr[p.count++] = (struct param){ str_cstr(part->more[i].name),
-						   str_cstr(part->more[i].value) };
-	p.ptr[p.count++] = (struct param){ STR("max_nodes"), str_cstr(nodes) };
+						   str_printf(&a->arena, "%u", n) };
+	}
 	return p;
 }
 
 static bool answer_part(struct web_ask *a, const struct params *own, const struct part *part,
-			const char *nodes, struct err *err)
+			double share, struct err *err)
 {
 	bool ok;
 
-	a->params = params_of(a, own, part, nodes);
+	a->params = params_of(a, own, part, share);
 	ok = part->answer(a, err);
 	a->params = *own;
 	return ok;
@@ -100,22 +107,20 @@ static void put_header(struct web_ask *a, const size_t *sizes, struct buf *out)
 	buf_str(out, buf_view(&h));
 }
 
-/* All answers, gzipped. */
-static bool make_bundle(struct web_ask *a, uint32_t nodes, struct buf *out, struct err *err)
+/* All answers, gzipped; of what can be shorter the share. */
+static bool make_bundle(struct web_ask *a, double share, struct buf *out, struct err *err)
 {
 	const struct params own = a->params;
 	bool two = params_has(&own, "query2") || params_has(&own, "from2"), ok = true;
 	AUTO(buf_release) struct buf parts = { 0 }, plain = { 0 };
 	size_t sizes[PARTS_MOST] = { 0 };
-	char text[16];
 
-	snprintf(text, sizeof(text), "%u", nodes);
 	for (size_t i = 0; ok && i < PARTS_MOST; i++) {
 		if (PARTS[i].diff && !two)
 			continue;
 		buf_release(&a->body);
 		a->body = (struct buf){ 0 };
-		ok = answer_part(a, &own, &PARTS[i], text, err);
+		ok = answer_part(a, &own, &PARTS[i], share, err);
 		sizes[i] = a->body.len;
 		buf_str(&parts, buf_view(&a->body));
 	}
@@ -190,11 +195,14 @@ static bool put_file(struct buf *out, struct str bundle, struct err *err)
 
 bool web_answer_report(struct web_ask *a, struct err *err)
 {
-	for (uint32_t nodes = NODES_FIRST;; nodes /= 2) {
+	double share = 1;
+
+	for (int attempt = 0;; attempt++) {
 		AUTO(buf_release) struct buf bundle = { 0 };
 		struct buf file = { 0 };
+		double data, room;
 
-		if (!make_bundle(a, nodes, &bundle, err))
+		if (!make_bundle(a, share, &bundle, err))
 			return false;
 		if (!put_file(&file, buf_view(&bundle), err)) {
 			buf_release(&file);
@@ -204,12 +212,15 @@ bool web_answer_report(struct web_ask *a, struct err *err)
 			a->body = file;
 			break;
 		}
+		data = (double)bundle.len * 4 / 3;
+		room = REPORT_MOST - ((double)file.len - data);
 		buf_release(&file);
-		if (nodes < NODES_LEAST)
+		if (attempt == ATTEMPTS - 1 || room <= 0)
 			return err_set(err, ERR_LIMIT,
 				       "a report of this selection has more than %d bytes: a "
 				       "shorter time has room",
 				       REPORT_MOST);
+		share *= 0.8 * room / data;
 	}
 	a->content_type = "text/html; charset=utf-8";
 	a->file_name = "flametap-report.html";

@@ -79,6 +79,18 @@ static bool after_param(const struct web_ask *a, struct query_samples_options *o
 	return true;
 }
 
+static bool order_param(const struct web_ask *a, bool *newest_first, struct err *err)
+{
+	struct str order = params_get(&a->params, "order");
+
+	*newest_first = str_is(order, "desc");
+	if (order.len && !*newest_first && !str_is(order, "asc"))
+		return err_set(err, ERR_INVALID,
+			       "order is \"%.*s\"; wanted is asc (the oldest first) or desc",
+			       STR_ARG(str_head(order, 40)));
+	return true;
+}
+
 bool web_answer_raw(struct web_ask *a, struct err *err)
 {
 	struct query_samples_options o = { 0 };
@@ -87,7 +99,8 @@ bool web_answer_raw(struct web_ask *a, struct err *err)
 	struct query *q;
 
 	if (!params_u32(&a->params, "limit", 1, 10000, 200, &o.page, err) ||
-	    !after_param(a, &o, err) || !(q = web_begin(a, 0, err)))
+	    !after_param(a, &o, err) || !order_param(a, &o.newest_first, err) ||
+	    !(q = web_begin(a, 0, err)))
 		return false;
 	if (!query_samples(q, &o, &s, err)) {
 		query_end(q);
@@ -101,7 +114,7 @@ bool web_answer_raw(struct web_ask *a, struct err *err)
 			buf_char(b, ',');
 		put_sample(b, &s.ptr[i], s.frames, web_by(a));
 	}
-	buf_lit(b, "],\"next\":\"");
+	buf_printf(b, "],\"asof\":\"%llu\",\"next\":\"", (unsigned long long)query_facts(q).asof);
 	if (s.more && s.count)
 		buf_printf(b, "%llu.%llu", (unsigned long long)s.ptr[s.count - 1].time,
 			   (unsigned long long)s.ptr[s.count - 1].sample);

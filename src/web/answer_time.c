@@ -34,19 +34,22 @@ bool web_answer_timeline(struct web_ask *a, struct err *err)
 	struct query *q;
 	uint32_t width;
 
+	a->group_by = o.group_by;
 	if (!params_u32(&a->params, "width", 1, WIDTH_MOST, 300, &width, err) ||
 	    !(q = web_begin(a, 0, err)))
 		return false;
 	f = query_facts(q);
 	o.steps = width;
+	o.spread = true;
 	if (!query_timeline(q, &o, &t, err)) {
 		query_end(q);
 		return false;
 	}
 	buf_lit(b, "{\"unit\":");
 	buf_json_string(b, f.type.unit);
-	buf_printf(b, ",\"start_ns\":\"%llu\",\"step_ns\":%llu,\"series\":[",
-		   (unsigned long long)t.from, (unsigned long long)t.step_ns);
+	buf_printf(b, ",\"gauge\":%s,\"start_ns\":\"%llu\",\"step_ns\":%llu,\"series\":[",
+		   t.gauge ? "true" : "false", (unsigned long long)t.from,
+		   (unsigned long long)t.step_ns);
 	for (uint32_t i = 0; i < t.group_count; i++) {
 		if (i)
 			buf_char(b, ',');

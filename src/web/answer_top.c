@@ -96,6 +96,8 @@ static void put_top(struct web_ask *a, struct query *q, const struct query_top *
 	buf_printf(b, ",\"total\":%lld", (long long)top->total[0]);
 	if (sides == 2)
 		buf_printf(b, ",\"total2\":%lld", (long long)top->total[1]);
+	buf_lit(b, ",\"partial\":");
+	buf_json_string(b, str_cstr(query_facts(q).partial ? query_facts(q).reason : ""));
 	buf_printf(b, ",\"count\":%u,\"rows\":[", top->row_count);
 	for (uint32_t i = 0; i < top->row_count && i < limit; i++) {
 		if (i)

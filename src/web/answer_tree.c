@@ -29,7 +29,7 @@ static bool tree_options(struct web_ask *a, struct query_tree_options *o, struct
 	memset(o, 0, sizeof(*o));
 	o->inverted = params_has(&a->params, "inverted");
 	o->search = params_get(&a->params, "search");
-	o->group_by = params_get(&a->params, "group");
+	o->group_by = a->group_by = params_get(&a->params, "group");
 	return params_u32(&a->params, "max_nodes", 1, QUERY_NODES_MOST, NODES_DEFAULT,
 			  &o->nodes_most, err) &&
 	       path_param(a, o, err);
@@ -103,6 +103,7 @@ static bool write_tree(struct web_ask *a, struct query *q, struct query *right,
 		.facts = query_facts(q),
 		.by = web_by(a),
 		.sides = right ? 2 : 1,
+		.searched = params_get(&a->params, "search").len > 0,
 		.seconds = { seconds[0], seconds[1] },
 	};
 

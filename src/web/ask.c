@@ -27,7 +27,7 @@ static bool range_of(struct web_ask *a, int side, struct query_range *out, struc
 	struct str from = side_param(a, "from", side), to = side_param(a, "to", side);
 
 	if (from.len == 0 && to.len == 0)
-		return web_recent(a, source_of(a, side), out, err);
+		return web_recent_of(a, source_of(a, side), side_param(a, "type", side), out, err);
 	return time_range_parse(from, to, a->now_ns, out, err);
 }
 
@@ -52,6 +52,10 @@ static bool add_transform(struct query_request *q, struct str text, struct err *
 		if (q->filter_count == QUERY_FILTERS_MOST)
 			return err_set(err, ERR_LIMIT, "more than %d transforms",
 				       QUERY_FILTERS_MOST);
+		if (!rest.len && FILTERS[i].kind != FILTER_RECURSION)
+			return err_set(err, ERR_INVALID,
+				       "x=%.*s says no pattern; wanted is x=%s:PATTERN",
+				       STR_ARG(str_head(text, 60)), FILTERS[i].name);
 		query_filter_parse(rest, FILTERS[i].kind, &q->filters[q->filter_count++]);
 		return true;
 	}
@@ -120,6 +124,9 @@ bool web_request(struct web_ask *a, int side, struct query_request *out, struct 
 		.profile_type = side_param(a, "type", side),
 		.gauge_last = params_has(&a->params, "last"),
 		.clip = a->clip,
+		.average = a->average,
+		.one_scale = a->one_scale,
+		.group_by = a->group_by,
 		.deadline_ns = a->deadline_ns,
 		.cancelled = a->cancelled,
 	};

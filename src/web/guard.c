@@ -1,6 +1,6 @@
 /*
  * guard.c - who may ask: the Host must be ours (a foreign page that had its name rebound to
- * 127.0.0.1 sends its own), a POST must come from a page of ours or from no page, and where secrets
+ * 127.0.0.1 sends its own), a POST must come from our own page or from no page, and where secrets
  * are set, one of them is asked for: a token (as `Authorization: Bearer`, or the cookie that the
  * page was given for it), a user's password (Basic), a token of a file (Bearer).
  */
@@ -31,10 +31,18 @@ static bool listed(struct str name, struct str list)
 {
 	struct str one;
 
-	while (str_split(&list, ',', &one))
+	while (name.len && str_split(&list, ',', &one))
 		if (str_equal_nocase(str_trim(one), name))
 			return true;
 	return false;
+}
+
+/* Its port: "" where it names none. */
+static struct str port_of(struct str host)
+{
+	struct str rest = str_skip(host, without_port(host).len);
+
+	return rest.len && rest.ptr[0] == ':' ? str_skip(rest, 1) : (struct str){ 0 };
 }
 
 static bool is_loopback(struct str host)
@@ -114,6 +122,11 @@ bool web_guard_reload(struct web_guard *g, struct err *err)
 	return ok;
 }
 
+bool web_is_loopback(const char *address)
+{
+	return is_loopback(without_port(str_cstr(address)));
+}
+
 bool web_guard_init(struct web_guard *g, const struct web_options *options, struct err *err)
 {
 	struct str host = without_port(str_cstr(options->address));
@@ -161,13 +174,25 @@ static bool same_secret(struct str given, struct str wanted)
 	return !differs;
 }
 
-static bool cookie_holds(struct str cookies, struct str token)
+/* Cookies are a host's, whatever the port: two pages on one host have one each. */
+static void put_cookie_name(struct buf *b, const struct web_options *options)
 {
+	const char *colon = options->address ? strrchr(options->address, ':') : NULL;
+
+	buf_printf(b, "flametap_%s=", colon ? colon + 1 : "");
+}
+
+static bool cookie_holds(struct str cookies, const struct web_options *options)
+{
+	AUTO(buf_release) struct buf name = { 0 };
 	struct str one;
+
+	put_cookie_name(&name, options);
 
 	while (str_split(&cookies, ';', &one)) {
 		one = str_trim(one);
-		if (str_has_prefix(one, STR("flametap=")) && same_secret(str_skip(one, 9), token))
+		if (str_has_prefix(one, buf_view(&name)) &&
+		    same_secret(str_skip(one, name.len), str_cstr(options->token)))
 			return true;
 	}
 	return false;
@@ -213,7 +238,7 @@ static bool secret_given(struct web_guard *g, const struct net_request *r)
 	bool ok;
 
 	if (token.len && ((bearer.len && same_secret(bearer, token)) ||
-			  cookie_holds(net_request_header(r, "cookie"), token)))
+			  cookie_holds(net_request_header(r, "cookie"), g->options)))
 		return true;
 	pthread_rwlock_rdlock(&g->lock);
 	ok = (bearer.len && is_listed_secret(g->bearer, bearer)) || basic_given(g, r);
@@ -226,25 +251,54 @@ static bool wants_secret(const struct web_options *o)
 	return o->token || o->basic_file || o->bearer_file;
 }
 
+/* RFC 9112, 3.2; RFC 9113, 8.3.1 */
+static struct str host_of(const struct net_request *r)
+{
+	struct str host = net_request_header(r, "host");
+
+	return host.ptr ? host : net_request_header(r, ":authority");
+}
+
+/* Both name the same port: one that is not named is the scheme's (RFC 6454, 4). */
+static bool same_port(struct str a, struct str b, bool tls)
+{
+	struct str usual = tls ? STR("443") : STR("80");
+
+	return str_equal(a.len ? a : usual, b.len ? b : usual);
+}
+
+/*
+ * A page is ours when it was opened at the address that this request names: the host of Origin is
+ * that of Host, which was found to be ours, with scheme and port. What stands before us may end TLS
+ * and even give Host another name: https is taken where we speak plain on no loopback name, and a
+ * name of allowed_hosts wherever it stands at its scheme's usual port or at ours.
+ */
 static bool foreign_origin(const struct web_guard *g, const struct net_request *r)
 {
-	struct str origin = net_request_header(r, "origin");
-	ptrdiff_t scheme = str_search(origin, STR("://"));
+	struct str origin = net_request_header(r, "origin"), host = host_of(r);
+	bool tls = g->options->tls_cert_file != NULL;
+	bool https = str_has_prefix(origin, STR("https://"));
+	struct str page, port;
 
 	if (!origin.ptr)
 		return false; /* no page: curl, go tool pprof */
-	if (scheme < 0)
+	if (!https && !str_has_prefix(origin, STR("http://")))
 		return true; /* "null" */
-	return !listed(without_port(str_skip(origin, (size_t)scheme + 3)), str_cstr(g->hosts));
+	page = str_skip(origin, https ? 8 : 7);
+	port = port_of(page);
+	if (g->options->allowed_hosts &&
+	    listed(without_port(page), str_cstr(g->options->allowed_hosts)))
+		return !same_port(port, (struct str){ 0 }, https) &&
+		       !same_port(port, port_of(host), https);
+	if (!str_equal_nocase(without_port(page), without_port(host)) ||
+	    !same_port(port, port_of(host), https))
+		return true;
+	return https != tls && (tls || is_loopback(without_port(host)));
 }
 
 bool web_guard_hosts(const struct web_guard *g, const struct net_request *r)
 {
-	struct str host = net_request_header(r, "host");
-
-	if (!host.ptr)
-		host = net_request_header(r, ":authority");
-	return g->any_host || listed(without_port(host), str_cstr(g->hosts));
+	return g->any_host || listed(without_port(host_of(r)), str_cstr(g->hosts));
 }
 
 int web_guard_check(struct web_guard *g, const struct net_request *r, const char **why)
@@ -368,7 +422,8 @@ bool web_guard_exchange(const struct web_guard *g, struct net_request *r)
 		return false;
 	buf_str(&location, path);
 	buf_str(&location, buf_view(&query));
-	buf_printf(&cookie, "flametap=%s; Path=/; HttpOnly; SameSite=Strict%s", g->options->token,
+	put_cookie_name(&cookie, g->options);
+	buf_printf(&cookie, "%s; Path=/; HttpOnly; SameSite=Strict%s", g->options->token,
 		   g->options->tls_cert_file ? "; Secure" : "");
 	headers[count++] = (struct net_header){ "location", buf_view(&location) };
 	headers[count++] = (struct net_header){ "set-cookie", buf_view(&cookie) };

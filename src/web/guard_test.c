@@ -71,17 +71,53 @@ static void test_on_loopback(void **state)
 		{ "GET", "Host: [::1\r\n", 421 },
 		{ "GET", "Host: localhost\r\nOrigin: http://evil.example\r\n", 200 },
 		{ "POST", "Host: localhost\r\n", 200 },
-		{ "POST", "Host: localhost\r\nOrigin: http://127.0.0.1:4040\r\n", 200 },
+		{ "POST", "Host: localhost:4040\r\nOrigin: http://LocalHost:4040\r\n", 200 },
+		{ "POST", "Host: localhost\r\nOrigin: http://localhost:80\r\n", 200 },
+		{ "POST", "Host: [::1]:4040\r\nOrigin: http://[::1]:4040\r\n", 200 },
+		/* other pages of this machine */
+		{ "POST", "Host: localhost:4040\r\nOrigin: http://localhost:9999\r\n", 403 },
+		{ "POST", "Host: localhost:4040\r\nOrigin: http://localhost\r\n", 403 },
+		{ "POST", "Host: localhost:4040\r\nOrigin: http://127.0.0.1:4040\r\n", 403 },
+		{ "POST", "Host: localhost:4040\r\nOrigin: https://localhost:4040\r\n", 403 },
+		{ "POST", "Host: localhost:80\r\nOrigin: https://localhost:80\r\n", 403 },
+		{ "POST", "Host: tap.example:4040\r\nOrigin: http://tap.example:4040\r\n", 200 },
+		{ "POST", "Host: tap.example:8443\r\nOrigin: https://tap.example:8443\r\n", 200 },
+		{ "POST", "Host: tap.example:4040\r\nOrigin: http://tap.example:9999\r\n", 403 },
 		{ "POST", "Host: localhost\r\nOrigin: https://tap.example\r\n", 200 },
 		{ "POST", "Host: localhost\r\nOrigin: http://evil.example\r\n", 403 },
 		{ "POST", "Host: localhost\r\nOrigin: http://localhost.evil\r\n", 403 },
 		{ "POST", "Host: localhost\r\nOrigin: null\r\n", 403 },
 		{ "DELETE", "Host: localhost\r\nOrigin: http://evil.example\r\n", 403 },
 		{ "POST", "Host: evil.example\r\nOrigin: http://evil.example\r\n", 421 },
+		{ "GET", "Host:\r\n", 421 },
 	};
 
 	(void)state;
 	check(&options, rows, ARRAY_LEN(rows));
+}
+
+/* Any name that leads to the machine is ours, and the page is opened at it. */
+static void test_on_all_addresses(void **state)
+{
+	static const struct web_options plain = { .address = "0.0.0.0:4040" };
+	static const struct web_options tls = { .address = "0.0.0.0:4040", .tls_cert_file = "x" };
+	static const struct row rows[] = {
+		{ "POST", "Host: 192.0.2.2:4040\r\nOrigin: http://192.0.2.2:4040\r\n", 200 },
+		{ "POST", "Host: box.lan:4040\r\nOrigin: http://box.lan:4040\r\n", 200 },
+		{ "POST", "Host: box.lan\r\nOrigin: https://box.lan\r\n", 200 }, /* a proxy's */
+		{ "POST", "Host: 192.0.2.2:4040\r\nOrigin: http://192.0.2.2:9999\r\n", 403 },
+		{ "POST", "Host: 192.0.2.2:4040\r\nOrigin: http://192.0.2.3:4040\r\n", 403 },
+		{ "POST", "Host: 192.0.2.2:4040\r\nOrigin: http://localhost:4040\r\n", 403 },
+	};
+	static const struct row tls_rows[] = {
+		{ "POST", "Host: box.lan:4040\r\nOrigin: https://box.lan:4040\r\n", 200 },
+		{ "POST", "Host: box.lan\r\nOrigin: https://box.lan:443\r\n", 200 },
+		{ "POST", "Host: box.lan:4040\r\nOrigin: http://box.lan:4040\r\n", 403 },
+	};
+
+	(void)state;
+	check(&plain, rows, ARRAY_LEN(rows));
+	check(&tls, tls_rows, ARRAY_LEN(tls_rows));
 }
 
 static void test_token(void **state)
@@ -95,9 +131,10 @@ static void test_token(void **state)
 		{ "GET", "Host: a.example\r\nAuthorization: Bearer sesamesesame\r\n", 401 },
 		{ "GET", "Host: a.example\r\nAuthorization: Bearer Sesame\r\n", 401 },
 		{ "GET", "Host: a.example\r\nAuthorization: sesame\r\n", 401 },
-		{ "GET", "Host: a.example\r\nCookie: a=b; flametap=sesame; c=d\r\n", 200 },
-		{ "GET", "Host: a.example\r\nCookie: xflametap=sesame\r\n", 401 },
-		{ "GET", "Host: a.example\r\nCookie: flametap=\r\n", 401 },
+		{ "GET", "Host: a.example\r\nCookie: a=b; flametap_4040=sesame; c=d\r\n", 200 },
+		{ "GET", "Host: a.example\r\nCookie: xflametap_4040=sesame\r\n", 401 },
+		{ "GET", "Host: a.example\r\nCookie: flametap_4041=sesame\r\n", 401 },
+		{ "GET", "Host: a.example\r\nCookie: flametap_4040=\r\n", 401 },
 	};
 
 	(void)state;
@@ -119,7 +156,7 @@ static void test_files_of_secrets(void **state)
 		{ "GET", "Host: localhost\r\nAuthorization: Bearer two\r\n", 200 },
 		{ "GET", "Host: localhost\r\nAuthorization: Bearer \r\n", 401 },
 		{ "GET", "Host: localhost\r\nAuthorization: Bearer ann:pw:1\r\n", 401 },
-		{ "GET", "Host: localhost\r\nCookie: flametap=one\r\n", 401 },
+		{ "GET", "Host: localhost\r\nCookie: flametap_4040=one\r\n", 401 },
 	};
 	char basic[] = "/tmp/flametap-guard-XXXXXX", bearer[] = "/tmp/flametap-guard-XXXXXX";
 	struct web_options options = { .address = "127.0.0.1:4040",
@@ -147,6 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_on_loopback),
+		cmocka_unit_test(test_on_all_addresses),
 		cmocka_unit_test(test_token),
 		cmocka_unit_test(test_files_of_secrets),
 	};

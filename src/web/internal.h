@@ -25,6 +25,9 @@ struct web_ask {
 	const char *content_type;
 	const char *file_name; /* not NULL: a download */
 	bool clip;             /* collect only the events in the window */
+	bool average;          /* collect what samples of a gauge add to its average */
+	bool one_scale;        /* with it: counts of different periods as time */
+	struct str group_by;   /* what the answer is grouped by */
 	struct str message;    /* connect.h: what is asked, protobuf */
 	bool json;             /* connect.h: the answer in JSON */
 	const struct proto_message *response;
@@ -43,6 +46,9 @@ web_answer_fn web_answer_status, web_answer_flamegraph, web_answer_diff, web_ans
 bool web_open_sources(struct web_ask *a, struct err *err) MUST_CHECK;
 /* The selection of the URL; side 1 takes the names that end in "2". */
 struct query *web_begin(struct web_ask *a, int side, struct err *err) MUST_CHECK;
+/* What selects, for both sides, and what groups: parameters that any question may carry. */
+#define WEB_SELECTION \
+	"type query from to x by trace span asof since last group type2 query2 from2 to2"
 bool web_request(struct web_ask *a, int side, struct query_request *out,
 		 struct err *err) MUST_CHECK;
 
@@ -50,6 +56,9 @@ bool web_request(struct web_ask *a, int side, struct query_request *out,
  * if there are such; a sender with a wrong clock hides nothing. [0, 1) of an empty source. */
 bool web_recent(struct web_ask *a, struct query_source *source, struct query_range *out,
 		struct err *err) MUST_CHECK;
+/* Where those have nothing of the profile type: the last 15 minutes that have. "": any type. */
+bool web_recent_of(struct web_ask *a, struct query_source *source, struct str type,
+		   struct query_range *out, struct err *err) MUST_CHECK;
 
 /* What frames are told apart by; query_begin() has refused what is none. */
 enum query_by web_by(const struct web_ask *a);
@@ -61,8 +70,10 @@ struct web_jobs;
 struct web_job {
 	void (*run)(struct web_job *job, bool refused); /* refused: the queue is full or closed */
 	uint64_t queued_ns;
+	bool quick; /* takes milliseconds: goes before the others, and has a thread of its own */
 	struct web_job *next;
 };
+/* `threads` answer everything, one more what is quick. queue_most: of each kind. */
 struct web_jobs *web_jobs_new(uint32_t threads, uint32_t queue_most);
 void web_jobs_add(struct web_jobs *jobs, struct web_job *job);
 void web_jobs_free(struct web_jobs *jobs); /* refuses what waits, joins the threads */
@@ -136,10 +147,14 @@ struct live_selection {
 	const atomic_bool *cancelled;
 };
 /* live_delta.c: what is to be added and taken away when `was` becomes `is`, as JSON (docs/api.md).
- * coverage: also what agents reported of the whole of `is`. ERR_UNSUPPORTED: averages do not add
- * up; ERR_LIMIT: too much, the whole is less. */
+ * ERR_UNSUPPORTED: averages do not add up; ERR_LIMIT: too much, the whole is less. */
+struct live_also {
+	bool coverage;  /* what agents reported of the whole of `is` */
+	bool processes; /* how many the whole of `is` is of: walks all its samples */
+};
 bool live_delta(struct query_source *source, const struct live_selection *s, struct live_state was,
-		struct live_state is, bool coverage, struct buf *out, struct err *err) MUST_CHECK;
+		struct live_state is, struct live_also also, struct buf *out,
+		struct err *err) MUST_CHECK;
 
 /* ---- who may ask (guard.c) ---- */
 struct web_guard {
@@ -174,15 +189,18 @@ size_t web_common_headers(struct net_header headers[WEB_HEADERS_MOST]);
 /* challenge: of a 401, else NULL. */
 void web_reply_error(struct net_request *r, int status, struct str what, struct str hint,
 		     const char *challenge);
+void web_error_body(struct buf *out, struct str what, struct str hint); /* docs/api.md */
 int web_status_of(const struct err *err);
 
 /* ---- the page (assets.c) ---- */
 struct web_asset {
 	const char *path, *content_type;
 	struct str gzipped;
-	char etag[24]; /* "\"0123456789abcdef\"" */
+	char etag[24];  /* "\"0123456789abcdef\"" */
+	bool immutable; /* its URL is another for another content */
 };
 /* NULL: no such file of the page. */
 const struct web_asset *web_asset_find(struct str path);
+void web_asset_send(struct net_request *r, const struct web_asset *asset);
 /* What an HTML report is put into (answer_report.c), gzipped. */
 struct str web_report_frame(void);

@@ -71,6 +71,39 @@ static void test_queue_is_bounded(void **state)
 	sem_destroy(&go);
 }
 
+/* What is quick waits neither behind what runs nor behind what waits. */
+static void test_quick_ones_wait_for_nobody(void **state)
+{
+	struct counted slow[1 + QUEUE] = { 0 }, quick = { 0 };
+	struct web_jobs *pool = web_jobs_new(1, QUEUE);
+	sem_t begun, quick_begun, go;
+
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&quick_begun, 0, 0);
+	sem_init(&go, 0, 0);
+	for (size_t i = 0; i < ARRAY_LEN(slow); i++) {
+		slow[i] = (struct counted){ .job.run = count, .begun = &begun, .go = &go };
+		web_jobs_add(pool, &slow[i].job);
+		if (i == 0)
+			wait_for(&begun);
+	}
+	quick = (struct counted){ .job = { .run = count, .quick = true }, .begun = &quick_begun };
+	web_jobs_add(pool, &quick.job); /* the queue of the others is full, their thread busy */
+	wait_for(&quick_begun);
+	assert_int_equal(quick.ran, 1);
+	for (size_t i = 0; i < ARRAY_LEN(slow); i++)
+		sem_post(&go);
+	for (size_t i = 1; i < ARRAY_LEN(slow); i++)
+		wait_for(&begun);
+	web_jobs_free(pool);
+	for (size_t i = 0; i < ARRAY_LEN(slow); i++)
+		assert_int_equal(slow[i].ran, 1);
+	sem_destroy(&begun);
+	sem_destroy(&quick_begun);
+	sem_destroy(&go);
+}
+
 /* Whatever the end meets in the queue is refused, not forgotten. */
 static void test_end_answers_everything(void **state)
 {
@@ -107,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_queue_is_bounded),
+		cmocka_unit_test(test_quick_ones_wait_for_nobody),
 		cmocka_unit_test(test_end_answers_everything),
 		cmocka_unit_test(test_no_threads_no_wait),
 	};

@@ -29,6 +29,9 @@ enum { LISTENERS_MOST = 256, BEAT_S = 15, WAITING_MOST = 512 * 1024, STEPS = 300
 #define SPAN_MOST   (366 * 86400 * UINT64_C(1000000000))
 #define PAUSE_NS    (10 * UINT64_C(1000000000)) /* after what went wrong */
 #define COVERAGE_NS (10 * UINT64_C(1000000000)) /* of windows up to an hour; longer ones: more */
+/* All samples of a window are walked: so often, and for at most 1/PROCESSES_SHARE of the time. */
+#define PROCESSES_NS    (60 * UINT64_C(1000000000))
+#define PROCESSES_SHARE 500
 
 /* One selection over one window. Channels are added under the lock, at the list's head, and taken
  * away by the thread alone. */
@@ -40,7 +43,7 @@ struct channel {
 	struct live_selection selection;
 	uint64_t span_ns;
 	struct live_state state; /* the thread's; asof 0: none yet */
-	uint64_t quiet_until_ns, coverage_due_ns;
+	uint64_t quiet_until_ns, coverage_due_ns, processes_due_ns;
 	uint32_t listeners;               /* guarded */
 	bool adds_up;                     /* the thread's: false: only told of commits */
 	enum { STAYS, MOVED, ANEW } turn; /* the thread's */
@@ -94,18 +97,25 @@ static void key_of(struct buf *key, const struct params *p)
 }
 
 /* "now-15m" to now; 0: no window that moves. */
-static uint64_t span_of(const struct params *p)
+static bool span_of(const struct params *p, uint64_t *span_ns, struct err *err)
 {
 	struct str from = params_get(p, "from"), to = params_get(p, "to");
 	const uint64_t at = UINT64_C(1) << 62;
-	struct err ignored;
 	uint64_t begin;
 
-	if (!str_has_prefix(from, STR("now-")) || (to.len && !str_is(to, "now")) ||
-	    !time_parse(from, at, &begin, &ignored) || at - begin > SPAN_MOST ||
-	    at - begin < SLICE_NS)
-		return 0;
-	return at - begin;
+	*span_ns = 0;
+	if (!str_has_prefix(from, STR("now-")) || (to.len && !str_is(to, "now")))
+		return true;
+	if (!time_parse(from, at, &begin, err))
+		return false;
+	if (at - begin < SLICE_NS || at - begin > SPAN_MOST)
+		return err_set(
+			err, ERR_INVALID,
+			"from=%.*s: a window that is followed has 10 s at least and 366 days "
+			"at most",
+			STR_ARG(str_head(from, 40)));
+	*span_ns = at - begin;
+	return true;
 }
 
 /* Whole seconds, as the page has them. */
@@ -126,7 +136,8 @@ static struct channel *channel_new(struct web_live *l, struct str query, struct 
 	arena_init(&c->arena, 1024, 0);
 	err->kind = ERR_NONE;
 	if (!params_parse(&c->arena, str_from(c->query, query.len), &c->selection.params, err) ||
-	    !(c->span_ns = span_of(&c->selection.params))) {
+	    !params_known(&c->selection.params, WEB_SELECTION " timeline_group", err) ||
+	    !span_of(&c->selection.params, &c->span_ns, err) || !c->span_ns) {
 		channel_free(c);
 		return NULL;
 	}
@@ -181,6 +192,13 @@ static bool coverage_due(struct channel *c)
 	return true;
 }
 
+static uint64_t processes_next(uint64_t began_ns)
+{
+	uint64_t now = clock_monotonic_ns(), rest = (now - began_ns) * PROCESSES_SHARE;
+
+	return now + (rest > PROCESSES_NS ? rest : PROCESSES_NS);
+}
+
 static struct live_state state_now(const struct channel *c, uint64_t asof)
 {
 	uint64_t now = clock_realtime_ns(), from = now > c->span_ns ? now - c->span_ns : 0;
@@ -192,7 +210,10 @@ static struct live_state state_now(const struct channel *c, uint64_t asof)
 static void channel_turn(struct channel *c, struct query_source *source, uint64_t asof)
 {
 	struct live_state is = state_now(c, asof), was = c->state;
+	struct live_also also;
 	struct err err;
+	uint64_t began;
+	bool ok;
 
 	c->turn = STAYS;
 	buf_reset(&c->delta);
@@ -206,7 +227,12 @@ static void channel_turn(struct channel *c, struct query_source *source, uint64_
 		return;
 	}
 	buf_lit(&c->delta, "event: delta\ndata: ");
-	if (live_delta(source, &c->selection, was, is, coverage_due(c), &c->delta, &err)) {
+	began = clock_monotonic_ns();
+	also = (struct live_also){ coverage_due(c), began >= c->processes_due_ns };
+	ok = live_delta(source, &c->selection, was, is, also, &c->delta, &err);
+	if (also.processes)
+		c->processes_due_ns = processes_next(began);
+	if (ok) {
 		buf_lit(&c->delta, "\n\n");
 		c->turn = MOVED;
 		return;
@@ -367,10 +393,19 @@ struct web_live *web_live_new(const struct web_options *options)
 	return l;
 }
 
+static size_t live_headers(struct net_header headers[WEB_HEADERS_MOST])
+{
+	size_t count = web_common_headers(headers);
+
+	headers[count++] = (struct net_header){ "content-type", STR("text/event-stream") };
+	headers[count++] = (struct net_header){ "cache-control", STR("no-store") };
+	return count;
+}
+
 static const char *add(struct web_live *l, struct net_request *r, struct channel **channel)
 {
 	struct net_header headers[WEB_HEADERS_MOST];
-	size_t count = web_common_headers(headers);
+	size_t count = live_headers(headers);
 
 	if (l->stopping)
 		return "flametap is stopping";
@@ -379,8 +414,6 @@ static const char *add(struct web_live *l, struct net_request *r, struct channel
 	if (!l->started && pthread_create(&l->thread, NULL, watch, l) != 0)
 		return "no thread for live";
 	l->started = true;
-	headers[count++] = (struct net_header){ "content-type", STR("text/event-stream") };
-	headers[count++] = (struct net_header){ "cache-control", STR("no-store") };
 	l->list[l->count++] = (struct listener){
 		.events = net_reply_events(r, headers, count),
 		.channel = channel_join(l, *channel),
@@ -398,6 +431,14 @@ void web_live_add(struct web_live *l, struct net_request *r)
 
 	if (!channel && err.kind != ERR_NONE) {
 		web_reply_error(r, web_status_of(&err), str_cstr(err.msg), str_from("", 0), NULL);
+		return;
+	}
+	if (str_is(net_request_method(r), "HEAD")) { /* nothing is followed */
+		struct net_header headers[WEB_HEADERS_MOST];
+		size_t count = live_headers(headers);
+
+		channel_free(channel);
+		net_reply_http(r, 200, headers, count, str_from("", 0));
 		return;
 	}
 	pthread_mutex_lock(&l->lock);

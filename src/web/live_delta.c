@@ -3,7 +3,7 @@
  * left, and their places in the timeline.
  *
  * What came is asked for by `after`: only new samples are walked, however long the window is. What
- * left is a slice of time at its beginning.
+ * left is a slice of time at its beginning. How many processes are in it can't be added up so.
  */
 #include "base/clock.h"
 #include "web/internal.h"
@@ -134,6 +134,7 @@ static bool put_time(struct part *p, struct query *q, struct err *err)
 		.step_ns = step,
 		.group_by = timeline_group(&p->selection->params),
 		.groups_most = GROUPS_MOST,
+		.spread = true,
 	};
 	struct query_timeline t;
 
@@ -179,8 +180,31 @@ static bool put_part(struct part *p, struct err *err)
 	return ok;
 }
 
+static bool any_series(void *ctx, const struct query_series *s, struct err *err)
+{
+	(void)ctx;
+	(void)s;
+	(void)err;
+	return true;
+}
+
+/* Of the whole window. Where that can't be said in time, nothing is. */
+static void put_processes(struct part *p, struct live_state is)
+{
+	struct query_request whole = p->request;
+	struct err ignored;
+	struct query *q;
+
+	whole.after = 0;
+	whole.range = (struct query_range){ is.from, UINT64_MAX };
+	q = query_begin(&whole, &ignored);
+	if (q && query_each_series(q, any_series, NULL, &ignored))
+		buf_printf(p->out, ",\"processes\":%u", query_facts(q).processes);
+	query_end(q);
+}
+
 bool live_delta(struct query_source *source, const struct live_selection *s, struct live_state was,
-		struct live_state is, bool coverage, struct buf *out, struct err *err)
+		struct live_state is, struct live_also also, struct buf *out, struct err *err)
 {
 	struct web_ask a = { .options = s->options,
 			     .params = s->params,
@@ -201,7 +225,7 @@ bool live_delta(struct query_source *source, const struct live_selection *s, str
 	p.request.asof = is.asof;
 	if (ok) {
 		p.newest = true;
-		p.coverage = coverage;
+		p.coverage = also.coverage;
 		p.request.after = was.asof;
 		p.request.range = (struct query_range){ was.from, UINT64_MAX };
 		ok = put_part(&p, err);
@@ -213,6 +237,8 @@ bool live_delta(struct query_source *source, const struct live_selection *s, str
 		buf_lit(out, ",\"drop\":");
 		ok = put_part(&p, err);
 	}
+	if (ok && also.processes)
+		put_processes(&p, is);
 	buf_char(out, '}');
 	if (ok && out->failed)
 		ok = err_set(err, ERR_LIMIT, "more than %d bytes at once", TEXT_BYTES_MOST);

@@ -84,6 +84,26 @@ bool params_has(const struct params *p, const char *name)
 	return find(p, name) != NULL;
 }
 
+static bool is_among(struct str name, const char *names)
+{
+	struct str rest = str_cstr(names), one;
+
+	while (str_split(&rest, ' ', &one))
+		if (str_equal(one, name))
+			return true;
+	return false;
+}
+
+bool params_known(const struct params *p, const char *names, struct err *err)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		if (!is_among(p->ptr[i].name, names))
+			return err_set(err, ERR_INVALID,
+				       "there is no parameter \"%.*s\" here; there are %s",
+				       STR_ARG(str_head(p->ptr[i].name, 40)), names);
+	return true;
+}
+
 bool params_u32(const struct params *p, const char *name, uint32_t least, uint32_t most,
 		uint32_t otherwise, uint32_t *out, struct err *err)
 {

@@ -27,6 +27,8 @@ bool params_parse(struct arena *arena, struct str query, struct params *out,
 /* The first one of that name; empty when there is none. */
 struct str params_get(const struct params *p, const char *name);
 bool params_has(const struct params *p, const char *name);
+/* Are all names among those, a space between each? Else ERR_INVALID says which one is not. */
+bool params_known(const struct params *p, const char *names, struct err *err) MUST_CHECK;
 /* A number within [least, most]; `otherwise` when absent. */
 bool params_u32(const struct params *p, const char *name, uint32_t least, uint32_t most,
 		uint32_t otherwise, uint32_t *out, struct err *err) MUST_CHECK;

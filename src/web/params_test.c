@@ -148,12 +148,44 @@ static void test_numbers(void **state)
 	}
 }
 
+static void test_unknown_names(void **state)
+{
+	static const struct {
+		const char *in, *unknown; /* unknown NULL: all are known */
+	} cases[] = {
+		{ "", NULL },
+		{ "to=1&from=2&to=3", NULL },
+		{ "form=1", "form" },
+		{ "from=1&fro=2", "fro" },
+		{ "from+to=1", "from to" },
+		{ "=1", "" },
+		{ "FROM=1", "FROM" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct arena arena;
+		struct params p;
+		struct err err = { 0 };
+		char want[64];
+		bool ok;
+
+		arena_init(&arena, 256, 0);
+		assert_true(params_parse(&arena, str_cstr(cases[i].in), &p, &err));
+		ok = params_known(&p, "from to", &err);
+		snprintf(want, sizeof(want), "no parameter \"%s\" here; there are from to",
+			 cases[i].unknown ? cases[i].unknown : "");
+		if (ok != !cases[i].unknown || (!ok && !strstr(err.msg, want)))
+			fail_msg("%s: %s", cases[i].in, ok ? "all known" : err.msg);
+		arena_release(&arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_queries),
-		cmocka_unit_test(test_zero_bytes_stay),
-		cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_queries), cmocka_unit_test(test_zero_bytes_stay),
+		cmocka_unit_test(test_limits),  cmocka_unit_test(test_unknown_names),
 		cmocka_unit_test(test_numbers),
 	};
 

@@ -50,6 +50,10 @@ bool pyro_request_read(const struct proto_message *m, struct str message, struct
 /* pyro_select.c: the selection of a request. ERR_NOT_FOUND: no such profile type. */
 struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct str selector,
 			 struct str profile_type, struct err *err) MUST_CHECK;
+struct go_pgo_options; /* query/formats/go_pgo.h */
+/* What its stack_trace_selector.go_pgo says; *asked: it has one. */
+bool pyro_pgo_read(const struct pyro_request *r, struct go_pgo_options *out, bool *asked,
+		   struct err *err) MUST_CHECK;
 /* Each selection that a request without a profile type means: of each selector, or of all, each
  * profile type. */
 typedef bool pyro_each_fn(void *ctx, struct query *q, struct err *err);

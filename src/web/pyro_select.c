@@ -1,5 +1,6 @@
 /* pyro_select.c - what a request selects, as questions to the engine. */
 #include "base/hex.h"
+#include "query/formats/go_pgo.h"
 #include "query/selector.h"
 #include "web/pyro.h"
 #include "wire/pb_reader.h"
@@ -74,7 +75,8 @@ static struct str location_name(struct pb_reader *r)
 	return name;
 }
 
-/* A StackTraceSelector: call_site = 1, names of frames from the root on; go_pgo = 2. */
+/* A StackTraceSelector: call_site = 1, names of frames from the root on; go_pgo = 2, which is the
+ * writer's: pyro_pgo_read(). */
 static bool call_site_read(struct web_ask *a, struct str message, struct query_request *out,
 			   struct err *err)
 {
@@ -92,9 +94,6 @@ static bool call_site_read(struct web_ask *a, struct str message, struct query_r
 				return err_set(err, ERR_LIMIT, "call_site has more than %d entries",
 					       CALL_SITE_MOST);
 			names[count++] = location_name(&r);
-		} else if (tag == (2u << 3 | PB_LEN)) {
-			return err_set(err, ERR_UNSUPPORTED,
-				       "stack_trace_selector.go_pgo is not offered");
 		} else {
 			pb_skip(&r, tag);
 		}
@@ -102,6 +101,45 @@ static bool call_site_read(struct web_ask *a, struct str message, struct query_r
 	out->call_site = names;
 	out->call_site_count = count;
 	return !r.fault || pb_report(&r, message.ptr, err);
+}
+
+/* GoPGO: keep_locations = 1, aggregate_callees = 2. */
+static void go_pgo_read(struct pb_reader *r, struct go_pgo_options *out)
+{
+	struct pb_reader in = pb_reader_of(pb_bytes(r));
+
+	while (pb_more(&in)) {
+		uint32_t tag = pb_tag(&in);
+
+		if (tag == (1u << 3 | PB_VARINT))
+			out->keep = (uint32_t)pb_varint(&in);
+		else if (tag == (2u << 3 | PB_VARINT))
+			out->aggregate_callees = pb_varint(&in) != 0;
+		else
+			pb_skip(&in, tag);
+	}
+	if (in.fault)
+		pb_fail(r, in.fault, in.fault_at);
+}
+
+bool pyro_pgo_read(const struct pyro_request *q, struct go_pgo_options *out, bool *asked,
+		   struct err *err)
+{
+	struct pb_reader r = pb_reader_of(q->stack_traces);
+
+	*asked = false;
+	*out = (struct go_pgo_options){ 0 };
+	while (pb_more(&r)) {
+		uint32_t tag = pb_tag(&r);
+
+		if (tag != (2u << 3 | PB_LEN)) {
+			pb_skip(&r, tag);
+			continue;
+		}
+		*asked = true;
+		go_pgo_read(&r, out);
+	}
+	return !r.fault || pb_report(&r, q->stack_traces.ptr, err);
 }
 
 struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct str selector,

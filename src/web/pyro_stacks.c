@@ -2,7 +2,7 @@
  * SelectMergeProfile, Diff. */
 #include "model/profiles.h"
 #include "query/dot.h"
-#include "query/formats/formats.h"
+#include "query/formats/go_pgo.h"
 #include "web/pyro.h"
 #include "wire/pb_writer.h"
 
@@ -104,24 +104,44 @@ static bool put_text(struct web_ask *a, uint32_t number, struct str text, struct
 
 /* ---- pprof ---- */
 
-static bool make_pprof(struct query *q, struct buf *out, struct err *err)
+/* As StackTraceSelector.go_pgo asks for, where it does. */
+static bool for_pgo(const struct pyro_request *r, struct profiles **p, struct err *err)
+{
+	struct go_pgo_options options;
+	struct profiles *made;
+	bool asked;
+
+	if (!pyro_pgo_read(r, &options, &asked, err))
+		return false;
+	if (!asked)
+		return true;
+	made = go_pgo_make(*p, &options, err);
+	profiles_free(*p);
+	*p = made;
+	return made != NULL;
+}
+
+static bool make_pprof(const struct pyro_request *r, struct query *q, struct buf *out,
+		       struct err *err)
 {
 	struct export_options o = { .without_timestamps = true };
 	struct profiles *p = NULL;
 	bool ok;
 
-	ok = query_collect_merged(q, &p, err) && pprof_write(p, &o, out, err);
+	ok = query_collect_merged(q, &p, err) && for_pgo(r, &p, err) &&
+	     pprof_write(p, &o, out, err);
 	profiles_free(p);
 	return ok;
 }
 
-static bool put_pprof(struct web_ask *a, struct query *q, struct err *err)
+static bool put_pprof(struct web_ask *a, const struct pyro_request *r, struct query *q,
+		      struct err *err)
 {
 	struct buf pprof;
 	bool ok;
 
 	buf_init(&pprof, PPROF_BYTES_MOST);
-	ok = make_pprof(q, &pprof, err) && put_text(a, 5, buf_view(&pprof), err);
+	ok = make_pprof(r, q, &pprof, err) && put_text(a, 5, buf_view(&pprof), err);
 	buf_release(&pprof);
 	return ok;
 }
@@ -175,7 +195,7 @@ static bool answer_merge(struct web_ask *a, const struct pyro_request *r, struct
 	if (!q && err->kind != ERR_NOT_FOUND)
 		return false;
 	if (r->format == PYRO_DOT || (q && r->format == PYRO_PPROF)) {
-		ok = r->format == PYRO_DOT ? put_dot(a, r, q, err) : put_pprof(a, q, err);
+		ok = r->format == PYRO_DOT ? put_dot(a, r, q, err) : put_pprof(a, r, q, err);
 		query_end(q);
 		return ok;
 	}
@@ -221,19 +241,37 @@ bool pyro_answer_merge_profile(struct web_ask *a, struct err *err)
 	if (!q)
 		return err->kind == ERR_NOT_FOUND;
 	buf_init(&a->body, PPROF_BYTES_MOST);
-	ok = make_pprof(q, &a->body, err);
+	ok = make_pprof(&r, q, &a->body, err);
 	query_end(q);
 	return ok;
 }
 
-static bool begin_side(struct web_ask *a, struct str message, struct query **out, struct err *err)
+/* Of a side whose profile type is not there: nothing, of the other one's type. */
+static struct query *begin_nothing(struct web_ask *a, const struct pyro_request *r,
+				   struct str profile_type, struct err *err)
 {
-	struct pyro_request r;
+	return pyro_begin(a, r, STR("{service.name=\"\",service.name!=\"\"}"), profile_type, err);
+}
 
-	if (!pyro_request_read(pyro_methods[PYRO_MERGE_STACKTRACES].request, message, &r, err))
+/* Both, as long as one of them has anything. */
+static bool begin_sides(struct web_ask *a, const struct pyro_request *diff, struct query **left,
+			struct query **right, struct err *err)
+{
+	const struct proto_message *m = pyro_methods[PYRO_MERGE_STACKTRACES].request;
+	struct pyro_request l, r;
+
+	if (!pyro_request_read(m, diff->left, &l, err) ||
+	    !pyro_request_read(m, diff->right, &r, err))
 		return false;
-	*out = pyro_begin(a, &r, r.selector, r.profile_type, err);
-	return *out != NULL;
+	*left = pyro_begin(a, &l, l.selector, l.profile_type, err);
+	if (!*left && err->kind != ERR_NOT_FOUND)
+		return false;
+	*right = pyro_begin(a, &r, r.selector, r.profile_type, err);
+	if (*left && !*right && err->kind == ERR_NOT_FOUND)
+		*right = begin_nothing(a, &r, l.profile_type, err);
+	else if (!*left && *right)
+		*left = begin_nothing(a, &l, r.profile_type, err);
+	return *left && *right;
 }
 
 static int64_t larger_side(struct str left, struct str right)
@@ -256,7 +294,7 @@ bool pyro_answer_diff(struct web_ask *a, struct err *err)
 
 	if (!pyro_request_read(pyro_methods[PYRO_DIFF].request, a->message, &r, err))
 		return false;
-	ok = begin_side(a, r.left, &left, err) && begin_side(a, r.right, &right, err) &&
+	ok = begin_sides(a, &r, &left, &right, err) &&
 	     pyro_diff(a, left, right, larger_side(r.left, r.right), &t, err);
 	if (!ok && err->kind == ERR_NOT_FOUND) {
 		no_tree(&t);

@@ -10,10 +10,11 @@ enum { NARROWINGS_MOST = 12 };
 #define AHEAD_NS RECENT_NS
 
 /* The last bucket of the range that has anything, or nothing: false without err. */
-static bool last_bucket(struct web_ask *a, struct query_source *source, struct query_range *range,
-			bool *found, struct err *err)
+static bool last_bucket(struct web_ask *a, struct query_source *source, struct str type,
+			struct query_range *range, bool *found, struct err *err)
 {
 	struct query_request all = { .source = source,
+				     .profile_type = type,
 				     .range = *range,
 				     .deadline_ns = a->deadline_ns,
 				     .cancelled = a->cancelled };
@@ -21,9 +22,12 @@ static bool last_bucket(struct web_ask *a, struct query_source *source, struct q
 	struct query *q = query_begin(&all, err);
 	struct query_timeline t;
 	uint32_t last = 0;
-	bool ok = q && query_timeline(q, &options, &t, err);
+	bool ok;
 
 	*found = false;
+	if (!q && type.len && err->kind == ERR_NOT_FOUND)
+		return true;
+	ok = q && query_timeline(q, &options, &t, err);
 	for (uint32_t g = 0; ok && g < t.group_count; g++)
 		for (uint32_t i = last; i < t.bucket_count; i++)
 			if (t.groups[g].values[i]) {
@@ -49,7 +53,7 @@ static bool last_until_now(struct web_ask *a, struct query_source *source, uint6
 	bool found = true;
 
 	for (int i = 0; i < NARROWINGS_MOST && found && range.to - range.from > SECOND_NS; i++)
-		if (!last_bucket(a, source, &range, &found, err))
+		if (!last_bucket(a, source, (struct str){ 0 }, &range, &found, err))
 			return false;
 	if (range.to < a->now_ns + AHEAD_NS || found)
 		*to = range.to;
@@ -75,5 +79,28 @@ bool web_recent(struct web_ask *a, struct query_source *source, struct query_ran
 	    !last_until_now(a, source, extent.from, &out->to, err))
 		return false;
 	out->from = out->to - extent.from > RECENT_NS ? out->to - RECENT_NS : extent.from;
+	return true;
+}
+
+bool web_recent_of(struct web_ask *a, struct query_source *source, struct str type,
+		   struct query_range *out, struct err *err)
+{
+	struct query_range range, some;
+	struct err why;
+	bool found;
+
+	if (!web_recent(a, source, out, err))
+		return false;
+	some = *out;
+	if (!type.len || !last_bucket(a, source, type, &some, &found, &why) || found ||
+	    !source->ops->extent(source, &range, &why))
+		return true; /* what is wrong, the question itself says */
+	range.to += range.to != UINT64_MAX;
+	found = true;
+	for (int i = 0; i < NARROWINGS_MOST && found && range.to - range.from > SECOND_NS; i++)
+		if (!last_bucket(a, source, type, &range, &found, err))
+			return false;
+	out->to = range.to;
+	out->from = out->to > RECENT_NS ? out->to - RECENT_NS : 0;
 	return true;
 }

@@ -42,6 +42,15 @@ int web_status_of(const struct err *err)
 	}
 }
 
+void web_error_body(struct buf *out, struct str what, struct str hint)
+{
+	buf_lit(out, "{\"error\":{\"what\":");
+	buf_json_string(out, what);
+	buf_lit(out, ",\"hint\":");
+	buf_json_string(out, hint);
+	buf_lit(out, "}}\n");
+}
+
 void web_reply_error(struct net_request *r, int status, struct str what, struct str hint,
 		     const char *challenge)
 {
@@ -55,11 +64,7 @@ void web_reply_error(struct net_request *r, int status, struct str what, struct 
 		headers[count++] = (struct net_header){ "retry-after", STR("1") };
 	if (challenge)
 		headers[count++] = (struct net_header){ "www-authenticate", str_cstr(challenge) };
-	buf_lit(&body, "{\"error\":{\"what\":");
-	buf_json_string(&body, what);
-	buf_lit(&body, ",\"hint\":");
-	buf_json_string(&body, hint);
-	buf_lit(&body, "}}\n");
+	web_error_body(&body, what, hint);
 	net_reply_http(r, status, headers, count, buf_view(&body));
 	buf_release(&body);
 }

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "components/receivers/otlp.h"
 #include "net/compress.h"
 #include "web/intake.h"
 #include "web/internal.h"
@@ -22,30 +23,34 @@ struct web_server {
 	struct tls_context *tls; /* NULL: plain */
 };
 
-/* fixed: what the store holds decides the answer; of the others, time, files or the program do. */
+#define TREE " max_nodes inverted root search"
+
+/* fixed: what the store holds decides the answer; of the others, time, files or the program do.
+ * takes: names of parameters; NULL: any, as the program does whose question it is. */
 static const struct route {
 	const char *path;
 	web_answer_fn *answer;
 	bool fixed;
+	const char *takes;
 } QUESTIONS[] = {
-	{ "/api/v1/status", web_answer_status, false },
-	{ "/api/v1/flamegraph", web_answer_flamegraph, true },
-	{ "/api/v1/diff", web_answer_diff, true },
-	{ "/api/v1/sandwich", web_answer_sandwich, true },
-	{ "/api/v1/search", web_answer_search, true },
-	{ "/api/v1/top", web_answer_top, true },
-	{ "/api/v1/timeline", web_answer_timeline, true },
-	{ "/api/v1/heatmap", web_answer_heatmap, true },
-	{ "/api/v1/chart", web_answer_chart, true },
-	{ "/api/v1/source", web_answer_source, false },
-	{ "/api/v1/raw", web_answer_raw, true },
-	{ "/api/v1/labels", web_answer_labels, true },
-	{ "/api/v1/label-values", web_answer_label_values, true },
-	{ "/api/v1/export", web_answer_export, false },
-	{ "/api/v1/uploads", web_answer_uploads, false },
-	{ "/pyroscope/render", pyro_answer_render, false },
-	{ "/pyroscope/render-diff", pyro_answer_render_diff, false },
-	{ "/pyroscope/label-values", pyro_answer_rest_label_values, false },
+	{ "/api/v1/status", web_answer_status, false, WEB_SELECTION },
+	{ "/api/v1/flamegraph", web_answer_flamegraph, true, WEB_SELECTION TREE },
+	{ "/api/v1/diff", web_answer_diff, true, WEB_SELECTION TREE },
+	{ "/api/v1/sandwich", web_answer_sandwich, true, WEB_SELECTION " key side" TREE },
+	{ "/api/v1/search", web_answer_search, true, WEB_SELECTION TREE },
+	{ "/api/v1/top", web_answer_top, true, WEB_SELECTION " limit sort" },
+	{ "/api/v1/timeline", web_answer_timeline, true, WEB_SELECTION " width" },
+	{ "/api/v1/heatmap", web_answer_heatmap, true, WEB_SELECTION " width rows" },
+	{ "/api/v1/chart", web_answer_chart, true, WEB_SELECTION " width lanes skip" },
+	{ "/api/v1/source", web_answer_source, false, WEB_SELECTION " name file" },
+	{ "/api/v1/raw", web_answer_raw, true, WEB_SELECTION " limit after order" },
+	{ "/api/v1/labels", web_answer_labels, true, WEB_SELECTION },
+	{ "/api/v1/label-values", web_answer_label_values, true, WEB_SELECTION " name limit" },
+	{ "/api/v1/export", web_answer_export, false, WEB_SELECTION " format state search" },
+	{ "/api/v1/uploads", web_answer_uploads, false, WEB_SELECTION },
+	{ "/pyroscope/render", pyro_answer_render, false, NULL },
+	{ "/pyroscope/render-diff", pyro_answer_render_diff, false, NULL },
+	{ "/pyroscope/label-values", pyro_answer_rest_label_values, false, NULL },
 };
 
 static bool guarded(struct web_server *s, struct net_request *r)
@@ -56,6 +61,11 @@ static bool guarded(struct web_server *s, struct net_request *r)
 	if (status)
 		web_guard_refuse(&s->guard, r, status, why);
 	return status == 0;
+}
+
+static bool looks_at_no_sample(web_answer_fn *answer)
+{
+	return answer == web_answer_status || answer == web_answer_uploads;
 }
 
 static const struct route *find_route(struct str path)
@@ -69,37 +79,50 @@ static const struct route *find_route(struct str path)
 static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 {
 	struct web_server *s = ctx;
+	const struct web_asset *asset = web_asset_find(net_request_path(r));
 	const struct route *route = find_route(net_request_path(r));
 	struct web_question *q;
+	struct err err;
 
 	blob_unref(body);
 	if (!guarded(s, r))
 		return;
+	if (asset) {
+		web_asset_send(r, asset);
+		return;
+	}
 	if (!route) {
 		web_reply_error(r, 404, STR("no such question"),
-				STR("docs/api.md lists what may be asked"), NULL);
+				STR("/api/v1/openapi.json lists what may be asked"), NULL);
 		return;
 	}
 	q = web_question_new(&s->options, r, route->answer, &web_plain_form);
 	if (!q)
 		return;
 	q->fixed = route->fixed;
-	web_jobs_add(s->jobs, &q->job);
+	q->job.quick = looks_at_no_sample(route->answer);
+	if (!route->takes || params_known(&q->ask.params, route->takes, &err))
+		web_jobs_add(s->jobs, &q->job);
+	else
+		web_question_refuse(q, &err);
 }
 
 static void handle_upload(struct net_request *r, struct blob *body, void *ctx)
 {
 	struct web_server *s = ctx;
 	struct web_question *q = NULL;
+	struct err err;
 
 	if (guarded(s, r))
 		q = web_question_new(&s->options, r, web_answer_upload, &web_plain_form);
-	if (q) {
+	if (q && params_known(&q->ask.params, "name", &err)) {
 		q->ask.sent = body;
 		web_jobs_add(s->jobs, &q->job);
-	} else {
-		blob_unref(body);
+		return;
 	}
+	blob_unref(body);
+	if (q)
+		web_question_refuse(q, &err);
 }
 
 static void handle_pprof(struct net_request *r, struct blob *body, void *ctx)
@@ -188,40 +211,6 @@ static void handle_buildinfo(struct net_request *r, struct blob *body, void *ctx
 			       "\"version\":\"" FLAMETAP_VERSION "\"}}\n"));
 }
 
-static bool accepts_gzip(const struct net_request *r)
-{
-	return str_search(net_request_header(r, "accept-encoding"), STR("gzip")) >= 0;
-}
-
-static void send_asset(struct net_request *r, const struct web_asset *asset)
-{
-	struct net_header headers[WEB_HEADERS_MOST];
-	size_t count = web_common_headers(headers);
-	bool page = str_is(str_cstr(asset->path), "/");
-	struct blob *plain;
-	struct err err;
-
-	headers[count++] = (struct net_header){ "content-type", str_cstr(asset->content_type) };
-	headers[count++] = (struct net_header){ "etag", str_cstr(asset->etag) };
-	headers[count++] = (struct net_header){ "vary", STR("accept-encoding") };
-	headers[count++] = (struct net_header){ "cache-control",
-						page ? STR("no-cache")
-						     : STR("public, max-age=31536000, immutable") };
-	if (web_etag_in(net_request_header(r, "if-none-match"), str_cstr(asset->etag))) {
-		net_reply_http(r, 304, headers, count, str_from("", 0));
-		return;
-	}
-	if (accepts_gzip(r)) {
-		headers[count++] = (struct net_header){ "content-encoding", STR("gzip") };
-		net_reply_http(r, 200, headers, count, asset->gzipped);
-	} else if ((plain = decompress(COMPRESSION_GZIP, asset->gzipped, 4 << 20, &err))) {
-		net_reply_http(r, 200, headers, count, blob_view(plain));
-		blob_unref(plain);
-	} else {
-		web_reply_error(r, 500, str_cstr(err.msg), str_from("", 0), NULL);
-	}
-}
-
 static void handle_page(struct net_request *r, struct blob *body, void *ctx)
 {
 	struct web_server *s = ctx;
@@ -237,7 +226,7 @@ static void handle_page(struct net_request *r, struct blob *body, void *ctx)
 		path = STR("/");
 	asset = web_asset_find(path);
 	if (asset)
-		send_asset(r, asset);
+		web_asset_send(r, asset);
 	else
 		web_reply_error(r, 404, STR("there is no such page"), STR("the page is at /"),
 				NULL);
@@ -299,10 +288,22 @@ bool web_reload(struct web_server *s, struct err *err)
 	return web_guard_reload(&s->guard, err) && (!s->tls || tls_context_reload(s->tls, err));
 }
 
+/* What the server itself refuses (404, 405, 413, 415, ...), in the form of what was asked. */
+static void error_body(struct net_request *r, int status, struct str message, struct buf *out,
+		       const char **content_type)
+{
+	if (str_has_prefix(net_request_path(r), STR("/v1"))) { /* OTLP */
+		otlp_error_body(r, status, message, out, content_type);
+		return;
+	}
+	*content_type = "application/json";
+	web_error_body(out, message, (struct str){ 0 });
+}
+
 struct web_server *web_start(struct net_loops *loops, const struct web_options *options,
 			     struct err *err)
 {
-	struct net_app_options app = { .metrics = options->metrics };
+	struct net_app_options app = { .metrics = options->metrics, .error_body = error_body };
 	struct web_server *s = calloc(1, sizeof(*s));
 
 	s->options = with_defaults(options);

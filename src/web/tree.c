@@ -12,7 +12,7 @@
 #include "web/tree.h"
 
 enum { ROOT_FRAME = 0, OTHER_FRAME = 1, FIRST_FRAME = 2, TYPES_MOST = 256 };
-enum { FLAG_INLINED = 1 << 8, FLAG_OTHER = 1 << 9, FLAG_GROUP = 1 << 10 };
+enum { FLAG_INLINED = 1 << 8, FLAG_OTHER = 1 << 9, FLAG_GROUP = 1 << 10, FLAG_FOUND = 1 << 11 };
 
 /* The strings of an answer, each once. */
 struct strings {
@@ -69,6 +69,28 @@ static uint32_t type_index(struct types *t, struct str type)
 	return t->count++;
 }
 
+/* Those frames that nodes have, in the order of their first ones: a pruned tree has few of them. */
+struct shown {
+	uint32_t *frames; /* of the tree, by place */
+	uint32_t *place;  /* by frame of the tree: FIRST_FRAME + place; 0: no node has it */
+	uint32_t count;
+};
+
+static void shown_find(struct shown *s, const struct query_tree *t, struct arena *arena)
+{
+	s->frames = arena_alloc_array(arena, t->frames.count + 1u, sizeof(uint32_t));
+	s->place = arena_zalloc(arena, (t->frames.count + 1u) * sizeof(uint32_t));
+	s->count = 0;
+	for (uint32_t i = 0; i < t->node_count; i++) {
+		uint32_t frame = t->nodes[i].frame;
+
+		if (frame == QUERY_FRAME_ROOT || frame == QUERY_FRAME_OTHER || s->place[frame])
+			continue;
+		s->place[frame] = FIRST_FRAME + s->count;
+		s->frames[s->count++] = frame;
+	}
+}
+
 static void frames_alloc(struct frame_arrays *f, struct arena *arena, uint32_t count)
 {
 	f->count = count;
@@ -102,13 +124,13 @@ static void set_special(struct frame_arrays *f, struct strings *s, uint32_t at, 
 }
 
 static void frames_fill(struct frame_arrays *f, struct strings *s, struct types *t,
-			const struct tree_out *o, struct arena *arena)
+			const struct tree_out *o, const struct shown *shown, struct arena *arena)
 {
 	type_index(t, str_from("", 0));
 	set_special(f, s, ROOT_FRAME, "all", 0);
 	set_special(f, s, OTHER_FRAME, "other", FLAG_OTHER);
-	for (uint32_t i = 0; i < o->tree->frames.count; i++) {
-		const struct query_frame *in = &o->tree->frames.ptr[i];
+	for (uint32_t i = 0; i < shown->count; i++) {
+		const struct query_frame *in = &o->tree->frames.ptr[shown->frames[i]];
 		uint32_t at = FIRST_FRAME + i;
 
 		f->name[at] = intern(s, frame_name(arena, in, o->by));
@@ -116,7 +138,7 @@ static void frames_fill(struct frame_arrays *f, struct strings *s, struct types 
 		f->binary[at] = intern(s, in->binary);
 		f->line[at] = in->line > 0 && in->line <= UINT32_MAX ? (uint32_t)in->line : 0;
 		f->flags[at] = type_index(t, in->type) | (in->inlined ? FLAG_INLINED : 0) |
-			       (in->group ? FLAG_GROUP : 0);
+			       (in->group ? FLAG_GROUP : 0) | (in->found ? FLAG_FOUND : 0);
 		f->key[at] = in->key;
 	}
 }
@@ -127,15 +149,16 @@ struct node_arrays {
 	uint32_t count;
 };
 
-static uint32_t frame_index(uint32_t frame)
+static uint32_t frame_index(const struct shown *shown, uint32_t frame)
 {
 	if (frame == QUERY_FRAME_ROOT)
 		return ROOT_FRAME;
-	return frame == QUERY_FRAME_OTHER ? OTHER_FRAME : FIRST_FRAME + frame;
+	return frame == QUERY_FRAME_OTHER ? OTHER_FRAME : shown->place[frame];
 }
 
 /* Places nodes by depth, in pre-order within a depth. */
-static void nodes_fill(struct node_arrays *n, const struct tree_out *o, struct arena *arena)
+static void nodes_fill(struct node_arrays *n, const struct tree_out *o, const struct shown *shown,
+		       struct arena *arena)
 {
 	const struct query_node *in = o->tree->nodes;
 	uint32_t count = o->tree->node_count, levels = 1;
@@ -162,7 +185,7 @@ static void nodes_fill(struct node_arrays *n, const struct tree_out *o, struct a
 
 		last[depth] = at;
 		n->parent[at] = depth ? last[depth - 1] : 0;
-		n->frame[at] = frame_index(in[i].frame);
+		n->frame[at] = frame_index(shown, in[i].frame);
 		n->self[at] = (double)in[i].self[QUERY_LEFT];
 		n->total[at] = (double)in[i].total[QUERY_LEFT];
 		n->self2[at] = (double)in[i].self[QUERY_RIGHT];
@@ -193,6 +216,14 @@ static void put_losses(struct buf *b, const struct query_losses *l)
 	buf_char(b, '}');
 }
 
+static void put_matched(struct buf *b, const struct tree_out *o)
+{
+	buf_printf(b, ",\"matched\":[%lld", (long long)o->tree->matched[QUERY_LEFT]);
+	if (o->sides == 2)
+		buf_printf(b, ",%lld", (long long)o->tree->matched[QUERY_RIGHT]);
+	buf_char(b, ']');
+}
+
 static void put_header(struct buf *b, const struct tree_out *o, const struct types *t,
 		       const struct array *arrays, size_t array_count)
 {
@@ -208,7 +239,10 @@ static void put_header(struct buf *b, const struct tree_out *o, const struct typ
 	buf_printf(b, ",\"total\":[%lld", (long long)o->tree->total[QUERY_LEFT]);
 	if (o->sides == 2)
 		buf_printf(b, ",%lld", (long long)o->tree->total[QUERY_RIGHT]);
-	buf_printf(b, "],\"seconds\":[%.9g", o->seconds[QUERY_LEFT]);
+	buf_char(b, ']');
+	if (o->searched)
+		put_matched(b, o);
+	buf_printf(b, ",\"seconds\":[%.9g", o->seconds[QUERY_LEFT]);
 	if (o->sides == 2)
 		buf_printf(b, ",%.9g", o->seconds[QUERY_RIGHT]);
 	buf_printf(b,
@@ -271,18 +305,20 @@ static void strings_flatten(const struct strings *s, struct arena *arena, uint32
 
 void tree_write(const struct tree_out *o, struct arena *arena, struct buf *out)
 {
-	uint32_t frames = FIRST_FRAME + o->tree->frames.count;
 	struct frame_arrays f;
+	struct shown shown;
 	struct node_arrays n;
 	struct strings s;
 	struct types *t = arena_zalloc(arena, sizeof(*t));
 	struct buf text = { 0 };
-	uint32_t *offsets;
+	uint32_t *offsets, frames;
 
+	shown_find(&shown, o->tree, arena);
+	frames = FIRST_FRAME + shown.count;
 	strings_init(&s, arena, 3 * frames + 4);
 	frames_alloc(&f, arena, frames);
-	frames_fill(&f, &s, t, o, arena);
-	nodes_fill(&n, o, arena);
+	frames_fill(&f, &s, t, o, &shown, arena);
+	nodes_fill(&n, o, &shown, arena);
 	strings_flatten(&s, arena, &offsets, &text);
 	{
 		const struct array arrays[] = {

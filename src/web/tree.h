@@ -16,6 +16,7 @@ struct tree_out {
 	struct str unit;
 	enum query_by by;
 	int sides;                   /* 1 or 2 */
+	bool searched;               /* the tree says what was found */
 	double seconds[QUERY_SIDES]; /* covered by profiles; 0: not known */
 	struct query_losses losses;  /* of all sides; none: not reported */
 	uint64_t samples2;           /* of the right side, of two */

@@ -26,6 +26,7 @@ static const struct query_frame FRAMES[] = {
 	  .binary = { "app", 3 },
 	  .type = { "native", 6 },
 	  .inlined = true,
+	  .found = true,
 	  .line = -1 },
 	{ .key = 3,
 	  .function = { "idle", 4 },
@@ -115,7 +116,7 @@ static void test_bytes(void **state)
 					       "app", "work", "idle",  "vmlinux" };
 	static const uint32_t name[] = { 0, 2, 3, 6, 7 }, file[] = { 1, 1, 4, 1, 1 };
 	static const uint32_t binary[] = { 1, 1, 5, 5, 8 }, line[] = { 0, 0, 5, 0, 0 };
-	static const uint32_t flags[] = { 0, 1 << 9, 1, 1 | 1 << 8, 2 };
+	static const uint32_t flags[] = { 0, 1 << 9, 1, 1 | 1 << 8 | 1 << 11, 2 };
 	static const uint64_t keys[] = { 0, 0, 0x1122334455667788, 2, 3 };
 	struct query_loss loss = { STR("cut"), 7 };
 	struct query_tree tree = {
@@ -123,6 +124,7 @@ static void test_bytes(void **state)
 		.node_count = ARRAY_LEN(NODES),
 		.frames = { FRAMES, ARRAY_LEN(FRAMES) },
 		.total = { 10, 1 },
+		.matched = { 4, 0 },
 		.pruned_nodes = 3,
 		.stacks = 4,
 	};
@@ -137,6 +139,7 @@ static void test_bytes(void **state)
 			   .type = { .id = STR("a:b:c:d:e") } },
 		.unit = STR("nanoseconds"),
 		.sides = 2,
+		.searched = true,
 		.seconds = { 1.5, 0 },
 		.losses = { &loss, 1 },
 	};
@@ -150,7 +153,9 @@ static void test_bytes(void **state)
 	arena_release(&arena);
 	decode(&d, &bytes);
 	next(&d, "{\"unit\":\"nanoseconds\",\"type\":\"a:b:c:d:e\",\"sides\":2,\"from\":\"5\",", 0);
-	next(&d, "\"to\":\"18446744073709551615\",\"asof\":\"9\",\"total\":[10,1],", 0);
+	next(&d,
+	     "\"to\":\"18446744073709551615\",\"asof\":\"9\",\"total\":[10,1],\"matched\":[4,0],",
+	     0);
 	next(&d,
 	     "\"seconds\":[1.5,0],\"stacks\":4,\"samples\":12,\"processes\":2,\"pruned\":3,"
 	     "\"partial\":\"too \\\"many\\\"\",",

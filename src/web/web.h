@@ -57,6 +57,8 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 			     struct err *err) MUST_CHECK;
 /* Reads the files of secrets and certificates again; on failure the old ones hold. */
 bool web_reload(struct web_server *s, struct err *err) MUST_CHECK;
+/* Is "host:port" reached from this machine alone? */
+bool web_is_loopback(const char *address);
 /* The bound address with the real port. */
 const char *web_address(const struct web_server *s);
 /* Ends what runs, answers it, and joins the threads. NULL is fine. */

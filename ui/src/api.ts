@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { decodeTree, type Tree } from "./flame/tree";
+import { straight } from "./format";
 import { report, reported } from "./report";
 
 export class ApiError extends Error {
@@ -18,6 +19,11 @@ export function slowestAsk(): number {
 	slowest = 0;
 	return ms;
 }
+
+const AGAIN_MS = 10_000;
+
+/** How long after a question that took so long it is asked again, where new samples come. */
+export const againMs = (took: number): number => Math.max(AGAIN_MS, 100 * took);
 
 async function ask(path: string, params: URLSearchParams, options: RequestInit): Promise<Response> {
 	const began = performance.now();
@@ -49,8 +55,12 @@ async function ask(path: string, params: URLSearchParams, options: RequestInit):
 }
 
 export async function askJSON<T>(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<T> {
-	return (await ask(path, params, { signal })).json();
+	const response = await ask(path, params, { signal });
+	return NAMED.includes(path) ? JSON.parse(straight(await response.text())) : response.json();
 }
+
+/** Their names are of functions, files and threads, and are only shown. */
+const NAMED = ["top", "raw", "chart", "source"];
 
 export interface Upload {
 	id: string;
@@ -65,9 +75,21 @@ export async function sendFile(file: File): Promise<Upload> {
 	return (await ask("upload", new URLSearchParams({ name: file.name }), { method: "POST", body: file })).json();
 }
 
+/** As the page's own expressions are. */
+export const INSENSITIVE = "(?i)";
+
 export async function askTree(path: string, params: URLSearchParams, signal?: AbortSignal): Promise<Tree> {
-	return (await earlyTree(path, params, true)) ?? decodeTree(await (await ask(path, params, { signal })).arrayBuffer());
+	const early = await earlyTree(path, params, true);
+	if (early) return early;
+	const tree = decodeTree(await (await ask(path, params, { signal })).arrayBuffer());
+	tree.header.searched = report() ? (new URLSearchParams(report()!.state).get("search") ?? "") : params.get("search")?.replace(INSENSITIVE, "");
+	return tree;
 }
+
+/** More than that no answer has that is asked for here. */
+export const NODES_MOST = 200_000;
+/** Nodes that a view has pixels for, in some fifty levels; without a word the program gives 16,384, and the rest as `other`. */
+export const nodesFor = (pixels: number): number => (pixels > 800 ? 65_536 : 16_384);
 
 /* The first graph is asked for before anything else is there: by what the URL says. What that leaves open, the program
  * fills in, and says so in its answer. */
@@ -77,6 +99,15 @@ const FILLED = ["type", "from", "to"] as const;
 export function askEarly(path: string, params: URLSearchParams): void {
 	const tree = ask(path, params, {}).then(async (response) => decodeTree(await response.arrayBuffer()));
 	early = { path, params, tree: tree.catch(() => null) };
+}
+
+/** What is known once that graph is there, though the program has not said yet what else there is; null: no such graph. */
+export async function earlyStatus(): Promise<Status | null> {
+	const tree = await early?.tree;
+	if (!tree?.header.type) return null;
+	const { type: id, unit, from, to, asof } = tree.header;
+	const type = { id, name: id.split(":")[0], unit, series: 0, first: from, last: to, gauge: false };
+	return { version: "", now_ns: String(BigInt(Date.now()) * 1_000_000n), heard: performance.now(), from, to, asof, types: [type], store: { kind: "", path: "" } };
 }
 
 /** The graph that was asked for early, once; null: none was, it was another, or it came to nothing. `exactly`: what the
@@ -111,6 +142,8 @@ export type Instant = string;
 export interface Status {
 	version: string;
 	now_ns: Instant;
+	/** performance.now() when it came; none: time stands still, as in a report. */
+	heard?: number;
 	from: string;
 	to: string;
 	asof: string;
@@ -125,12 +158,14 @@ export interface Top {
 	unit: string;
 	total: number;
 	total2?: number;
+	partial: string;
 	count: number;
 	rows: TopRow[];
 }
 
 export interface Timeline {
 	unit: string;
+	gauge?: boolean; // values are levels
 	start_ns: Instant;
 	step_ns: number;
 	series: { labels: Record<string, string>; values: (number | null)[] }[];
@@ -186,6 +221,7 @@ export interface RawRow {
 export interface Raw {
 	unit: string;
 	rows: RawRow[];
+	asof: string;
 	next: string;
 }
 

@@ -1,19 +1,22 @@
 // bar.tsx - the selection: profile type, time, filter; and what is done with it: views, grouping, export, link.
 
-import { useRef, useState } from "preact/hooks";
-import type { Status } from "./api";
-import { typeLabel } from "./app";
-import { count, dateTime, range } from "./format";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { INSENSITIVE, type Status } from "./api";
+import { ciCommand, noCommand } from "./ci";
+import { typeLabel } from "./questions";
+import { clock, count, dateTime, range } from "./format";
 import { Icon } from "./parts/icons";
 import type { Theme } from "./flame/colour";
-import { aroundTime, dayBefore, diffState, twoValues } from "./halves";
+import { aroundTime, dayBefore, diffState, isHalved, twoValues } from "./halves";
 import { Filter } from "./parts/filter";
 import { LabelInput, ValueInput } from "./parts/labels";
 import { Popup } from "./parts/menu";
 import { copyText } from "./parts/states";
 import { OpenFile, type Uploading } from "./parts/upload";
+import { expression } from "./selector";
 import { report } from "./report";
-import { afterNs, selectionParams, stateURL, type State, type Store, type ViewName } from "./state";
+import { spanOf } from "./follow";
+import { afterNs, groupOf, selectionParams, stateURL, type State, type Store, type ViewName } from "./state";
 
 const RANGES: [string, string][] = [
 	["now-5m", "last 5 min"],
@@ -33,6 +36,7 @@ export const VIEW_LABELS: [ViewName, string, string][] = [
 	["time", "time", "t"],
 	["heat", "heat", "h"],
 	["raw", "raw", "r"],
+	["source", "source", "o"],
 ];
 
 const FORMATS: [string, string, string][] = [
@@ -40,6 +44,7 @@ const FORMATS: [string, string, string][] = [
 	["folded", "folded stacks", "flamegraph.pl and others"],
 	["speedscope", "speedscope", "threads in order of time"],
 	["firefox", "Firefox Profiler", "profiler.firefox.com opens it"],
+	["pgo", "Go PGO", "default.pgo, for go build -pgo"],
 	["dot", "Graphviz DOT", "who calls whom"],
 	["otlp", "OTLP", "samples with all that came with them"],
 	["svg", "SVG", "zooms and searches by itself"],
@@ -52,21 +57,46 @@ export function swapped(state: State): Partial<State> {
 	return { ...state.right, right: { type, query, from, to } };
 }
 
-/** A link that shows the same later: relative times become absolute, and live ends. */
+let shown: { from: string; to: string } | null = null;
+
+/** The time of the answer that is shown; null: it moves with the clock. */
+export function noteShown(header: { from: string; to: string } | null): void {
+	shown = header;
+}
+
+/** The state with relative times made absolute: those of what is shown. */
+function frozen(state: State): State {
+	const span = spanOf(state.from);
+	const clockNow = BigInt(Date.now()) * 1_000_000n;
+	const now = !shown ? clockNow : state.to === "now" ? BigInt(shown.to) : span !== null ? BigInt(shown.from) + span : clockNow;
+	const fixed = (text: string, otherwise: string) => {
+		const before = text === "now" ? 0n : spanOf(text);
+		return before !== null ? String(now - before) : /now/.test(text) ? otherwise : text;
+	};
+	const { right } = state;
+	const from = fixed(state.from, shown?.from ?? state.from);
+	const to = fixed(state.to, shown?.to ?? state.to);
+	return { ...state, from, to, right: right && { ...right, from: fixed(right.from, right.from), to: fixed(right.to, right.to) }, live: false };
+}
+
+/** A link that shows the same later: relative times become absolute, and live ends. Only the state: no token is in it. */
 export function frozenLink(state: State): string {
-	return new URL(stateURL({ ...state, live: false }), location.origin).href;
+	return new URL(stateURL(frozen(state)), location.origin).href;
 }
 
 function TimePicker(props: { from: string; to: string; status: Status; type: string; onChange(from: string, to: string): void }) {
 	const type = props.status.types.find((t) => t.id === props.type);
 	let from = /^\d{16,}$/.test(props.from) ? dateTime(Number(props.from)) : props.from;
 	let to = /^\d{16,}$/.test(props.to) ? dateTime(Number(props.to)) : props.to || "now";
+	/* What the page chose itself, it says. */
+	const own = /^\d{16,}$/.test(props.from) && props.from === props.status.from && props.to === props.status.to;
+	const extent = own && type ? (BigInt(type.first) >= BigInt(props.from) ? "all there is" : "last 15 min with data") : "";
 	const parse = (t: string) => {
 		const ms = /^\d{4}-/.test(t) ? Date.parse(t.replace(" ", "T")) : NaN;
 		return Number.isNaN(ms) ? t.trim() : String(ms * 1e6);
 	};
 	return (
-		<Popup label={<>{range(props.from, props.to)} ▾</>} title="Time">
+		<Popup label={<>{extent && <span class="dim extent">{extent}: </span>}{range(props.from, props.to)} ▾</>} title="Time">
 			{(close) => (
 				<div class="picker">
 					<div class="column">
@@ -186,25 +216,30 @@ function DiffBar(props: { store: Store; status: Status }) {
 			<Filter value={s.query} base={selectionParams(state)} error="" onChange={(query) => change({ query })} />
 		</div>
 	);
-	const command = () => {
-		const q = (s: { query: string; from: string; to: string }) => `'${state.type}${s.query || "{}"} ${s.from}..${s.to}'`;
-		return `flametap diff ${q(state)} ${q(right)} --fail-above 5%`;
-	};
+	const none = noCommand(state, props.status);
 	return (
 		<div class="diff-bar" role="group" aria-label="The two sides of the diff">
 			{side("before", state, (c) => set(c))}
-			<button type="button" title="Swap the sides (x)" onClick={() => set(swapped(state))}>
-				<Icon name="swap" />
-			</button>
 			{side("after", right, (c) => set({ right: { ...right, ...c } }))}
-			<Presets {...props} />
-			<label class="check">
-				<input type="checkbox" checked={state.normalised} onChange={(event) => set({ normalised: event.currentTarget.checked })} />
-				shares
-			</label>
-			<button type="button" class="quiet" title="A command that fails in CI when a function grew by 5 %" onClick={() => copyText(command())}>
-				copy CI command
-			</button>
+			<div class="side diff-tools">
+				<button type="button" class="icon" title="Swap the sides (x)" aria-label="Swap the sides" onClick={() => set(swapped(state))}>
+					<Icon name="swap" />
+				</button>
+				<Presets {...props} />
+				{state.to === right.from && state.query === right.query && (
+					<span class="dim parted">
+						{isHalved(state) ? `as much was measured before ${clock(Number(state.to))} as after it` : `before and after ${clock(Number(state.to))}`}; a click on the timeline parts them there
+					</span>
+				)}
+				<span class="grow" />
+				<label class="check" title="Each side is a whole of its own, however much was measured; else both are to one scale">
+					<input type="checkbox" checked={state.normalised} onChange={(event) => set({ normalised: event.currentTarget.checked }, "replace")} />
+					as shares
+				</label>
+				<button type="button" class="quiet" disabled={none !== ""} title={none || "A command that fails in CI when a function grew by 5 % of all, on this machine or where the file is"} onClick={() => copyText(ciCommand(frozen(state), props.status))}>
+					copy CI command
+				</button>
+			</div>
 		</div>
 	);
 }
@@ -214,6 +249,7 @@ function exportLink(state: State, format: string): string {
 	const params = selectionParams(state, state.view === "diff" && format === "html" ? "both" : "left");
 	params.set("format", format);
 	if (format === "html") params.set("state", new URL(frozenLink(state)).search.slice(1));
+	if (format === "html" && expression(state.search) instanceof RegExp && state.search) params.set("search", INSENSITIVE + state.search);
 	return `/api/v1/export?${params}`;
 }
 
@@ -246,7 +282,7 @@ function Share(props: { state: State }) {
 	);
 }
 
-function Selection(props: { store: Store; status: Status; uploading: Uploading }) {
+function Selection(props: { store: Store; status: Status; uploading: Uploading; lost: boolean }) {
 	const { store, status } = props;
 	const { state, set } = store;
 	if (report())
@@ -267,12 +303,12 @@ function Selection(props: { store: Store; status: Status; uploading: Uploading }
 						<TimePicker from={state.from} to={state.to} status={status} type={state.type} onChange={(from, to) => set({ from, to, zoom: "" })} />
 						<button
 							type="button"
-							class={state.live ? "live on" : "live"}
+							class={state.live && !props.lost ? "live on" : "live"}
 							aria-pressed={state.live}
-							title="Follow new samples (l)"
+							title={props.lost ? "Nothing new comes: flametap is asked again every few seconds" : "Follow new samples (l)"}
 							onClick={() => set({ live: !state.live, from: state.live ? state.from : "now-15m", to: state.live ? state.to : "now" })}
 						>
-							● live
+							{props.lost ? "○ live" : "● live"}
 						</button>
 					</div>
 					<Filter value={state.query} base={selectionParams(state)} error="" onChange={(query) => set({ query, zoom: "" })} />
@@ -297,27 +333,61 @@ function Selection(props: { store: Store; status: Status; uploading: Uploading }
 	);
 }
 
-function Grouping(props: { store: Store }) {
+/** How the selection is told apart and drawn. */
+function Options(props: { store: Store }) {
 	const { state, set } = props.store;
 	return (
 		<>
-			<LabelInput text="group by" class="short" base={selectionParams(state)} value={state.group} onChange={(group) => set({ group, zoom: "" })} />
+			{!report() && (
+				<>
+					<LabelInput text="group by" class="short" base={selectionParams(state)} value={groupOf(state)} onChange={(group) => set({ group, zoom: "" })} />
+					<label>
+						by{" "}
+						<select value={state.by} onChange={(event) => set({ by: event.currentTarget.value, zoom: "" })}>
+							{["function", "line", "address", "file", "binary"].map((by) => (
+								<option key={by}>{by}</option>
+							))}
+						</select>
+					</label>
+				</>
+			)}
 			<label>
-				by{" "}
-				<select value={state.by} onChange={(event) => set({ by: event.currentTarget.value, zoom: "" })}>
-					{["function", "line", "address", "file", "binary"].map((by) => (
-						<option key={by}>{by}</option>
+				colour{" "}
+				<select value={state.colour} onChange={(event) => set({ colour: event.currentTarget.value as State["colour"] }, "replace")}>
+					{["type", "binary", "function"].map((c) => (
+						<option key={c}>{c}</option>
 					))}
 				</select>
 			</label>
+			<div class="segments" role="group" aria-label="Layout" hidden={["time", "heat", "raw", "source"].includes(state.view)}>
+				{(["table", "both", "graph"] as const).map((layout) => (
+					<button key={layout} type="button" aria-pressed={state.layout === layout} onClick={() => set({ layout }, "replace")}>
+						{layout}
+					</button>
+				))}
+			</div>
 		</>
 	);
 }
 
-export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void; uploading: Uploading }) {
+const narrow = matchMedia("(max-width: 760px)");
+
+/** A phone, or large letters: what does not fit beside each other is opened. */
+function useNarrow(): boolean {
+	const [is, setIs] = useState(narrow.matches);
+	useEffect(() => {
+		const change = () => setIs(narrow.matches);
+		narrow.addEventListener("change", change);
+		return () => narrow.removeEventListener("change", change);
+	}, []);
+	return is;
+}
+
+export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void; uploading: Uploading; lost: boolean }) {
 	const { store, status } = props;
 	const { state, set } = store;
 	const type = status.types.find((t) => t.id === state.type);
+	const small = useNarrow();
 	return (
 		<header class="bar">
 			<div class="bar-row">
@@ -326,7 +396,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 						flametap
 					</a>
 				</h1>
-				<Popup label={<>{typeLabel(type)} ▾</>} title="Profile type">
+				<Popup label={<>{typeLabel(type, status.types)} ▾</>} title="Profile type">
 					{(close) => (
 						<div class="column">
 							{status.types.filter((t) => !report() || t.id === state.type).map((t) => (
@@ -340,7 +410,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 										close();
 									}}
 								>
-									<span>{typeLabel(t)}</span>
+									<span>{typeLabel(t, status.types)}</span>
 									<span class="hint">
 										{t.id} · {count(t.series)} series
 									</span>
@@ -349,17 +419,26 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 						</div>
 					)}
 				</Popup>
-				<Selection store={store} status={status} uploading={props.uploading} />
+				<Selection store={store} status={status} uploading={props.uploading} lost={props.lost} />
+				{small && (
+					<Popup label="⋯" title="Grouping, colours, layout" class="icon">
+						{() => (
+							<div class="column options">
+								<Options store={store} />
+							</div>
+						)}
+					</Popup>
+				)}
 				<button type="button" class="icon" title={`Theme: ${props.theme}`} aria-label="Switch between dark and light" onClick={props.onTheme}>
 					<Icon name="theme" />
 				</button>
-				<button type="button" class="icon" title="Keys (?)" aria-label="Keys" onClick={props.onHelp}>
+				<button type="button" class="icon keyed" title="Keys (?)" aria-label="Keys" onClick={props.onHelp}>
 					?
 				</button>
 			</div>
 			{state.view === "diff" && state.right && !report() && <DiffBar store={store} status={status} />}
 			<nav class="views" aria-label="View">
-				{VIEW_LABELS.filter(([view]) => view !== "diff" || !report() || report()!.parts.has("diff")).map(([view, label, key]) => (
+				{VIEW_LABELS.filter(([view]) => !report() || (view !== "source" && (view !== "diff" || report()!.parts.has("diff")))).map(([view, label, key]) => (
 					<button
 						key={view}
 						type="button"
@@ -372,22 +451,7 @@ export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme
 					</button>
 				))}
 				<span class="grow" />
-				{!report() && <Grouping store={store} />}
-				<label>
-					colour{" "}
-					<select value={state.colour} onChange={(event) => set({ colour: event.currentTarget.value as State["colour"] }, "replace")}>
-						{["type", "binary", "function"].map((c) => (
-							<option key={c}>{c}</option>
-						))}
-					</select>
-				</label>
-				<div class="segments" role="group" aria-label="Layout" hidden={["time", "heat", "raw", "source"].includes(state.view)}>
-					{(["table", "both", "graph"] as const).map((layout) => (
-						<button key={layout} type="button" aria-pressed={state.layout === layout} onClick={() => set({ layout }, "replace")}>
-							{layout}
-						</button>
-					))}
-				</div>
+				{!small && <Options store={store} />}
 			</nav>
 		</header>
 	);

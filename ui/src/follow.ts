@@ -6,52 +6,73 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, askJSON, askTree, type Answer, type Timeline, type Top, type TopRow } from "./api";
 import { Forest } from "./flame/forest";
 import type { Tree } from "./flame/tree";
-import { Feed, LIVE_GROUP, type Delta, type FeedEvent, type LiveState, type Part } from "./live";
+import { Feed, LIVE_GROUP, type Delta, type FeedEvent, type LiveState, type Lost, type Part } from "./live";
 
 const WHOLE_MS = 1_800_000;
+const FULL_MS = 300_000; // between wholes that are asked for because too much has gathered
 const AGAIN_MS = 10_000; // after a failure
 const NODES_MOST = 300_000;
+const NODES_ASKED = 16_384; // where the question does not say
 const END = "7258118400000000000"; // 2200: the window's end is open
 
-/** What is kept of one question; `value` is what is shown. */
+/** What is kept of one question. */
 export interface Followed<T> {
-	value: T;
+	/** What is shown; made when it is asked for, not with each delta. */
+	value(): T;
 	apply(delta: Delta): void;
-	/** So much has gathered that the whole is less. */
-	full?(): boolean;
+	/** So much has gathered that the whole is less. `ms`: how old the last whole is. */
+	full?(ms: number): boolean;
 }
 
 export interface Follow<T> {
 	ask(params: URLSearchParams, at: LiveState, signal: AbortSignal): Promise<T>;
-	keep(whole: T, at: LiveState): Followed<T>;
+	keep(whole: T, at: LiveState, params: URLSearchParams): Followed<T>;
 }
 
-const windowOf = (params: URLSearchParams, at: LiveState) => {
+/** The question about the window as it was then. */
+export const windowOf = (params: URLSearchParams, at: LiveState) => {
 	const p = new URLSearchParams(params);
 	for (const [k, v] of Object.entries({ from: at.from, to: END, asof: at.asof })) p.set(k, String(v));
 	return p;
 };
 
+/** A value that is made anew when it is asked for after something changed. */
+function lazily<T, A>(first: T, make: (of: A) => T) {
+	let last = first;
+	let changed: { of: A } | null = null;
+	return {
+		stale: (of: A) => void (changed = { of }),
+		last: () => last,
+		value(): T {
+			if (changed) last = make(changed.of);
+			changed = null;
+			return last;
+		},
+	};
+}
+
 export const followTree = (path: string, inverted: boolean): Follow<Tree> => ({
 	ask: (params, at, signal) => askTree(path, windowOf(params, at), signal),
-	keep(whole) {
+	keep(whole, _, params) {
 		const forest = new Forest();
-		let { samples, coverage } = whole.header;
+		const asked = Number(params.get("max_nodes")) || NODES_ASKED;
+		let { samples, processes, coverage } = whole.header;
 		let seconds = whole.header.seconds[0];
 		forest.add(whole);
+		const made = lazily(whole, (asof: string) => forest.tree({ ...whole.header, asof, seconds: [seconds], samples, processes, coverage }));
 		return {
-			value: whole,
-			apply({ asof, add, drop }) {
+			value: made.value,
+			apply({ asof, add, drop, processes: counted }) {
 				forest.put(add, 1, inverted);
 				if (drop) forest.put(drop, -1, inverted);
 				seconds = Math.max(0, seconds + add.seconds - (drop?.seconds ?? 0));
 				if (samples !== undefined) samples += add.samples - (drop?.samples ?? 0);
 				coverage = add.coverage ?? coverage;
-				this.value = forest.tree({ ...whole.header, asof, seconds: [seconds], samples, processes: undefined, coverage });
+				processes = counted ?? processes;
+				made.stale(asof);
 			},
-			full() {
-				return this.value.count > NODES_MOST;
-			},
+			/* The whole has as many nodes as were asked for, at most: twice as many are half of them too small to be drawn. */
+			full: (ms) => made.last().count > (ms > FULL_MS ? Math.min(2 * asked, NODES_MOST) : NODES_MOST),
 		};
 	},
 });
@@ -94,14 +115,16 @@ export const followTop: Follow<Top> = {
 				row[5] += sign * self;
 				row[6] += sign * total;
 			});
+		let { total } = whole;
+		const made = lazily(whole, () => ({ ...whole, total, count: rows.size, rows: [...rows.values()].map((r) => [...r] as TopRow) }));
 		return {
-			value: whole,
+			value: made.value,
 			apply({ add, drop }) {
 				put(add, 1);
 				if (drop) put(drop, -1);
 				for (const [key, row] of rows) if (row[6] <= 0) rows.delete(key);
-				const total = this.value.total + add.total - (drop?.total ?? 0);
-				this.value = { ...this.value, total, count: rows.size, rows: [...rows.values()].map((r) => [...r] as TopRow) };
+				total += add.total - (drop?.total ?? 0);
+				made.stale(null);
 			},
 		};
 	},
@@ -143,23 +166,26 @@ export const followTimeline: Follow<Timeline> = {
 		};
 		add({ ...whole, covered: whole.covered.map((c) => c ?? 0), series: whole.series.map((s) => ({ labels: s.labels, values: s.values.map((v) => v ?? 0) })) });
 		let end = number(Number(whole.start_ns)) + whole.covered.length;
+		const made = lazily(whole, (first: number) => {
+			const all = Array.from({ length: end - first }, (_, i) => first + i);
+			const shown = [...series.values()].filter((s, i) => i === 0 || s.values.size > 0);
+			return {
+				...whole,
+				start_ns: String(first * step),
+				step_ns: step,
+				covered: all.map((at) => (covered.has(at) ? 1 : 0)),
+				series: shown.map((s) => ({ labels: s.labels, values: all.map((at) => s.values.get(at) ?? (covered.has(at) ? 0 : null)) })),
+			};
+		});
 		return {
-			value: whole,
+			value: made.value,
 			apply(delta) {
 				if (delta.add.timeline) add(delta.add.timeline);
 				const first = Math.floor(Number(delta.from) / step);
 				end = Math.max(end, Math.floor((Date.now() * 1e6) / step) + 1);
 				for (const at of covered) if (at < first) covered.delete(at);
 				for (const s of series.values()) for (const at of s.values.keys()) if (at < first) s.values.delete(at);
-				const all = Array.from({ length: end - first }, (_, i) => first + i);
-				const shown = [...series.values()].filter((s, i) => i === 0 || s.values.size > 0);
-				this.value = {
-					...this.value,
-					start_ns: String(first * step),
-					step_ns: step,
-					covered: all.map((at) => (covered.has(at) ? 1 : 0)),
-					series: shown.map((s) => ({ labels: s.labels, values: all.map((at) => s.values.get(at) ?? (covered.has(at) ? 0 : null)) })),
-				};
+				made.stale(first);
 			},
 		};
 	},
@@ -172,7 +198,7 @@ export function spanOf(from: string): bigint | null {
 }
 
 /** One question: its whole, and what was pushed while that was on its way. */
-class Follower<T> {
+export class Follower<T> {
 	private kept: Followed<T> | null = null;
 	private waiting: Delta[] | null = null; // not null: the whole was asked for
 	private born = 0;
@@ -196,20 +222,24 @@ class Follower<T> {
 	}
 
 	private take = (event: FeedEvent): void => {
-		if (event.kind === "state") void this.whole();
-		if (event.kind !== "delta") return;
-		const now = Date.now();
-		if (this.waiting) {
-			this.waiting.push(event.delta);
-		} else if (!this.kept) {
-			if (now - this.failed > AGAIN_MS) void this.whole();
-		} else if (now - this.born > WHOLE_MS || this.kept.full?.()) {
+		if (event.kind === "state") {
+			this.kept = null; // no delta leads from there to here
 			void this.whole();
-		} else {
-			this.kept.apply(event.delta);
-			this.show(this.kept.value, null);
 		}
+		if (event.kind === "show" && this.kept) this.show(this.kept.value(), null);
+		if (event.kind !== "delta") return;
+		/* What is shown goes on while another whole is on its way. */
+		this.kept?.apply(event.delta);
+		if (this.waiting) this.waiting.push(event.delta);
+		else if (this.due()) void this.whole();
 	};
+
+	private due(): boolean {
+		const now = Date.now();
+		if (now - this.failed <= AGAIN_MS) return false;
+		const age = now - this.born;
+		return !this.kept || age > WHOLE_MS || (this.kept.full?.(age) ?? false);
+	}
 
 	private async whole(): Promise<void> {
 		const at = this.feed.state!;
@@ -219,16 +249,15 @@ class Follower<T> {
 		try {
 			const whole = await this.how.ask(this.params, at, abort.signal);
 			if (abort.signal.aborted) return;
-			const kept = this.how.keep(whole, at);
+			const kept = this.how.keep(whole, at, this.params);
 			for (const delta of this.waiting) kept.apply(delta);
 			this.kept = kept;
 			this.born = Date.now();
-			this.show(kept.value, null);
+			this.show(kept.value(), null);
 		} catch (cause) {
 			if (abort.signal.aborted) return;
-			this.kept = null;
 			this.failed = Date.now();
-			this.show(null, cause instanceof ApiError ? cause : new ApiError(-1, String((cause as Error).message ?? cause), ""));
+			if (!this.kept) this.show(null, cause instanceof ApiError ? cause : new ApiError(-1, String((cause as Error).message ?? cause), ""));
 		}
 		this.waiting = null;
 	}
@@ -263,4 +292,11 @@ export function useFeed(params: URLSearchParams | null): Feed | null {
 		return () => one.close();
 	}, [key]);
 	return key === null ? null : feed;
+}
+
+/** Null while what is new comes, or nothing is followed. */
+export function useLost(feed: Feed | null): Lost | null {
+	const [lost, setLost] = useState<{ feed: Feed; is: Lost | null } | null>(null);
+	useEffect(() => feed?.on((event) => event.kind === "lost" && setLost({ feed, is: event.lost })), [feed]);
+	return lost && lost.feed === feed ? lost.is : null;
 }

@@ -75,6 +75,13 @@ export function percent(part: number, whole: number): string {
 	return `${p.toFixed(p >= 99.95 || p === 0 ? 0 : p < 10 ? 2 : 1)} %`;
 }
 
+/** The difference of two percentages. */
+export function points(p: number): string {
+	const size = Math.abs(p);
+	if (size < 0.005) return "0";
+	return `${p > 0 ? "+" : "−"}${size.toFixed(size < 10 ? 2 : 1)}`;
+}
+
 export function change(before: number, after: number): string {
 	if (before === 0 && after === 0) return "0";
 	if (before === 0) return "new";
@@ -89,6 +96,9 @@ export function clock(ns: number): string {
 	const d = new Date(ns / 1e6);
 	return `${pad(d.getHours())}:${pad(d.getMinutes())}:${pad(d.getSeconds())}`;
 }
+
+/** With its milliseconds. */
+export const exactClock = (ns: number): string => `${clock(ns)}.${pad(Math.floor(ns / 1e6) % 1000, 3)}`;
 
 export function dateTime(ns: number): string {
 	const d = new Date(ns / 1e6);
@@ -118,20 +128,61 @@ export function range(from: string, to: string): string {
 	return a.slice(0, 10) === b.slice(0, 10) ? `${a} – ${b.slice(11) || b}` : `${a} – ${b}`;
 }
 
+/* A name may hold signs that turn the text behind them around: they are shown as signs, and obeyed by nobody. */
+const TURNING = /[\u202a-\u202e\u2066-\u2069]/g;
+export const TURNED = "\ufffd";
+export const straight = (text: string): string => text.replace(TURNING, TURNED);
+
+/** Where the parts of a name begin, with their separators; not within brackets. */
+function cutsOf(name: string): number[] {
+	const cuts: number[] = [];
+	let depth = 0;
+	for (let i = 0; i < name.length; i++) {
+		const c = name[i];
+		if ("<([{".includes(c)) depth++;
+		else if (")]}".includes(c) || (c === ">" && name[i - 1] !== "-")) depth = Math.max(0, depth - 1);
+		if (depth > 0) continue;
+		if (c === "/" || c === "#" || (c === "." && /^(?!so\b)[A-Za-z_<]{2}/.test(name.slice(i + 1, i + 4)))) cuts.push(i);
+		else if (c === ":" && name[i + 1] === ":") cuts.push(i++);
+	}
+	return cuts;
+}
+
+/** With nothing in its brackets: `level7(…)`. */
+function emptied(text: string): string {
+	let out = "";
+	let depth = 0;
+	for (let i = 0; i < text.length; i++) {
+		const c = text[i];
+		if (")]}".includes(c) || (c === ">" && text[i - 1] !== "-")) depth = Math.max(0, depth - 1);
+		if (depth === 0) out += c;
+		if ("<([{".includes(c) && depth++ === 0 && !")>]}".includes(text[i + 1] ?? ")")) out += "…";
+	}
+	return out;
+}
+
 /**
  * A name shortened in its middle, by parts where it has some: `…::Engine<long>::level7`. The last part says what
- * a function does, the first where it lives: the middle goes first.
+ * a function does, the first where it lives: the middle goes first, and parameters before a part.
  */
 export function shorten(name: string, width: number): string {
 	if (name.length <= width) return name;
 	if (width < 4) return "";
-	const tail = /(?:::|\/|#|\.(?=[A-Za-z_<]{2}))([^:./#]+)$/.exec(name);
-	if (tail && tail[1].length + 3 <= width) {
-		const rest = width - 1 - tail[0].length;
-		const head = name.slice(0, name.length - tail[0].length);
-		const cut = head.slice(head.length - rest);
-		const part = cut.search(/::|\.|\//);
-		return part >= 0 ? `…${cut.slice(part)}${tail[0]}` : `…${tail[0]}`;
+	const cuts = cutsOf(name);
+	let k = cuts.length - 1;
+	const last = name.slice(cuts[k] ?? 0);
+	const short = emptied(last);
+	const room = width - (k < 0 ? 0 : 1);
+	let shown = [short, short.replace(/(?<=[^ ])[(<]…?[)>].*$/, "")].find((text) => text && text.length <= room);
+	if (shown && shown.length + (k < 0 ? 0 : 1) < name.length) {
+		for (; k > 0; k--) {
+			const part = name.slice(cuts[k - 1], cuts[k]);
+			const fitting = [part, emptied(part)].find((text) => text.length + shown!.length <= room);
+			if (fitting === undefined) break;
+			shown = fitting + shown;
+		}
+		const head = k > 0 ? null : emptied(name.slice(0, cuts[0] ?? 0));
+		return head !== null && head.length + shown.length <= width ? head + shown : `…${shown}`;
 	}
 	if (width < 12) return `${name.slice(0, width - 1)}…`;
 	const left = Math.ceil((width - 1) / 2);

@@ -2,10 +2,12 @@
 
 import type { Status, Timeline } from "./api";
 import { spanOf } from "./follow";
+import { report } from "./report";
 import { matcher, withMatcher } from "./selector";
 import type { State } from "./state";
 
 let seen: Timeline | null = null;
+let split = "";
 
 /** What the page shows of the time. */
 export function noteTimeline(timeline: Timeline | null): void {
@@ -30,9 +32,13 @@ function middleOfSeen(from: number, to: number): number {
 	return NaN;
 }
 
+/** The program's clock; what it said of it may be a minute old. */
+const nowOf = (status: Status) => Number(status.now_ns) + (status.heard === undefined ? 0 : Math.round((performance.now() - status.heard) * 1e6));
+
 /** The window as two instants; null where it has none. */
 export function windowOf(state: { from: string; to: string }, status: Status): [number, number] | null {
-	const at = (text: string) => (text === "now" ? Number(status.now_ns) : spanOf(text) !== null ? Number(status.now_ns) - Number(spanOf(text)) : Number(text || NaN));
+	const now = nowOf(status);
+	const at = (text: string) => (text === "now" ? now : spanOf(text) !== null ? now - Number(spanOf(text)) : Number(text || NaN));
 	const [from, to] = [at(state.from), at(state.to)];
 	return Number.isFinite(from) && Number.isFinite(to) ? [from, to] : null;
 }
@@ -46,18 +52,52 @@ function sides(state: State, left: [number, number], right: [number, number]): P
 	};
 }
 
-/** Entering diff: the window's first half against its second, unless there was a right side already. `seen`: by what was
- * measured, else by time. */
-export function diffState(state: State, status: Status, bySeen = true): Partial<State> {
+/** Entering diff: the window's first half against its second, unless there was a right side already. As much was measured
+ * in the one as in the other; by time where that is not known. */
+export function diffState(state: State, status: Status): Partial<State> {
 	if (state.right && state.view !== "diff") return { view: "diff" };
+	if (left && state.view !== "diff" && sameTime(left.whole, state)) {
+		({ whole } = left);
+		return { view: "diff", ...left.sides };
+	}
+	whole = wholeOf(state);
 	const window = windowOf(state, status);
 	if (!window) return { view: "diff", right: { type: state.type, query: state.query, from: state.from, to: state.to } };
 	const type = status.types.find((t) => t.id === state.type);
 	const begin = type && Number(type.first) > window[0] && Number(type.first) < window[1] ? type.first : /^\d+$/.test(state.from) ? state.from : text(window[0]);
 	const end = /^\d+$/.test(state.to) ? state.to : text(window[1]); // as it was written: a double would cut the last sample off
 	const from = Number(begin);
-	const middle = text((bySeen && middleOfSeen(from, window[1])) || (from + window[1]) / 2);
+	const measured = middleOfSeen(from, window[1]);
+	const middle = text(measured || (from + window[1]) / 2);
+	split = measured ? middle : "";
 	return { ...sides(state, window, window), from: begin, to: middle, right: { type: state.type, query: state.query, from: middle, to: end } };
+}
+
+/* A diff takes the selection apart, and who leaves it has it whole again: as it was before, as far as that is known. */
+type Whole = Pick<State, "type" | "query" | "from" | "to" | "live">;
+const wholeOf = ({ type, query, from, to, live }: State): Whole => ({ type, query, from, to, live });
+const sameTime = (a: Whole, b: Whole) => (a.type === b.type || !a.type) && a.query === b.query && a.from === b.from && a.to === b.to;
+let whole: Whole | null = null;
+let left: { whole: Whole; sides: Partial<State> } | null = null;
+
+/** What a step out of a diff changes, besides the view. */
+export function leaving(state: State, change: Partial<State>): Partial<State> {
+	if (state.view !== "diff" || !state.right || !change.view || change.view === "diff" || report()) return {};
+	const { type, query, from, to, right } = state;
+	const halves = right.query === query && right.from === to;
+	const back = whole ? { ...whole, type: type || whole.type } : { ...wholeOf(state), ...(halves ? { to: right.to } : {}) };
+	left = isHalved(state) ? null : { whole: back, sides: { type, query, from, to, right, live: false } };
+	return { ...back, right: null };
+}
+
+/** The split is the one that was made here, by what was measured: nobody asked for that moment. */
+export const isHalved = (state: State): boolean => split !== "" && state.to === split && state.right?.from === split;
+
+/** The whole of the time, parted at `at`; where that lies outside, as long before it as after it. */
+export function splitAt(state: State, status: Status, at: number): Partial<State> {
+	const whole = windowOf({ from: state.from, to: state.right?.to ?? state.to }, status);
+	if (!whole || at <= whole[0] || at >= whole[1]) return aroundTime(state, status, at);
+	return { ...sides(state, [whole[0], at], [at, whole[1]]), from: state.from, right: { type: state.type, query: state.query, from: text(at), to: state.right?.to ?? state.to } };
 }
 
 /** As long before `at` as after it. */

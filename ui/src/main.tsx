@@ -9,8 +9,8 @@ import "./style.css";
 /** The first picture, while the page itself is still being put together. */
 function askFirst(): void {
 	const state = parseState(new URL(location.href));
-	const { view, trace, span } = state;
-	if (document.getElementById("report") || trace || span || !["icicle", "flame", "inverted", "sandwich"].includes(view)) return;
+	const { view, trace, span, root } = state;
+	if (document.getElementById("report") || trace || span || root || !["icicle", "flame", "inverted", "sandwich"].includes(view)) return;
 	const params = selectionParams(state);
 	if (view === "inverted") params.set("inverted", "1");
 	askEarly("flamegraph", params);

@@ -102,3 +102,12 @@ export function cursorEnd(text: string, from: number, at: number): number {
 	while (end < text.length && NAME.test(text[end])) end++;
 	return end;
 }
+
+/** What is searched for; text: what is wrong with it. */
+export function expression(search: string): RegExp | string {
+	try {
+		return new RegExp(search, "i");
+	} catch (cause) {
+		return (cause as Error).message.split(": ").pop()!;
+	}
+}

@@ -19,23 +19,33 @@ export interface State extends Selection {
 	layout: "both" | "graph" | "table";
 	colour: "type" | "binary" | "function";
 	by: string;
-	group: string;
+	/** The label whose values are the first frames; null: processes, where the view has room for that. */
+	group: string | null;
 	transforms: string[];
 	search: string;
 	zoom: string; // path hash
+	/** A part that is shown alone, with what was too small beside others: keys of frames from the root; EVERYTHING: all is. */
+	root: string;
 	name: string; // function of sandwich and source
 	key: string; // its key, as the program calls it
 	right: Selection | null; // second side of a diff
+	/** Of a diff: as shares, each side being a whole of its own; else true to scale. */
 	normalised: boolean;
+	/** Of a diff: two graphs side by side, not one of their difference. */
+	pair: boolean;
 	trace: string;
 	span: string;
 	asof: string;
 	live: boolean;
+	/** A burst that was chosen along time: its first nanosecond and the one behind it, "from..to". */
+	pick: string;
+	/** Raw samples from the oldest on, not from the newest back. */
+	oldest: boolean;
 }
 
 const DEFAULTS: State = {
-	type: "", query: "", from: "", to: "", view: "icicle", layout: "both", colour: "type", by: "function", group: "",
-	transforms: [], search: "", zoom: "", name: "", key: "", right: null, normalised: false, trace: "", span: "", asof: "", live: false,
+	type: "", query: "", from: "", to: "", view: "icicle", layout: "both", colour: "type", by: "function", group: null,
+	transforms: [], search: "", zoom: "", root: "", name: "", key: "", right: null, normalised: false, pair: false, trace: "", span: "", asof: "", live: false, pick: "", oldest: false,
 };
 
 export function parseState(url: URL): State {
@@ -48,10 +58,10 @@ export function parseState(url: URL): State {
 		view: one("view", VIEWS, "icicle"),
 		layout: one("layout", ["both", "graph", "table"], "both"),
 		colour: one("colour", ["type", "binary", "function"], "type"),
-		by: text("by") || "function", group: text("group"), transforms: p.getAll("x"), search: text("search"), zoom: text("zoom"),
-		name: text("name"), key: text("key"), normalised: p.has("norm"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"),
+		by: text("by") || "function", group: p.get("group"), transforms: p.getAll("x"), search: text("search"), zoom: text("zoom"), root: text("root"),
+		name: text("name"), key: text("key"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), oldest: p.has("oldest"),
 	};
-	if (p.has("query2") || p.has("from2") || state.view === "diff")
+	if (p.has("query2") || p.has("from2"))
 		state.right = { type: text("type2") || state.type, query: p.get("query2") ?? state.query, from: text("from2") || state.from, to: text("to2") || state.to };
 	/* As it came: what is no id is refused by the program, not passed over. */
 	const span = /^\/span\/([^/]+)\/([^/]+)\/?$/.exec(url.pathname);
@@ -70,10 +80,11 @@ export function stateURL(s: State): string {
 	put("layout", s.layout, "both");
 	put("colour", s.colour, "type");
 	put("by", s.by, "function");
-	put("group", s.group);
+	if (s.group !== null) p.set("group", s.group);
 	for (const x of s.transforms) p.append("x", x);
 	put("search", s.search);
 	put("zoom", s.zoom);
+	put("root", s.root);
 	put("name", s.name);
 	put("key", s.key);
 	if (s.right) {
@@ -83,12 +94,23 @@ export function stateURL(s: State): string {
 		put("to2", s.right.to, s.to);
 	}
 	if (s.normalised) p.set("norm", "1");
+	if (s.pair) p.set("pair", "1");
 	put("trace", s.trace);
 	put("span", s.span);
 	put("asof", s.asof);
 	if (s.live) p.set("live", "1");
+	put("pick", s.pick);
+	if (s.oldest) p.set("oldest", "1");
 	const query = p.toString();
 	return query === "" ? "/" : `/?${query}`;
+}
+
+/** What tells processes apart. */
+export const PROCESS = "process.executable.name";
+
+/** The label to group by. Whose code it is stands above all: but not over leaves and callers, which are looked at across processes. */
+export function groupOf(s: State): string {
+	return s.group ?? (s.view === "inverted" || s.view === "sandwich" ? "" : PROCESS);
 }
 
 /** What the program is asked with: only what changes the answer. */
@@ -101,7 +123,7 @@ export function selectionParams(s: State, which: "left" | "both" = "left"): URLS
 	put("to", s.to);
 	for (const x of s.transforms) p.append("x", x);
 	if (s.by !== "function") p.set("by", s.by);
-	put("group", s.group);
+	put("group", groupOf(s));
 	put("trace", s.trace);
 	put("span", s.span);
 	put("asof", s.asof);
@@ -110,7 +132,6 @@ export function selectionParams(s: State, which: "left" | "both" = "left"): URLS
 		p.set("query2", s.right.query);
 		put("from2", s.right.from);
 		put("to2", s.right.to);
-		if (s.normalised) p.set("norm", "1");
 	}
 	return p;
 }
@@ -126,8 +147,26 @@ function go(url: string, how: "push" | "replace"): void {
 	const at = here();
 	if (url === at.pathname + at.search) return;
 	const to = report() ? `#${url.slice(2)}` : url;
-	if (how === "push") history.pushState(null, "", to);
-	else history.replaceState(null, "", to);
+	const depth = steps();
+	if (how === "push") history.pushState({ depth: depth + 1 }, "", to);
+	else history.replaceState({ depth }, "", to);
+}
+
+/** How many steps of this page Back can undo before it leaves it. */
+export function steps(): number {
+	return Number((history.state as { depth?: number } | null)?.depth) || 0;
+}
+
+/** All is shown, however small. */
+export const EVERYTHING = "*";
+
+/* A part is one of the tree that it was opened in: of another selection's, or of leaves, there may be none. */
+const OTHER_TREE: (keyof State)[] = ["type", "query", "by", "group", "transforms", "trace", "span"];
+const UPRIGHT: ViewName[] = ["icicle", "flame"];
+
+function rootAfter(old: State, change: Partial<State>): string {
+	const turned = change.view !== undefined && change.view !== old.view && !(UPRIGHT.includes(change.view) && UPRIGHT.includes(old.view));
+	return change.root ?? (turned || OTHER_TREE.some((key) => key in change) ? "" : old.root);
 }
 
 export interface Store {
@@ -146,7 +185,8 @@ export function useStore(): Store {
 	return {
 		state,
 		set(change, how = "push") {
-			const next = { ...parseState(here()), ...change };
+			const old = parseState(here());
+			const next = { ...old, ...change, root: rootAfter(old, change) };
 			go(stateURL(next), how);
 			setState(next);
 		},

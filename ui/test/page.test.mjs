@@ -1,6 +1,7 @@
 // page.test.mjs - drives the page in a real Chromium: FLAMETAP_URL=http://127.0.0.1:4040 [SHOTS=folder]
 // node --test test/. Every view is looked at: its state, its console, its accessibility, and a screenshot of it.
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -45,9 +46,10 @@ async function settled(page, view) {
 	await page.waitForFunction(() => document.querySelectorAll(".show.loading, .quiet-state").length === 0, null, { timeout: 60_000 });
 }
 
-async function axe(page) {
-	await page.evaluate(axeSource);
-	const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+/** What axe-core finds, by all its rules or by these. */
+async function axe(page, rules) {
+	if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axeSource);
+	const result = await page.evaluate((only) => window.axe.run(document, { resultTypes: ["violations"], ...(only ? { runOnly: only } : {}) }), rules);
 	return result.violations.map((v) => `${v.id}: ${v.help} (${v.nodes.map((n) => n.target.join(" ")).slice(0, 3).join("; ")})`);
 }
 
@@ -65,30 +67,91 @@ const drawn = (page, selector, least) =>
 		return seen.size >= n;
 	}, [selector, least]);
 
+/** Nothing sticks out of the window, whichever of these is opened. */
+async function within(page, popups) {
+	for (const title of popups) {
+		await page.getByTitle(title, { exact: true }).click();
+		await page.locator(".popup-body").waitFor();
+		const out = await page.evaluate(() => {
+			const box = document.querySelector(".popup-body").getBoundingClientRect();
+			return [box.left < 0, box.right > innerWidth, document.documentElement.scrollWidth > innerWidth];
+		});
+		assert.deepEqual(out, [false, false, false], title);
+		await page.keyboard.press("Escape");
+	}
+}
+
 test("opens on the graph, without a word in the console", async () => {
 	const { page, lines, close } = await open();
 	const s = await state(page);
 	assert.ok(s.total > 0, `total is ${s.total}`);
 	assert.ok(s.nodes > 10 && s.rows > 0);
+	assert.ok(s.groups > 5, "whose code it is stands above all");
+	await page.getByText(/^names: \d/).waitFor();
+	assert.match(await page.locator(".line-title").textContent(), /cores by process/);
 	await drawn(page, ".graph canvas", 5);
 	assert.deepEqual(lines, []);
 	await close();
 });
 
-for (const view of ["icicle", "flame", "inverted", "diff", "time", "heat", "raw"])
-	for (const [size, options] of [["1440", {}], ["1440-dark", { dark: true }], ["390", { width: 390, height: 844 }]])
-		test(`${view} at ${size}: drawn, silent, accessible`, async () => {
-			const { page, lines, close } = await open(`/?view=${view}`, options);
-			await settled(page, view);
-			if (["icicle", "flame", "inverted", "diff"].includes(view)) await drawn(page, ".graph canvas", 4);
-			if (view === "time") await drawn(page, ".chart-box canvas", 6);
-			if (view === "heat") await drawn(page, ".heat-box canvas", 2);
-			if (view === "raw") assert.ok((await page.locator(".raw .row").count()) > 3);
-			await shot(page, `${view}-${size}`);
-			assert.deepEqual(await axe(page), []);
-			assert.deepEqual(lines, []);
-			await close();
-		});
+/** The colours have been changed, and what is drawn was drawn again. */
+async function themed(page, theme) {
+	await page.waitForFunction((t) => document.documentElement.dataset.theme === t, theme);
+	await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}
+
+const VIEWS = ["icicle", "flame", "inverted", "diff", "time", "heat", "raw"];
+
+/** What a view has drawn, once it has. */
+async function pictured(page, view) {
+	if (["icicle", "flame", "inverted", "diff"].includes(view)) await drawn(page, ".graph canvas", 4);
+	if (view === "time") await drawn(page, ".chart-box canvas", 6);
+	if (view === "heat") await drawn(page, ".heat-box canvas", 2);
+	if (view === "raw") assert.ok((await page.locator(".raw .row").count()) > 3);
+}
+
+for (const view of VIEWS)
+	test(`${view}: drawn, silent, accessible, light and dark, wide and narrow`, async () => {
+		const { page, lines, close } = await open(`/?view=${view}`);
+		await settled(page, view);
+		await pictured(page, view);
+		await shot(page, `${view}-1440`);
+		assert.deepEqual(await axe(page), []);
+		if (view === "icicle") await within(page, ["Export", "Open a file", "Profile type", "Time"]);
+		await page.emulateMedia({ colorScheme: "dark" });
+		await themed(page, "dark");
+		await pictured(page, view);
+		await shot(page, `${view}-1440-dark`);
+		assert.deepEqual(await axe(page, ["color-contrast"]), [], "dark differs in its colours alone");
+		await page.emulateMedia({ colorScheme: "light" });
+		await page.setViewportSize({ width: 390, height: 844 });
+		await page.waitForFunction(() => [...document.querySelectorAll("canvas")].every((c) => c.getBoundingClientRect().width <= innerWidth));
+		await themed(page, "light");
+		await pictured(page, view);
+		await shot(page, `${view}-390`);
+		assert.deepEqual(await axe(page), []);
+		assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "no wider than a phone");
+		if (view === "icicle") await within(page, ["Grouping, colours, layout", "Export", "Open a file"]);
+		assert.deepEqual(lines, []);
+		await close();
+	});
+
+test("a phone in the dark loads it", async () => {
+	const { page, lines, close } = await open("/", { width: 390, height: 844, dark: true });
+	await drawn(page, ".graph canvas", 5);
+	await themed(page, "dark");
+	/* One line that is moved to and fro: every name of the legend can be seen. */
+	const legend = page.locator(".timeline-legend");
+	const last = await legend.evaluate((e) => e.querySelector("li:last-child").getBoundingClientRect().right);
+	assert.ok(last > 390, `${last}: more names than fit`);
+	const names = await legend.evaluate((e) => [...e.querySelectorAll("button")].filter((b) => b.getBoundingClientRect().right <= innerWidth).length);
+	assert.ok(names > 1, `${names} names are seen at once`);
+	await legend.hover({ position: { x: 20, y: 12 } });
+	await page.mouse.wheel(5000, 0);
+	await page.waitForFunction(() => document.querySelector(".timeline-legend li:last-child").getBoundingClientRect().right <= innerWidth, null, { timeout: 60_000 });
+	assert.deepEqual(lines, []);
+	await close();
+});
 
 test("a click zooms, the crumb and Backspace go back, the URL holds it", async () => {
 	const { page, close } = await open();
@@ -107,11 +170,23 @@ test("a click zooms, the crumb and Backspace go back, the URL holds it", async (
 	await close();
 });
 
-test("arrow keys walk and Enter zooms", async () => {
+test("arrow keys walk without a focus and Enter zooms, in place; Backspace undoes step by step and never leaves", async () => {
 	const { page, close } = await open();
-	await page.locator(".graph").focus();
-	for (const key of ["ArrowDown", "ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
-	await page.waitForFunction(() => window.__state.zoom !== "");
+	const place = await page.locator(".graph").boundingBox();
+	const first = page.url();
+	const zooms = [];
+	for (const keys of [["ArrowDown", "ArrowDown", "Enter"], ["ArrowDown", "Enter"]]) {
+		for (const key of keys) await page.keyboard.press(key);
+		await page.waitForFunction((z) => !z.includes(window.__state.zoom), ["", ...zooms]);
+		zooms.push((await state(page)).zoom);
+	}
+	assert.deepEqual(await page.locator(".graph").boundingBox(), place, "the graph stays where it is");
+	for (const zoom of [zooms[0], ""]) {
+		await page.keyboard.press("Backspace");
+		await page.waitForFunction((z) => window.__state.zoom === z, zoom);
+	}
+	await page.keyboard.press("Backspace");
+	assert.equal(page.url(), first);
 	await close();
 });
 
@@ -122,6 +197,23 @@ test("search finds by regular expression and says its share", async () => {
 	await page.waitForFunction(() => document.querySelector(".matched")?.textContent?.includes("100"));
 	await page.keyboard.type("(");
 	assert.equal(await page.locator(".matched").count(), 0, "a half-typed expression finds nothing and breaks nothing");
+	assert.match(await page.locator("#search[aria-invalid=true] + *, #search-broken").last().innerText(), /group/i, "and says what it lacks");
+	assert.deepEqual(await axe(page), []);
+	await page.locator("#search").fill("MALLOCGC");
+	const { matched, total } = await (await page.request.get(`${url}/api/v1/search?search=${encodeURIComponent("(?i)MALLOCGC")}`)).json();
+	assert.ok(matched > 0 && total === (await state(page)).total, `${matched} of ${total}`);
+	await page.locator(".matched[title^='of all stacks']", { hasText: `${((100 * matched) / total).toFixed(2)} %` }).waitFor();
+	const chosen = () => page.locator(".graph").getAttribute("aria-label");
+	await page.keyboard.press("Enter");
+	await page.locator(".matched", { hasText: "1 of " }).waitFor();
+	const one = await chosen();
+	assert.match(one, /Selected: runtime\.mallocgc/);
+	await page.locator(".graph").focus();
+	await page.keyboard.press("n");
+	await page.locator(".matched", { hasText: "2 of " }).waitFor();
+	await page.keyboard.press("N");
+	await page.locator(".matched", { hasText: "1 of " }).waitFor();
+	assert.equal(await chosen(), one);
 	await close();
 });
 
@@ -146,6 +238,9 @@ test("the menu collapses; Backspace takes it back", async () => {
 	const { page, lines, close } = await open();
 	const box = await page.locator(".graph").boundingBox();
 	await page.mouse.click(box.x + 60, box.y + 18 * 4 + 9, { button: "right" });
+	await page.keyboard.press("Escape");
+	await page.waitForFunction(() => !document.querySelector(".menu") && document.activeElement.classList.contains("graph"), null); // the focus is where it was
+	await page.keyboard.press("Shift+F10");
 	await page.getByRole("menuitem", { name: "Its recursion once" }).click();
 	await page.waitForFunction(() => window.__state.transforms.some((x) => x.startsWith("recursion:")));
 	await settled(page);
@@ -165,6 +260,48 @@ test("sandwich of a row: both halves have its total", async () => {
 	assert.equal(labels[0], labels[1]);
 	assert.deepEqual(await axe(page), []);
 	await shot(page, "sandwich-1440");
+	/* A search counts the whole of each half. */
+	await page.locator("#search").fill("a");
+	const key = new URL(page.url()).searchParams.get("key");
+	for (const [i, side] of ["callers", "callees"].entries()) {
+		const body = await (await page.request.get(`${url}/api/v1/sandwich?key=${key}&side=${side}&search=${encodeURIComponent("(?i)a")}`)).body();
+		const { matched, total } = JSON.parse(body.subarray(8, 8 + body.readUInt32LE(4)).toString());
+		const p = (100 * matched[0]) / total[0];
+		await page.locator(".sandwich section").nth(i).locator(".matched[title^='of all stacks']", { hasText: `${p.toFixed(p >= 99.95 || p === 0 ? 0 : p < 10 ? 2 : 1)} %` }).waitFor();
+	}
+	await page.locator("#search").fill("");
+	/* Each half zooms by itself: a click on a caller of what many call, then on the function. */
+	const label = () => page.locator(".sandwich section").nth(1).getAttribute("aria-label");
+	await page.locator(".top-pane .row", { hasText: "libc.so.6+?" }).first().click();
+	for (const end = Date.now() + 60_000; !/libc/.test(await label()) || (await label()).endsWith(labels[0]); ) assert.ok(Date.now() < end, await label());
+	const crumbs = () => page.locator(".sandwich .crumbs").evaluateAll((all) => all.map((e) => e.querySelectorAll("button").length));
+	const before = await page.locator(".sandwich .graph").nth(0).screenshot();
+	const box = await page.locator(".sandwich .graph").nth(0).boundingBox();
+	await page.mouse.click(box.x + 20, box.y + box.height - 18 * 2 - 9);
+	await page.waitForFunction(() => window.__state.zoom !== "");
+	assert.deepEqual(await crumbs(), [3, 1], "all, the function, its caller");
+	await page.mouse.move(5, 5);
+	for (const end = Date.now() + 60_000; Buffer.compare(before, await page.locator(".sandwich .graph").nth(0).screenshot()) === 0; ) assert.ok(Date.now() < end, "the picture is another");
+	const other = await page.locator(".sandwich .graph").nth(1).boundingBox();
+	await page.mouse.click(other.x + 20, other.y + 18 + 9);
+	await page.waitForFunction(() => /^\w+\.\w+$/.test(window.__state.zoom));
+	assert.deepEqual(await crumbs(), [3, 2]);
+	await page.keyboard.press("Backspace");
+	await page.keyboard.press("Backspace");
+	await page.waitForFunction(() => window.__state.zoom === "");
+	assert.deepEqual(await crumbs(), [1, 1]);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("a sandwich of a function's name alone", async () => {
+	const { rows } = await (await fetch(`${url}/api/v1/top?sort=total&limit=40`)).json();
+	const [name] = rows[30];
+	const key = rows.find((row) => row[0] === name)[9];
+	const { page, lines, close } = await open(`/?view=sandwich&name=${encodeURIComponent(name)}`);
+	await page.waitForFunction((k) => new URLSearchParams(location.search).get("key") === k && document.querySelectorAll(".sandwich .graph").length === 2, key, { timeout: 60_000 });
+	await page.goto(`${url}/?view=sandwich&name=${encodeURIComponent("no(such")}`);
+	await page.getByRole("heading", { name: "No function is called no(such here" }).waitFor({ timeout: 60_000 });
 	assert.deepEqual(lines, []);
 	await close();
 });
@@ -184,6 +321,19 @@ test("keys switch views; ? lists them and Escape closes", async () => {
 	await close();
 });
 
+const sums = (page) => page.evaluate(() => [window.__state.total, window.__state.total2]);
+
+/** What the command that is copied says of both sides, run as it is. */
+async function commanded(page) {
+	await page.evaluate(() => (navigator.clipboard.writeText = async (text) => void (window.__copied = text)));
+	await page.getByRole("button", { name: "copy CI command" }).click();
+	const words = await page.evaluate(() => window.__copied);
+	assert.match(words, /^flametap diff .* --fail-above 5% /);
+	const run = spawnSync("sh", ["-c", `${words} --json`], { encoding: "utf8", env: { ...process.env, PATH: `${dirname(process.env.FLAMETAP_PROGRAM)}:${process.env.PATH}` } });
+	assert.ok(run.status === 0 || /^flametap diff: \d+ functions? (is|are) dearer/m.test(run.stderr), `${words}: ${run.stderr}`);
+	return JSON.parse(run.stdout).top.total;
+}
+
 test("the sides of a diff: both are counted, and two values of a label are compared", async () => {
 	const { page, lines, close } = await open();
 	const whole = (await state(page)).total;
@@ -193,6 +343,7 @@ test("the sides of a diff: both are counted, and two values of a label are compa
 	await page.waitForFunction((t) => window.__state.total > 0 && window.__state.total + window.__state.total2 === t, whole);
 	const [before, after] = (await page.locator("footer span").first().textContent()).split("→").map((t) => Number(t.replace(/\D/g, "")));
 	assert.ok(before > 0 && after > 0 && before + after === samples, `${before} and ${after} of ${samples}`);
+	assert.deepEqual(await commanded(page), await sums(page), "the command that is copied asks the same");
 	await page.getByRole("button", { name: "compare" }).click();
 	assert.deepEqual(await axe(page), []);
 	await shot(page, "compare-1440");
@@ -207,9 +358,192 @@ test("the sides of a diff: both are counted, and two values of a label are compa
 	await page.waitForFunction((v) => new URLSearchParams(location.search).get("query2")?.includes(v), two[1]);
 	await settled(page, "diff");
 	assert.ok((await state(page)).total > 0 && (await state(page)).total2 > 0);
+	assert.deepEqual(await commanded(page), await sums(page), "that of two selectors too");
 	assert.equal(await page.locator(".timeline").count(), 2, "each side has its timeline");
 	assert.deepEqual(await axe(page), []);
 	await shot(page, "compare-values-1440");
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("a diff without sides in its URL halves what was measured, says so, and a click on the timeline parts it elsewhere", async () => {
+	const { page, lines, close } = await open();
+	const whole = (await state(page)).total;
+	await page.goto(`${url}/?view=diff`);
+	await settled(page, "diff");
+	const { total, total2 } = await state(page);
+	assert.ok(total > 0 && total2 > 0 && total + total2 === whole, `${total} and ${total2} of ${whole}`);
+	const split = new URL(page.url()).searchParams.get("from2");
+	assert.equal(new URL(page.url()).searchParams.get("to"), split);
+	await page.getByText("as much was measured before").waitFor();
+	const box = await page.locator(".timeline .u-over").boundingBox();
+	await page.mouse.click(box.x + box.width * 0.25, box.y + 30);
+	await page.waitForFunction((t) => new URLSearchParams(location.search).get("from2") !== t, split);
+	await settled(page, "diff");
+	const after = await state(page);
+	assert.ok(after.total !== total && after.total + after.total2 === whole, `${after.total} and ${after.total2} of ${whole}`);
+	assert.equal(await page.getByText("as much was measured before").count(), 0, "that is not so any more");
+	const sides = new URL(page.url()).search;
+	await page.keyboard.press("i");
+	await settled(page, "icicle");
+	await page.waitForFunction((t) => window.__state.total === t, whole);
+	assert.ok(!new URL(page.url()).searchParams.has("from2"), "who leaves it has the whole again");
+	await page.keyboard.press("d");
+	await settled(page, "diff");
+	await page.waitForFunction((t) => window.__state.total + window.__state.total2 === t, whole);
+	assert.equal(new URL(page.url()).search, sides, "and finds it as it was left");
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("the two sides of a diff side by side: one zoom, one hover, one selection", async () => {
+	const { page, lines, close } = await open("/?view=diff");
+	await page.locator("body").press("d");
+	await page.waitForFunction(() => window.__state.pair && document.querySelectorAll(".pair .graph").length === 2);
+	assert.match(page.url(), /pair=1/);
+	await drawn(page, ".pair figure:last-of-type canvas", 4);
+	await shot(page, "pair-1440");
+	const boxes = () => page.locator(".pair .graph").evaluateAll((all) => all.map((e) => e.getBoundingClientRect().toJSON()));
+	const [left, right] = await boxes();
+	assert.ok(left.top === right.top && left.right <= right.left, "beside each other");
+	/* Pixels of both canvases of both sides: what is drawn, and the outlines over it. */
+	const pictures = () => page.locator(".pair canvas").evaluateAll((all) => all.map((c) => c.toDataURL()));
+	const changed = async (which, before) => {
+		for (const i of which) await page.waitForFunction(([k, old]) => document.querySelectorAll(".pair canvas")[k].toDataURL() !== old, [i, before[i]]);
+	};
+	let before = await pictures();
+	await page.mouse.move(left.left + 40, left.top + 18 * 2 + 9);
+	await changed([1, 3], before);
+	await page.locator(".tooltip", { hasText: "→" }).waitFor();
+	assert.deepEqual((await pictures()).filter((_, i) => i % 2 === 0), before.filter((_, i) => i % 2 === 0), "hovering draws outlines only");
+	before = await pictures();
+	await page.keyboard.down("Control");
+	await page.mouse.wheel(0, -400);
+	await page.keyboard.up("Control");
+	await changed([0, 2], before);
+	before = await pictures();
+	await page.mouse.click(left.left + 40, left.top + 18 * 2 + 9);
+	await page.waitForFunction(() => window.__state.zoom !== "");
+	await changed([0, 2], before);
+	await page.waitForFunction(() => [...document.querySelectorAll(".pair figcaption")].every((c) => c.textContent.includes("%")));
+	const { zoom } = await state(page);
+	const named = await page.locator(".pair table tbody th").first().textContent();
+	assert.equal(named, await page.locator(".crumbs [aria-current=true]").getAttribute("title"), "the table for a screen reader is that of the zoomed frame");
+	await page.reload();
+	await settled(page, "diff");
+	await drawn(page, ".pair figure:last-of-type canvas", 2);
+	assert.deepEqual([(await state(page)).zoom, (await state(page)).pair], [zoom, true], "the URL holds it");
+	before = await pictures();
+	await page.locator(".pair .graph").last().focus();
+	await page.keyboard.press("ArrowDown");
+	await changed([1, 3], before);
+	assert.deepEqual(await axe(page), []);
+	before = await pictures();
+	await page.getByLabel("as shares").check();
+	await page.waitForFunction(() => location.search.includes("norm=1"));
+	await page.locator(".graph").first().focus();
+	await page.keyboard.press("Backspace");
+	await page.waitForFunction(() => window.__state.zoom === "");
+	await page.emulateMedia({ colorScheme: "dark" });
+	await page.setViewportSize({ width: 390, height: 844 });
+	await page.waitForFunction(() => {
+		const [a, b] = [...document.querySelectorAll(".pair .graph")].map((e) => e.getBoundingClientRect());
+		return b.top >= a.bottom && a.height > 200 && b.height > 200 && a.width > 300;
+	});
+	if (shots) await page.screenshot({ path: `${shots}/pair-390-dark.png`, fullPage: true });
+	assert.deepEqual(await axe(page), []);
+	await page.getByRole("button", { name: "differential" }).click();
+	await page.waitForFunction(() => !window.__state.pair && document.querySelectorAll(".graph").length === 1);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("a burst of the heat map stays chosen: in the picture, in the URL and above its flame graph; keys move it, Escape drops it", async () => {
+	const { page, lines, close } = await open("/?view=heat");
+	await settled(page, "heat");
+	await drawn(page, ".heat-box canvas", 2);
+	const pixels = () => page.locator(".heat-box canvas").evaluate((c) => c.toDataURL());
+	const bare = await pixels();
+	const box = await page.locator(".heat-box").boundingBox();
+	await page.mouse.move(box.x + box.width * 0.31, box.y + box.height * 0.5);
+	await page.mouse.down();
+	await page.mouse.move(box.x + box.width * 0.44, box.y + box.height * 0.6, { steps: 4 });
+	await page.mouse.up();
+	await page.waitForFunction(() => location.search.includes("pick="));
+	const pick = () => new URL(page.url()).searchParams.get("pick")?.split("..").map(Number);
+	const label = () => page.locator(".flame").getAttribute("aria-label");
+	await page.locator(".picked + .show .graph").waitFor();
+	await drawn(page, ".picked + .show .graph canvas", 4);
+	const [from, to] = pick();
+	const whole = (await state(page)).total;
+	assert.match(await label(), /^Flame graph of .* s, \d\d:\d\d:\d\d\.\d\d\d to \d\d:\d\d:\d\d\.\d\d\d$/);
+	await page.mouse.move(box.x + box.width * 0.7, box.y - 60); // off the map: what is drawn is what is chosen
+	await page.waitForFunction((old) => document.querySelector(".heat-box canvas").toDataURL() !== old, bare);
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "heat-picked-1440");
+	const asked = await (await page.request.get(`${url}/api/v1/top?from=${pick()[0]}&to=${pick()[1]}&limit=1`)).json();
+	assert.ok(asked.total > 0 && asked.total < whole, `${asked.total} of ${whole}`);
+	const before = await label();
+	await page.locator(".heat-box").press("ArrowRight");
+	await page.waitForFunction((f) => Number(new URLSearchParams(location.search).get("pick").split("..")[0]) > f, from);
+	const step = pick()[0] - from;
+	assert.ok(Math.abs(pick()[1] - to - step) < 1000 && step >= 1e9 - 1000, `moved by ${step}`);
+	await page.waitForFunction((was) => document.querySelector(".flame")?.getAttribute("aria-label") !== was, before);
+	await page.locator(".heat-box").press("Shift+ArrowRight");
+	await page.waitForFunction((t) => Number(new URLSearchParams(location.search).get("pick").split("..")[1]) > t + 1.5e9, to);
+	assert.ok(Math.abs(pick()[0] - from - step) < 1000, "Shift moves its end alone");
+	await page.reload();
+	await settled(page, "heat");
+	await page.locator(".picked + .show .graph").waitFor();
+	await drawn(page, ".picked + .show .graph canvas", 4);
+	await page.locator(".heat-box").press("Escape");
+	await page.waitForFunction(() => !location.search.includes("pick=") && !document.querySelector(".picked"));
+	await page.keyboard.press("Backspace");
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("the way back from a part that was moved to by wheel or key", async () => {
+	const { page, close } = await open();
+	await drawn(page, ".graph canvas", 5);
+	const pixels = () => page.locator(".graph canvas").first().evaluate((c) => c.toDataURL());
+	const whole = await pixels();
+	const is = (want) => page.waitForFunction(([old, same]) => (document.querySelector(".graph canvas").toDataURL() === old) === same, [whole, want]);
+	for (const back of ["Escape", "Backspace", "click"]) {
+		for (const key of ["ArrowDown", "+", "+"]) await page.locator(".graph").press(key);
+		await is(false);
+		await page.locator("#window-back").waitFor();
+		if (back === "click") {
+			assert.deepEqual(await axe(page), []);
+			await page.locator(".crumbs button").first().click();
+		} else await page.locator("body").press(back);
+		await is(true);
+		assert.equal(await page.locator("#window-back").count(), 0);
+	}
+	await close();
+});
+
+test("raw samples: the newest first, page after page of one state; the order is turned", async () => {
+	const { page, lines, close } = await open("/?view=raw");
+	await settled(page, "raw");
+	const api = async (order) => (await (await page.request.get(`${url}/api/v1/raw?limit=1000&order=${order}&from=2000-01-01T00:00:00Z&to=2100-01-01T00:00:00Z`)).json()).rows.map((r) => r.time_ns);
+	const [newest, oldest] = [await api("desc"), await api("asc")];
+	assert.ok(BigInt(newest[0]) > BigInt(oldest[0]));
+	const top = async () => (await page.locator(".raw .row .cell").first().innerText()).slice(-3);
+	const ms = (ns) => ns.slice(-9, -6);
+	assert.equal(await top(), ms(newest[0]));
+	const [second] = await Promise.all([page.waitForRequest((r) => /after=/.test(r.url())), page.locator(".raw .table").press("End")]);
+	const asked = new URL(second.url()).searchParams;
+	assert.deepEqual([asked.get("order"), /^\d+$/.test(asked.get("asof"))], ["desc", true]);
+	await page.locator(".raw-head", { hasText: "the newest 400" }).waitFor();
+	await page.locator(".raw .table").press("Enter");
+	await page.locator(".raw .detail").waitFor();
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "raw-chosen-1440");
+	await page.getByRole("button", { name: "oldest first" }).click();
+	await page.waitForFunction((t) => document.querySelector(".raw .row .cell")?.textContent.endsWith(t), ms(oldest[0]));
+	assert.match(page.url(), /oldest=1/);
+	assert.equal(await page.locator(".raw [aria-sort]").getAttribute("aria-sort"), "ascending");
 	assert.deepEqual(lines, []);
 	await close();
 });
@@ -248,9 +582,40 @@ test("a lane opens by click and by key, and the list of threads is there for a s
 	await close();
 });
 
+test("every thread can be reached, however many there are", async () => {
+	const { page, lines, close } = await open();
+	const asked = [];
+	await page.route(/v1\/chart/, async (route) => {
+		asked.push(new URL(route.request().url()).searchParams.get("skip") ?? "0");
+		const all = await (await route.fetch()).json();
+		await route.fulfill({ json: { ...all, lanes_total: 450 } });
+	});
+	await page.keyboard.press("t");
+	await settled(page, "time");
+	const press = async (name) => {
+		const before = asked.length;
+		await page.getByRole("button", { name }).click();
+		for (const end = Date.now() + 60_000; asked.length === before; await new Promise((done) => setTimeout(done, 20))) assert.ok(Date.now() < end);
+		await settled(page, "time");
+	};
+	for (const name of ["show more", "show more", "show more", /^the next 200$/, /^the next 200$/, "busier ones"]) await press(name);
+	assert.deepEqual(asked, ["0", "0", "0", "0", "200", "400", "200"]);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 for (const [size, options] of [["1440", {}], ["1440-dark", { dark: true }], ["390", { width: 390, height: 844 }]])
 	test(`lines of a function's file at ${size}`, async () => {
-		const { page, lines, close } = await open("/?view=source&name=runtime.selectgo", options);
+		const { page, lines, close } = await open(size === "1440" ? "/?view=source&name=runtime.selectgo" : "/?view=source", options);
+		if (size !== "1440") {
+			await page.locator(".functions .row").nth(3).waitFor();
+			await shot(page, `source-functions-${size}`);
+			if (size === "390") assert.deepEqual(await axe(page), []);
+			const name = page.locator(".functions .row [role=gridcell]").nth(2);
+			const chosen = await name.getAttribute("title");
+			await name.click();
+			await page.waitForFunction((n) => new URLSearchParams(location.search).get("name") === n, chosen);
+		}
 		await page.locator(".source tbody tr").first().waitFor({ timeout: 60_000 });
 		await shot(page, `source-${size}`);
 		assert.deepEqual(await axe(page), []);
@@ -274,20 +639,55 @@ test("the values of a label are the first frames; one of them becomes the filter
 	await close();
 });
 
+/** Drops files with these names and contents. */
+const dropOn = (page) => (...of) =>
+	page.evaluate((all) => {
+		const data = new DataTransfer();
+		for (let i = 0; i < all.length; i += 2) data.items.add(new File([all[i + 1]], all[i]));
+		for (const type of ["dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+	}, of);
+
+test("of files that come together each is taken, and what is none is named", async () => {
+	const { page, lines, close } = await open();
+	const total = (want) => page.waitForFunction((t) => window.__state.total === t && window.__state.loading === false, want, { timeout: 60_000 });
+	await dropOn(page)("both_a.folded", "main;both_a 71\n", "both_none.png", "\x89PNG\r\n\x1a\n", "both_b.folded", "main;both_b 72\n", "both_again.folded", "main;both_a 71\n");
+	const note = page.getByLabel("Upload", { exact: true });
+	await note.getByText("2 files were read").waitFor({ timeout: 60_000 });
+	await note.getByText("both_none.png can't be shown.").waitFor();
+	await total(71);
+	const named = note.locator(".segments button");
+	assert.deepEqual(await named.allInnerTexts(), ["both_a.folded", "both_b.folded"]);
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "upload-two-1440");
+	await named.nth(1).click();
+	await total(72);
+	assert.equal(await named.nth(1).getAttribute("aria-pressed"), "true");
+	await note.getByRole("button", { name: "dismiss" }).click();
+	await note.waitFor({ state: "detached" });
+	const file = (name, text) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
+	await page.locator("input[type=file]").setInputFiles([file("both_c.folded", "main;both_c 73\n"), file("both_d.folded", "main;both_d 74\n")]);
+	await note.getByText("2 files were read").waitFor({ timeout: 60_000 });
+	await total(73);
+	assert.deepEqual(lines.filter((l) => !/Failed to load resource/.test(l)), []);
+	await close();
+});
+
 test("a file that is dropped is looked at; the way back is there", async () => {
 	const { page, lines, close } = await open();
 	const whole = (await state(page)).total;
-	const drop = (name, text) =>
-		page.evaluate(([n, t]) => {
-			const data = new DataTransfer();
-			data.items.add(new File([t], n));
-			for (const type of ["dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
-		}, [name, text]);
-	await drop("calls.folded", "main;work;sum 30\nmain;work;read 12\nmain;rest 8\n");
+	const drop = dropOn(page);
+	await drop("calls.folded", "main;work;sum 30\nmain;work;read 12\nmain;\u202erest 8\n");
 	await page.waitForFunction(() => window.__state.query.startsWith("{upload.id="));
 	await settled(page);
 	await page.getByText("calls.folded").first().waitFor();
 	assert.equal((await state(page)).total, 50);
+	const odd = page.locator(".top-pane .row", { hasText: "\ufffdrest" });
+	await odd.waitFor(); // a sign that turns the text around is shown and not obeyed
+	await odd.click({ button: "right" });
+	await page.getByRole("menuitem", { name: /^Focus/ }).click();
+	await page.waitForFunction(() => window.__state.total === 8);
+	await page.locator(".chips button").click();
+	await page.waitForFunction(() => window.__state.total === 50);
 	await shot(page, "upload-1440");
 	assert.deepEqual(await axe(page), []);
 	assert.deepEqual(lines, []);
@@ -303,9 +703,48 @@ test("a file that is dropped is looked at; the way back is there", async () => {
 	await close();
 });
 
+test("`other` opens on all that is in it; the URL holds it, Backspace and another view leave it", async () => {
+	const leaves = 20_000;
+	const body = `${Array.from({ length: leaves }, (_, i) => `main;alpha;leaf_${i} 1`).join("\n")}\nmain;beta;x ${leaves}\n`;
+	const { query } = await (await fetch(`${url}/api/v1/upload?name=leaves.folded`, { method: "POST", body })).json();
+	const { page, lines, close } = await open(`/?layout=graph&query=${encodeURIComponent(query)}`, { width: 790, height: 800 });
+	const shown = (total, more) => page.waitForFunction(([t, m]) => window.__state?.total === t && window.__state.loading === false && window.__state.nodes > m, [total, more], { timeout: 60_000 });
+	const click = async () => {
+		await shown(2 * leaves, 0);
+		assert.ok((await state(page)).nodes < leaves, "so narrow that not all is drawn");
+		const box = await page.locator(".graph").boundingBox();
+		for (const end = Date.now() + 60_000; Date.now() < end; )
+			for (let x = 5; x < box.width; x += 30) {
+				await page.mouse.move(box.x + x, box.y + 18 * 3 + 9);
+				const name = page.locator(".tooltip .name");
+				if (!(await name.count()) || (await name.innerText()) !== "other") continue;
+				await page.mouse.click(box.x + x, box.y + 18 * 3 + 9);
+				return shown(leaves, leaves);
+			}
+		assert.fail("nothing was merged");
+	};
+	await click();
+	assert.match(page.url(), /root=[0-9a-f.]+/);
+	await page.getByText(/One part, opened: 20/).waitFor();
+	await page.reload();
+	await shown(leaves, leaves);
+	await page.keyboard.press("Backspace");
+	await shown(2 * leaves, 0);
+	assert.ok(!page.url().includes("root="));
+	await click();
+	await page.keyboard.press("v");
+	await settled(page, "inverted");
+	await shown(2 * leaves, 0);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 test("a report is the page in one file, offline", async () => {
 	const { page, close } = await open("/?view=diff&search=runtime");
 	const s = await state(page);
+	const found = page.locator(".matched[title^='of all stacks']", { hasText: "→" });
+	await found.waitFor();
+	const share = await found.innerText();
 	await page.getByRole("button", { name: "Share" }).click();
 	const href = await page.getByRole("link", { name: /Download a report/ }).getAttribute("href");
 	const got = await page.request.get(url + href);
@@ -327,11 +766,12 @@ test("a report is the page in one file, offline", async () => {
 		await settled(report, "diff");
 		await drawn(report, ".graph canvas", 4);
 		assert.deepEqual([(await state(report)).total, (await state(report)).total2, (await state(report)).search], [s.total, s.total2, "runtime"]);
+		assert.equal(await report.locator(".matched[title^='of all stacks']").innerText(), share);
 		await shot(report, `report-${size}`);
 		for (const [key, view] of [["i", "icicle"], ["v", "inverted"], ["t", "time"], ["h", "heat"], ["r", "raw"], ["f", "flame"]]) {
 			await report.locator("body").press(key);
 			await settled(report, view);
-			assert.deepEqual(await axe(report), [], view);
+			if (size === "1440") assert.deepEqual(await axe(report), [], view);
 		}
 		if (size === "1440") {
 			await report.locator(".top-pane .row").first().click({ button: "right" });
@@ -358,6 +798,8 @@ test("a report is the page in one file, offline", async () => {
 test("the filter completes names and values, and narrows", async () => {
 	const { page, close } = await open();
 	const whole = (await state(page)).total;
+	let asked = 0;
+	page.on("request", (request) => (asked += /v1\/labels/.test(request.url()) ? 1 : 0));
 	await page.keyboard.press("g");
 	await page.keyboard.type("thread.na");
 	await page.locator('[role="option"]').first().waitFor();
@@ -371,6 +813,9 @@ test("the filter completes names and values, and narrows", async () => {
 	await settled(page);
 	const narrowed = (await state(page)).total;
 	assert.ok(narrowed > 0 && narrowed < whole, `${narrowed} of ${whole}`);
+	assert.ok(asked >= 1 && asked <= 3, `labels are asked for once in half a minute, not for each of ten keys: ${asked} times`);
+	const samples = (await state(page)).samples;
+	assert.equal(await page.locator("footer span").first().textContent(), `${samples.toLocaleString("en-US")} samples`, "of what is selected");
 	await shot(page, "filter-1440");
 	await close();
 });
@@ -384,6 +829,11 @@ test("an error says what and where; the old picture stays", async () => {
 	await page.locator(".state.error").first().waitFor();
 	assert.ok((await page.locator(".graph canvas").count()) > 0);
 	await shot(page, "error-1440");
+	await page.goto(`${url}/?from=nonsense`);
+	await page.locator(".state.error p").first().waitFor();
+	await shot(page, "refused-1440");
+	await page.getByRole("button", { name: "The last 15 minutes with data" }).click();
+	await page.waitForFunction(() => window.__state?.total > 0);
 	await close();
 });
 

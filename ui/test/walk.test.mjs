@@ -69,6 +69,10 @@ test("every view of a live agent, by keyboard and by mouse", { skip: !url && "FL
 		await page.keyboard.press("i");
 		await shown("icicle");
 
+		await page.getByRole("button", { name: "why?" }).click(LONG);
+		await page.getByText("In this time the agents took").waitFor(LONG);
+		await shot("why-1440");
+		await page.keyboard.press("Escape");
 		await row().click({ button: "right" });
 		await page.getByRole("menuitem", { name: /^Sandwich/ }).click();
 		await page.locator('.sandwich [aria-label^="Callers of known_leaf"]').first().waitFor(LONG);

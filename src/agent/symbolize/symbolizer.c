@@ -25,11 +25,12 @@ enum {
 };
 /* The kernel's symbols take 60 ms to read: not more often, whatever comes and goes. */
 #define KERNEL_READ_INTERVAL_NS (30 * SECOND_NS)
+#define FILE_IDLE_NS            (10 * 60 * SECOND_NS)
 
 struct module_slot {
 	struct module_symbols *module;
 	struct module_slot *next; /* in the bucket */
-	uint64_t used;
+	uint64_t used, used_ns;
 };
 struct process_slot {
 	struct process_code *code;
@@ -44,6 +45,8 @@ struct symbolizer {
 	struct debuginfod *debuginfod; /* NULL: none */
 	struct work_budget budget;
 	uint64_t stamp, report;
+	uint64_t now_ns,
+		swept_ns; /* when this report began; when idle files were last looked for */
 	struct arena arena;
 	struct buf scratch;
 	struct name_line lines[LINES_MOST];
@@ -89,6 +92,9 @@ struct symbolizer *symbolizer_new(const struct symbolizer_options *options,
 		s->options.kernel_read_interval_ns = KERNEL_READ_INTERVAL_NS;
 	if (!s->options.memory_bytes)
 		s->options.memory_bytes = MEMORY_DEFAULT;
+	if (!s->options.file_idle_ns)
+		s->options.file_idle_ns = FILE_IDLE_NS;
+	s->now_ns = s->swept_ns = clock_monotonic_ns();
 	s->cache_folder = -1;
 	if (s->options.cache_dir && s->options.cache_dir[0])
 		s->cache_folder = open(s->options.cache_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -272,6 +278,7 @@ static struct module_symbols *module_of(struct symbolizer *s, const struct execu
 	for (slot = *bucket; slot; slot = slot->next) {
 		if (module_symbols_id(slot->module) == e->id) {
 			slot->used = ++s->stamp;
+			slot->used_ns = s->now_ns;
 			return slot->module;
 		}
 	}
@@ -280,6 +287,7 @@ static struct module_symbols *module_of(struct symbolizer *s, const struct execu
 		abort();
 	slot->module = module_symbols_new(e);
 	slot->used = ++s->stamp;
+	slot->used_ns = s->now_ns;
 	slot->next = *bucket;
 	*bucket = slot;
 	s->module_count++;
@@ -426,11 +434,33 @@ static bool name(void *ctx, const struct trace_frame *frame, struct process_info
 	return named;
 }
 
+/* A file that is mapped keeps what it takes on the disk, also once it is deleted: those of programs
+ * that ended, and of images that went, are let go. */
+static void close_idle(struct symbolizer *s)
+{
+	s->now_ns = clock_monotonic_ns();
+	if (s->now_ns - s->swept_ns < s->options.file_idle_ns / 4)
+		return;
+	s->swept_ns = s->now_ns;
+	for (int i = 0; i < BUCKETS; i++) {
+		struct module_slot **at = &s->buckets[i];
+
+		while (*at) {
+			if (s->now_ns - (*at)->used_ns < s->options.file_idle_ns) {
+				at = &(*at)->next;
+				continue;
+			}
+			module_free(s, at);
+		}
+	}
+}
+
 static void begin(void *ctx, uint64_t budget_ns)
 {
 	struct symbolizer *s = ctx;
 
 	s->report++;
+	close_idle(s);
 	s->budget = budget_ns ? work_budget_of(budget_ns) : (struct work_budget){ 0 };
 }
 

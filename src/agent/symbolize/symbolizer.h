@@ -53,6 +53,8 @@ struct symbolizer_options {
 	const char *debuginfod_urls;
 	uint64_t debuginfod_wait_ns;
 	uint64_t kernel_read_interval_ns; /* its symbols are not read more often; 0: 30 s */
+	uint64_t file_idle_ns; /* files that nothing was asked of for so long are closed; 0: 10 min
+				*/
 };
 
 /* Counts since the start. */

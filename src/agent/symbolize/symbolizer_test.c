@@ -608,6 +608,38 @@ static bool run_in(const struct fixture *f, const char *command)
 	return system(full) == 0;
 }
 
+static unsigned maps_of(const char *path)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	char line[600];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, path) != NULL;
+	fclose(f);
+	return n;
+}
+
+/* What nobody asks for is closed, and opened again for who asks. */
+static void test_idle_files_are_closed(void **state)
+{
+	struct fixture *f = *state;
+	char copy[200], command[100];
+
+	begin_with(f, &(struct symbolizer_options){ .file_idle_ns = 1 });
+	snprintf(copy, sizeof(copy), "%s/idle.so", f->world.root);
+	snprintf(command, sizeof(command), "cp -L /proc/%d/exe idle.so", (int)getpid());
+	assert_true(run_in(f, command));
+	f->world.executable = copy;
+	for (unsigned round = 0; round < 2; round++) {
+		assert_true(ask(f, FRAME_NATIVE, 0x1000).line_count > 0);
+		assert_true(maps_of("idle.so") > 0);
+		f->namer.begin(f->namer.ctx, 0);
+		assert_int_equal(maps_of("idle.so"), 0);
+	}
+}
+
 static const struct {
 	const char *what, *command;
 	bool line;
@@ -792,6 +824,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_debug_files, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cache_folder, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_program_rewrites_itself, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_idle_files_are_closed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_file, setup, teardown),
 	};
 

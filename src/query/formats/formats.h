@@ -23,6 +23,9 @@ struct export_options {
 /* The writers one by one; `o` may be NULL. */
 bool pprof_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		 struct err *err) MUST_CHECK;
+/* pprof for Go's profile-guided optimisation: the frames next to the leaf, a sample a stack. */
+bool go_pgo_write(const struct profiles *p, const struct export_options *o, struct buf *out,
+		  struct err *err) MUST_CHECK;
 bool folded_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		  struct err *err) MUST_CHECK;
 /* speedscope's JSON: a profile a thread, in the order of time. */

@@ -1,4 +1,5 @@
 #include "query/formats/import.h"
+#include "query/formats/import_build.h"
 
 #include "wire/json_reader.h"
 #include "wire/otlp_json.h"
@@ -60,19 +61,20 @@ static bool is_number(struct str s)
 	return str_to_i64(s, &v);
 }
 
-/* Folded: a number ends the first line that is no comment. perf script: a time with a colon in it,
- * or a frame behind it. */
+/* Folded: a number ends the first line that is no comment, or there are semicolons in it. perf
+ * script: a time with a colon in it, or a frame behind it. */
 static enum import_format tell_text(struct str bytes)
 {
 	struct str line, rest = bytes, first = { 0 };
-	size_t space;
+	struct str word;
 
 	while (!first.len && str_split(&rest, '\n', &line))
-		if (str_trim(line).len && str_trim(line).ptr[0] != '#')
+		if (str_trim(line).len && !import_is_comment(str_trim(line)))
 			first = str_trim(line);
-	for (space = first.len; space > 0 && first.ptr[space - 1] != ' ';)
-		space--;
-	if (space > 1 && is_number(str_skip(first, space)))
+	word = import_last_word(first);
+	if (word.len + 1 < first.len && is_number(word))
+		return IMPORT_FOLDED;
+	if (str_find(first, ';') > 0 && str_search(first, STR(": ")) < 0)
 		return IMPORT_FOLDED;
 	return str_find(first, ':') > 0 && str_find(first, ' ') > 0 ? IMPORT_PERF_SCRIPT
 								    : IMPORT_OTLP;
@@ -103,6 +105,29 @@ enum import_format import_tell(struct str bytes)
 	return is_pprof(bytes) ? IMPORT_PPROF : IMPORT_OTLP;
 }
 
+const char *import_format_name(enum import_format f)
+{
+	static const char *const names[] = {
+		[IMPORT_OTLP] = "OTLP",
+		[IMPORT_OTLP_JSON] = "OTLP/JSON",
+		[IMPORT_PPROF] = "pprof",
+		[IMPORT_SPEEDSCOPE] = "speedscope's JSON",
+		[IMPORT_CPUPROFILE] = "a .cpuprofile",
+		[IMPORT_FIREFOX] = "a profile of the Firefox Profiler",
+		[IMPORT_FOLDED] = "folded stacks",
+		[IMPORT_PERF_SCRIPT] = "text of perf script",
+	};
+
+	return names[f];
+}
+
+bool import_unknown(struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		       "this text is no profile of a known format: OTLP (protobuf or JSON), pprof, "
+		       "speedscope, Firefox, .cpuprofile, folded stacks, perf script");
+}
+
 /* What people give us although it is no profile yet. */
 static bool refuse_perf_data(struct str bytes, struct err *err)
 {
@@ -113,7 +138,7 @@ static bool refuse_perf_data(struct str bytes, struct err *err)
 		       "-");
 }
 
-bool import_read(struct blob *bytes, struct profiles **out, struct err *err)
+static bool read_as_told(struct blob *bytes, struct profiles **out, struct err *err)
 {
 	struct otlp_decode_options options = { 0 };
 	struct otlp_decode_report report;
@@ -138,5 +163,20 @@ bool import_read(struct blob *bytes, struct profiles **out, struct err *err)
 	case IMPORT_OTLP:
 		break;
 	}
-	return otlp_decode(bytes, &options, out, &report, NULL, err);
+	return otlp_decode(bytes, &options, out, &report, NULL, err) ||
+	       (is_text(blob_view(bytes)) ? import_unknown(err) : false);
+}
+
+bool import_read(struct blob *bytes, struct profiles **out, struct err *err)
+{
+	struct str rest = blob_view(bytes), mark = STR("\xef\xbb\xbf");
+	struct blob *after;
+	bool ok;
+
+	if (!str_has_prefix(rest, mark))
+		return read_as_told(bytes, out, err);
+	after = blob_copy(str_skip(rest, mark.len));
+	ok = read_as_told(after, out, err);
+	blob_unref(after);
+	return ok;
 }

@@ -24,6 +24,7 @@ enum import_format {
 /* What the content looks like. OTLP where it looks like nothing else: its decoder says what is
  * wrong. */
 enum import_format import_tell(struct str bytes);
+const char *import_format_name(enum import_format f);
 bool import_read(struct blob *bytes, struct profiles **out, struct err *err) MUST_CHECK;
 
 /* What is known of a profile besides its bytes; NULL or zero: nothing. */

@@ -20,7 +20,7 @@ void import_begin_with(struct import *im, struct blob *bytes, const struct impor
 	*im = (struct import){ .b = builder_new(&options) };
 	builder_begin_resource(im->b)->attributes =
 		builder_key_values(im->b, hints->resource, hints->resource_count);
-	builder_begin_scope(im->b);
+	im->scope = builder_begin_scope(im->b);
 }
 
 bool import_end(struct import *im, bool ok, struct profiles **out, struct err *err)
@@ -60,18 +60,25 @@ struct location_index import_location(struct import *im, const struct import_fra
 				     .system_name = builder_string(im->b, f->system_name),
 				     .filename = builder_string(im->b, f->file),
 				     .start_line = f->start_line };
-	struct line line = { .line = f->line, .column = f->column };
+	struct line lines[IMPORT_INLINED_MOST + 1];
+	uint32_t count = 0;
 	struct location l = { .address = f->address };
 	struct attribute_index type;
 
 	if (f->binary.len)
 		l.mapping = builder_mapping(im->b, &m, NULL, 0);
-	if (f->function.len)
-		line.function = builder_function(im->b, &function);
+	for (; count < f->inlined_count && count < IMPORT_INLINED_MOST; count++) {
+		struct function inlined = { .name = builder_string(im->b, f->inlined[count]) };
+
+		lines[count] = (struct line){ .function = builder_function(im->b, &inlined) };
+	}
+	if (f->function.len || count)
+		lines[count++] = (struct line){ .line = f->line,
+						.column = f->column,
+						.function = builder_function(im->b, &function) };
 	if (f->type.len)
 		type = import_text(im, "profile.frame.type", f->type);
-	return builder_location(im->b, &l, &line, f->function.len ? 1 : 0, &type,
-				f->type.len ? 1 : 0);
+	return builder_location(im->b, &l, lines, count, &type, f->type.len ? 1 : 0);
 }
 
 struct profile *import_profile(struct import *im, struct str type, struct str unit,

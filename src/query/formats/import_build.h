@@ -9,10 +9,14 @@ struct import_frame {
 	struct str function, system_name, file, binary, type;
 	int64_t line, column, start_line;
 	uint64_t address;
+	const struct str *inlined; /* into it, innermost first */
+	uint32_t inlined_count;
 };
+enum { IMPORT_INLINED_MOST = 64 };
 
 struct import {
 	struct builder *b;
+	struct scope_profiles *scope;
 	struct location_index *stack; /* the one being gathered, leaf first */
 	uint32_t stack_count, stack_cap;
 };
@@ -38,3 +42,9 @@ void import_stack_clear(struct import *im);
 bool import_stack_push(struct import *im, struct location_index l, struct err *err) MUST_CHECK;
 void import_stack_reverse(struct import *im); /* gathered root first */
 struct stack_index import_stack(struct import *im);
+
+/* Of a line: what is behind its last space or tab. */
+struct str import_last_word(struct str line);
+bool import_is_comment(struct str line); /* of folded stacks; trimmed */
+/* The bytes look like no format; always false. */
+bool import_unknown(struct err *err);

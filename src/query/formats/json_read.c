@@ -4,7 +4,7 @@
  * speedscope (https://www.speedscope.app/file-format-schema.json): shared.frames and profiles,
  * `sampled` (samples root first, with weights) or `evented` (frames open and close at values).
  * .cpuprofile (Chrome DevTools protocol, Profiler.Profile): nodes with children, samples of node
- * ids, timeDeltas in microseconds.
+ * ids, timeDeltas in microseconds. What rests, "(idle)" and "(program)", is a type of its own.
  */
 #include <assert.h>
 #include <math.h>
@@ -19,6 +19,15 @@ enum { FRAMES_MOST = 1 << 22, DEPTH_MOST = 64 };
 
 /* ---- speedscope ---- */
 
+/*
+ * A profile is a thread, in the order of time where its unit is one: a sample begins where the ones
+ * before it end, and its timestamp is its end, as of everything that carries its own time. Names
+ * that we wrote tell the process and the thread; others' profiles get their place in the file as
+ * thread.id, which tells them apart. Most files count from 0: what does not reach 1973 is counted
+ * from where we wrote that it began, else from 2000-01-01.
+ */
+#define SCOPE_BEGAN    UINT64_C(946684800000000000)
+#define SCOPE_ABSOLUTE 1e17
 struct scope_reading {
 	struct import im;
 	struct json_reader j;
@@ -29,6 +38,11 @@ struct scope_reading {
 	double *weights;
 	struct stack_index *stacks;
 	uint32_t weight_count, weight_cap, stack_count, stack_cap;
+	uint32_t profile_count;
+	double start; /* of the profile at hand, in its unit */
+	uint64_t began;
+	bool evented; /* it has events: these say when it began */
+	bool ours;    /* we wrote the file */
 	struct err *err;
 };
 
@@ -174,7 +188,11 @@ static void scope_events(struct scope_reading *r)
 			else
 				json_skip(&r->j);
 		}
-		if (!first && at > before && r->open_count) {
+		if (first) {
+			r->start = at;
+			r->evented = true;
+		}
+		if (!first && at > before) { /* an empty stack is a gap */
 			add_stack(r, scope_stack(r));
 			add_weight(r, at - before);
 		}
@@ -194,16 +212,62 @@ static int64_t rounded(double v)
 	return llround(v);
 }
 
-static void put_profile(struct scope_reading *r, struct str name, struct str unit)
-{
-	struct attribute_index thread;
-	bool time = !str_is(unit, "none") && !str_is(unit, "bytes") && unit.len;
-	/* Fractions of long units become whole nanoseconds. */
-	double scale = str_is(unit, "seconds")        ? 1e9
-		       : str_is(unit, "milliseconds") ? 1e6
-		       : str_is(unit, "microseconds") ? 1e3
-						      : 1;
+enum { SCOPE_LABELS = 4 };
 
+/* "name (12) thread [34]: type", as speedscope_write.c has it; *name: the thread's. */
+static bool our_name(struct str *name, struct str *process, int64_t *pid, int64_t *tid)
+{
+	struct str rest = *name, thread;
+	ptrdiff_t open = str_search(rest, STR(" (")), close;
+
+	if (open <= 0)
+		return false;
+	*process = str_head(rest, (size_t)open);
+	rest = str_skip(rest, (size_t)open + 2);
+	close = str_find(rest, ')');
+	if (close <= 0 || !str_to_i64(str_head(rest, (size_t)close), pid))
+		return false;
+	thread = str_skip(rest, (size_t)close + 1);
+	close = str_search(thread, STR(": "));
+	thread = str_trim(close >= 0 ? str_head(thread, (size_t)close) : thread);
+	*tid = *pid;
+	open = str_find(thread, '[');
+	if (open >= 0 && str_has_suffix(thread, STR("]")) &&
+	    str_to_i64(str_head(str_skip(thread, (size_t)open + 1), thread.len - (size_t)open - 2),
+		       tid))
+		thread = str_trim(str_head(thread, (size_t)open));
+	*name = thread.len ? thread : *process;
+	return true;
+}
+
+static uint32_t put_labels(struct scope_reading *r, struct str name,
+			   struct attribute_index labels[SCOPE_LABELS])
+{
+	struct str process = { 0 };
+	int64_t pid, tid = r->profile_count;
+	uint32_t count = 0;
+
+	if (r->ours && our_name(&name, &process, &pid, &tid)) {
+		labels[count++] = import_text(&r->im, "process.executable.name", process);
+		labels[count++] = import_int(&r->im, "process.pid", pid);
+	}
+	if (name.len)
+		labels[count++] = import_text(&r->im, "thread.name", name);
+	labels[count++] = import_int(&r->im, "thread.id", tid);
+	return count;
+}
+
+static double unit_ns(struct str unit)
+{
+	/* Fractions of long units become whole nanoseconds. */
+	return str_is(unit, "seconds")        ? 1e9
+	       : str_is(unit, "milliseconds") ? 1e6
+	       : str_is(unit, "microseconds") ? 1e3
+					      : 1;
+}
+
+static void begin_scope_profile(struct scope_reading *r, struct str unit, bool time)
+{
 	import_profile(&r->im,
 		       time                    ? STR("cpu")
 		       : str_is(unit, "bytes") ? STR("space")
@@ -212,13 +276,30 @@ static void put_profile(struct scope_reading *r, struct str name, struct str uni
 		       : str_is(unit, "bytes") ? STR("bytes")
 					       : STR("count"),
 		       STR(""), STR(""), 0);
-	thread = import_text(&r->im, "thread.name", name);
-	for (uint32_t i = 0; i < r->stack_count; i++) {
-		int64_t v = rounded((i < r->weight_count ? r->weights[i] : 1) * scale);
+}
 
+static void put_profile(struct scope_reading *r, struct str name, struct str unit)
+{
+	struct attribute_index labels[SCOPE_LABELS];
+	bool time = !str_is(unit, "none") && !str_is(unit, "bytes") && unit.len;
+	double scale = unit_ns(unit), at = r->start * scale;
+	uint32_t label_count;
+
+	r->profile_count++;
+	begin_scope_profile(r, unit, time);
+	label_count = put_labels(r, name, labels);
+	for (uint32_t i = 0; i < r->stack_count; i++) {
+		double weight = (i < r->weight_count ? r->weights[i] : 1) * scale;
+		int64_t v = rounded(weight);
+		uint64_t end;
+
+		at += weight > 0 ? weight : 0;
+		end = at > 0 ? (uint64_t)rounded(at) : 0;
+		if (at < SCOPE_ABSOLUTE)
+			end += r->began;
 		if (r->stacks[i].v) /* an empty stack is a gap */
-			builder_sample(r->im.b, r->stacks[i], (struct link_index){ 0 }, &thread,
-				       name.len ? 1 : 0, &v, 1, NULL, 0);
+			builder_sample(r->im.b, r->stacks[i], (struct link_index){ 0 }, labels,
+				       label_count, &v, 1, &end, time && end ? 1 : 0);
 	}
 }
 
@@ -227,6 +308,8 @@ static void scope_profile(struct scope_reading *r)
 	struct str key, name = { 0 }, unit = { 0 };
 
 	r->stack_count = r->weight_count = 0;
+	r->start = 0;
+	r->evented = false;
 	if (!json_begin_object(&r->j))
 		return;
 	while (json_next_key(&r->j, &key)) {
@@ -234,6 +317,8 @@ static void scope_profile(struct scope_reading *r)
 			name = keep(&r->im, json_string(&r->j));
 		else if (str_is(key, "unit"))
 			unit = keep(&r->im, json_string(&r->j));
+		else if (str_is(key, "startValue") && !r->evented)
+			r->start = json_double(&r->j);
 		else if (str_is(key, "samples"))
 			scope_samples(r);
 		else if (str_is(key, "weights"))
@@ -247,6 +332,14 @@ static void scope_profile(struct scope_reading *r)
 		put_profile(r, name, unit);
 }
 
+static void set_began(struct scope_reading *r, struct str text)
+{
+	uint64_t ns;
+
+	if (str_to_u64(text, &ns) && ns < INT64_MAX)
+		r->began = ns;
+}
+
 /* The frames may stand behind the profiles: they are read first. */
 static bool scope_pass(struct scope_reading *r, struct str text, bool profiles)
 {
@@ -258,6 +351,10 @@ static bool scope_pass(struct scope_reading *r, struct str text, bool profiles)
 		while (json_next_key(&r->j, &key)) {
 			if (!profiles && str_is(key, "shared"))
 				scope_shared(r);
+			else if (str_is(key, "exporter"))
+				r->ours = str_is(json_string(&r->j), "flametap");
+			else if (str_is(key, "startTimeUnixNano"))
+				set_began(r, json_string(&r->j));
 			else if (profiles && str_is(key, "profiles") && json_begin_array(&r->j))
 				while (json_next_element(&r->j))
 					scope_profile(r);
@@ -271,7 +368,7 @@ static bool scope_pass(struct scope_reading *r, struct str text, bool profiles)
 
 bool speedscope_read(struct blob *bytes, struct profiles **out, struct err *err)
 {
-	struct scope_reading r = { .err = err };
+	struct scope_reading r = { .err = err, .began = SCOPE_BEGAN };
 	bool ok;
 
 	import_begin(&r.im, bytes);
@@ -287,6 +384,7 @@ bool speedscope_read(struct blob *bytes, struct profiles **out, struct err *err)
 
 struct cpu_node {
 	int64_t id;
+	bool rests; /* "(idle)", "(program)": V8 ran nothing */
 	struct location_index location;
 	uint32_t parent; /* place + 1; 0: none */
 };
@@ -304,7 +402,7 @@ struct cpu_reading {
 	int64_t *samples, *deltas;
 	uint32_t node_count, node_cap, child_count, child_cap, sample_count, sample_cap,
 		delta_count, delta_cap;
-	int64_t start_us;
+	int64_t start_us, end_us;
 };
 
 static void call_frame(struct cpu_reading *r, struct import_frame *f)
@@ -359,6 +457,7 @@ static void cpu_node(struct cpu_reading *r)
 		else
 			json_skip(&r->j);
 	}
+	n.rests = str_is(f.function, "(idle)") || str_is(f.function, "(program)");
 	n.location = import_location(&r->im, &f);
 	r->nodes = grown(r->nodes, r->node_count, &r->node_cap, sizeof(*r->nodes));
 	r->nodes[r->node_count++] = n;
@@ -410,30 +509,53 @@ static void link_parents(struct cpu_reading *r)
 	free(ids);
 }
 
-static bool put_cpu_samples(struct cpu_reading *r, struct err *err)
+/* A sample lasts until the next one: delta i leads to it. The last one lasts until the end. */
+static int64_t cpu_value_ns(const struct cpu_reading *r, uint32_t i, uint64_t at_us)
+{
+	int64_t us = i + 1 < r->delta_count ? r->deltas[i + 1] : 0;
+
+	if (i + 1 == r->sample_count && r->end_us > 0 && (uint64_t)r->end_us > at_us)
+		us = r->end_us - (int64_t)at_us;
+	return us > 0 && us < INT64_MAX / 1000 ? us * 1000 : 0;
+}
+
+static bool push_nodes(struct cpu_reading *r, const struct cpu_node *n, struct err *err)
+{
+	import_stack_clear(&r->im);
+	for (uint32_t depth = 0; n; depth++) {
+		if (depth == IMPORT_STACK_MOST)
+			return err_set(err, ERR_INVALID,
+				       "cpuprofile: nodes are each other's parents");
+		if (!import_stack_push(&r->im, n->location, err))
+			return false;
+		n = n->parent ? &r->nodes[n->parent - 1] : NULL;
+	}
+	return true;
+}
+
+/* Those that ran, or those that did not. */
+static bool put_cpu_samples(struct cpu_reading *r, bool rests, struct err *err)
 {
 	uint64_t time = r->start_us > 0 ? (uint64_t)r->start_us : 0;
+	bool any = false;
 
-	import_profile(&r->im, STR("cpu"), STR("nanoseconds"), STR(""), STR(""), 0);
 	for (uint32_t i = 0; i < r->sample_count; i++) {
-		/* A sample lasts until the next one: delta i leads to it. */
-		int64_t us = i + 1 < r->delta_count ? r->deltas[i + 1] : 0;
-		int64_t value = us > 0 && us < INT64_MAX / 1000 ? us * 1000 : 0;
 		const struct cpu_node *n = node_by_id(r, r->samples[i]);
+		int64_t value;
 		uint64_t ns;
 
 		if (i < r->delta_count && r->deltas[i] > 0)
 			time += (uint64_t)r->deltas[i];
+		if ((n && n->rests) != rests)
+			continue;
+		if (!any)
+			import_profile(&r->im, rests ? STR("idle") : STR("cpu"), STR("nanoseconds"),
+				       STR(""), STR(""), 0);
+		any = true;
+		value = cpu_value_ns(r, i, time);
 		ns = time < UINT64_MAX / 1000 ? time * 1000 : UINT64_MAX;
-		import_stack_clear(&r->im);
-		for (uint32_t depth = 0; n; depth++) {
-			if (depth == IMPORT_STACK_MOST)
-				return err_set(err, ERR_INVALID,
-					       "cpuprofile: nodes are each other's parents");
-			if (!import_stack_push(&r->im, n->location, err))
-				return false;
-			n = n->parent ? &r->nodes[n->parent - 1] : NULL;
-		}
+		if (!push_nodes(r, n, err))
+			return false;
 		builder_sample(r->im.b, import_stack(&r->im), (struct link_index){ 0 }, NULL, 0,
 			       &value, 1, &ns, 1);
 	}
@@ -459,6 +581,8 @@ bool cpuprofile_read(struct blob *bytes, struct profiles **out, struct err *err)
 				numbers(&r.j, &r.deltas, &r.delta_count, &r.delta_cap);
 			else if (str_is(key, "startTime"))
 				r.start_us = rounded(json_double(&r.j));
+			else if (str_is(key, "endTime"))
+				r.end_us = rounded(json_double(&r.j));
 			else if (!str_is(key, "nodes"))
 				json_skip(&r.j);
 		}
@@ -466,7 +590,7 @@ bool cpuprofile_read(struct blob *bytes, struct profiles **out, struct err *err)
 	json_reader_release(&r.j);
 	if (ok) {
 		link_parents(&r);
-		ok = put_cpu_samples(&r, err);
+		ok = put_cpu_samples(&r, false, err) && put_cpu_samples(&r, true, err);
 	}
 	free(r.nodes);
 	free(r.children);

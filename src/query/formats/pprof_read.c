@@ -3,14 +3,16 @@
  *
  * Each sample type becomes a profile; a sample is in those where its value is not 0. Our own
  * `timestamp` labels become timestamps, `trace_id` and `span_id` links again, other labels
- * attributes. A samples/count column beside a column of the period's own type is that column in
- * other words and is left out, as OTLP has one value a sample.
+ * attributes. default_sample_type becomes what OpenTelemetry's conventions call it, the scope's
+ * attribute pprof.scope.default_sample_type. A samples/count column beside a column of the period's
+ * own type is that column in other words and is left out, as OTLP has one value a sample.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "query/formats/import.h"
 #include "query/formats/import_build.h"
+#include "query/source.h"
 #include "wire/pb_reader.h"
 #include "base/hex.h"
 
@@ -32,7 +34,7 @@ struct reading {
 	struct entries mappings, functions, locations;
 	struct str types[TYPES_MOST];
 	uint32_t type_count;
-	uint64_t period_type, period_unit;
+	uint64_t period_type, period_unit, default_type;
 	int64_t period;
 	uint64_t time, duration;
 	const struct import_hints *hints;
@@ -256,6 +258,9 @@ static bool take_scalars(struct reading *r, struct str body)
 		case PB_TAG(12, PB_VARINT):
 			r->period = (int64_t)pb_varint(&p);
 			break;
+		case PB_TAG(14, PB_VARINT):
+			r->default_type = pb_varint(&p);
+			break;
 		default:
 			pb_skip(&p, tag);
 		}
@@ -397,6 +402,16 @@ static struct str renamed(const struct reading *r, struct str type)
 	return type;
 }
 
+static void put_default_type(struct reading *r)
+{
+	struct str type = renamed(r, string_of(r, r->default_type));
+	struct key_value said = { .key = STR(PPROF_DEFAULT_SAMPLE_TYPE),
+				  .value = { .kind = ANY_STRING, .string = type } };
+
+	if (type.len)
+		r->im.scope->attributes = builder_key_values(r->im.b, &said, 1);
+}
+
 static bool put_profiles(struct reading *r, struct str body)
 {
 	struct str period_type = string_of(r, r->period_type);
@@ -441,6 +456,7 @@ static bool read_all(struct reading *r, struct str body)
 	if (!each_message(r, body, 4, take_location))
 		return false;
 	entries_sort(&r->locations);
+	put_default_type(r);
 	return put_profiles(r, body);
 }
 

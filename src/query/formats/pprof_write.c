@@ -3,7 +3,7 @@
  * proto/profile.proto).
  *
  *   Profile  1 sample_type* 2 sample* 3 mapping* 4 location* 5 function* 6 string_table*
- *            9 time_nanos 10 duration_nanos 11 period_type 12 period
+ *            9 time_nanos 10 duration_nanos 11 period_type 12 period 14 default_sample_type
  *   Sample   1 location_id (packed, leaf first) 2 value (packed, one a sample type) 3 label*
  *   Label    1 key 2 str 3 num 4 num_unit
  *   Mapping  1 id 2 start 3 limit 4 offset 5 filename 6 build_id 7..10 has_*
@@ -25,6 +25,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "model/intern.h"
+#include "query/source.h"
 
 struct value_column {
 	struct strindex type, unit; /* of the message */
@@ -150,7 +151,7 @@ static void put_attribute(struct pprof *w, struct buf *labels, struct arena *are
 {
 	struct buf text;
 
-	if (!key.len)
+	if (!key.len || str_is(key, PPROF_DEFAULT_SAMPLE_TYPE)) /* which has a field */
 		return;
 	if (v->kind == ANY_INT && v->integer) {
 		put_label(labels, string_id(w, key), 0, (uint64_t)v->integer, string_id(w, unit));
@@ -499,6 +500,21 @@ static void put_times(struct pprof *w)
 	put_uint(w->out, 12, (uint64_t)first->period);
 }
 
+/* What the scopes say, where a column is called so. */
+static void put_default_type(struct pprof *w)
+{
+	for (uint32_t i = 0; i < w->p->scope_count; i++) {
+		const struct any_value *v =
+			key_values_find(w->p->scopes[i].attributes, STR(PPROF_DEFAULT_SAMPLE_TYPE));
+
+		for (uint32_t k = 0; v && v->kind == ANY_STRING && k < w->column_count; k++)
+			if (str_equal(profiles_string(w->p, w->columns[k].type), v->string)) {
+				put_uint(w->out, 14, string_id(w, v->string));
+				return;
+			}
+	}
+}
+
 static void write_all(struct pprof *w, struct arena *arena)
 {
 	string_id(w, (struct str){ 0 });
@@ -510,6 +526,7 @@ static void write_all(struct pprof *w, struct arena *arena)
 	put_functions(w);
 	put_mappings(w);
 	put_times(w);
+	put_default_type(w);
 	put_strings(w);
 }
 

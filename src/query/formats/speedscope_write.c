@@ -1,9 +1,12 @@
 /*
  * speedscope_write.c - speedscope's JSON (https://www.speedscope.app/file-format-schema.json).
  *
- * One `sampled` profile a (profile type, thread), its samples in the order of time. Sampled CPU
- * time lasts a period (less where the next sample comes sooner) and what lies between is an empty
- * stack, so that the time order view shows real time. Other values are weights one after another.
+ * One `sampled` profile a (profile type, thread), its samples in the order of time. A sample weighs
+ * what it is worth, so that sums are those of any other answer: sampled CPU time lasts a period for
+ * each count. Where the next sample comes later an empty stack lies between; where it comes sooner
+ * it waits for the end of those before it, so that the time order view shows real time up to that.
+ * Its startValue is when it began, counted from the first of all.
+ * Other values are weights one after another.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,6 +19,7 @@ struct scope_writer {
 	const struct profiles *p;
 	struct buf *out;
 	struct tracks tracks;
+	uint64_t first_time;   /* of all events that have their own: where startValue is 0 */
 	uint32_t *first_frame; /* of each location; its frames lie side by side, innermost first */
 };
 
@@ -99,23 +103,35 @@ static void put_stack(struct scope_writer *w, uint32_t sample)
 
 /* ---- profiles ---- */
 
-/* How long an event of a timed track lasts, and the gap behind it. */
-static int64_t length_of(const struct scope_writer *w, uint32_t i, uint32_t end, int64_t period,
-			 int64_t *gap)
+static int64_t weight_of(const struct scope_writer *w, const struct track *t, uint32_t i)
 {
-	uint64_t to_next =
-		i + 1 < end ? w->tracks.events[i + 1].time - w->tracks.events[i].time : UINT64_MAX;
+	const struct profile *profile = &w->p->profiles[t->profile];
+	int64_t v = w->tracks.events[i].value, weight;
 
-	*gap = 0;
-	if (to_next == UINT64_MAX)
-		return period;
-	if (to_next <= (uint64_t)period)
-		return (int64_t)to_next;
-	/* Two periods late is a gap; a little late is a sampler's way. */
-	if (to_next < (uint64_t)period * 3 / 2 || to_next > INT64_MAX)
-		return to_next > INT64_MAX ? period : (int64_t)to_next;
-	*gap = (int64_t)to_next - period;
-	return period;
+	if (!tracks_counts_time(w->p, profile))
+		return v;
+	if (!__builtin_mul_overflow(v, profile->period, &weight))
+		return weight;
+	return v < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* The empty time before an event of a timed track; *at: where the one before ended, from the first
+ * event on. Less than half a period is a sampler's way. */
+static int64_t gap_before(const struct scope_writer *w, const struct track *t, uint32_t first,
+			  uint32_t i, int64_t *at)
+{
+	uint64_t from = w->tracks.events[i].time - w->tracks.events[first].time;
+	int64_t weight = weight_of(w, t, i), gap = 0, end;
+
+	if (!t->timed)
+		return 0;
+	if (from <= INT64_MAX && (int64_t)from > *at &&
+	    (int64_t)from - *at >= w->p->profiles[t->profile].period / 2)
+		gap = (int64_t)from - *at;
+	if (__builtin_add_overflow(*at + gap, weight > 0 ? weight : 0, &end))
+		end = INT64_MAX;
+	*at = end;
+	return gap;
 }
 
 static const char *unit_name(struct str unit)
@@ -132,36 +148,31 @@ static const char *unit_name(struct str unit)
 static void put_weights(struct scope_writer *w, const struct track *t, uint32_t first, uint32_t end,
 			int64_t *total)
 {
-	int64_t period = w->p->profiles[t->profile].period, gap;
+	int64_t at = 0, sum;
 
 	for (uint32_t i = first; i < end; i++) {
-		int64_t v = w->tracks.events[i].value;
+		int64_t v = weight_of(w, t, i), gap = gap_before(w, t, first, i, &at);
 
-		if (t->timed)
-			v = length_of(w, i, end, period, &gap);
 		buf_str(w->out, i > first ? STR(",") : STR(""));
-		buf_i64(w->out, v);
-		*total += v;
-		if (t->timed && gap) {
-			buf_char(w->out, ',');
+		if (gap) {
 			buf_i64(w->out, gap);
-			*total += gap;
+			buf_char(w->out, ',');
 		}
+		buf_i64(w->out, v);
+		*total = __builtin_add_overflow(*total, gap, &sum) ? INT64_MAX : sum;
+		*total = __builtin_add_overflow(*total, v, &sum) ? INT64_MAX : sum;
 	}
 }
 
 static void put_samples(struct scope_writer *w, const struct track *t, uint32_t first, uint32_t end)
 {
-	int64_t period = w->p->profiles[t->profile].period, gap;
+	int64_t at = 0;
 
 	for (uint32_t i = first; i < end; i++) {
 		buf_str(w->out, i > first ? STR(",") : STR(""));
+		if (gap_before(w, t, first, i, &at))
+			buf_lit(w->out, "[],");
 		put_stack(w, w->tracks.events[i].sample);
-		if (!t->timed)
-			continue;
-		length_of(w, i, end, period, &gap);
-		if (gap)
-			buf_lit(w->out, ",[]");
 	}
 }
 
@@ -192,16 +203,31 @@ static void put_track(struct scope_writer *w, uint32_t first, uint32_t end)
 	const struct track *t = &w->tracks.ptr[w->tracks.events[first].track];
 	const struct profile *profile = &w->p->profiles[t->profile];
 	struct str unit = profiles_string(w->p, profile->sample_type.unit);
-	int64_t total = 0;
+	/* What is in the order of time begins when it does. */
+	int64_t start = t->timed ? (int64_t)(w->tracks.events[first].time - w->first_time) : 0;
+	int64_t total = 0, stop;
 
 	buf_lit(w->out, "{\"type\":\"sampled\",\"name\":");
 	put_name(w, t);
-	buf_printf(w->out, ",\"unit\":\"%s\",\"startValue\":0,\"samples\":[",
-		   t->timed ? "nanoseconds" : unit_name(unit));
+	buf_printf(w->out, ",\"unit\":\"%s\",\"startValue\":%lld,\"samples\":[",
+		   tracks_counts_time(w->p, profile) ? "nanoseconds" : unit_name(unit),
+		   (long long)start);
 	put_samples(w, t, first, end);
 	buf_lit(w->out, "],\"weights\":[");
 	put_weights(w, t, first, end, &total);
-	buf_printf(w->out, "],\"endValue\":%lld}", (long long)total);
+	if (__builtin_add_overflow(start, total, &stop))
+		stop = INT64_MAX;
+	buf_printf(w->out, "],\"endValue\":%lld}", (long long)stop);
+}
+
+static uint64_t first_time_of(const struct tracks *t)
+{
+	uint64_t first = UINT64_MAX;
+
+	for (uint32_t i = 0; i < t->event_count; i++)
+		if (t->ptr[t->events[i].track].timed && t->events[i].time < first)
+			first = t->events[i].time;
+	return first;
 }
 
 static void put_tracks(struct scope_writer *w)
@@ -227,9 +253,13 @@ bool speedscope_write(const struct profiles *p, const struct export_options *o, 
 	struct scope_writer w = { .p = p, .out = out };
 
 	tracks_gather(&w.tracks, p);
+	w.first_time = first_time_of(&w.tracks);
 	buf_lit(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
 		     "\"exporter\":\"flametap\",\"name\":");
 	buf_json_string(out, o && o->title.len ? o->title : STR("profile"));
+	if (w.first_time != UINT64_MAX) /* an own key: the format has no place for it */
+		buf_printf(out, ",\"startTimeUnixNano\":\"%llu\"",
+			   (unsigned long long)w.first_time);
 	buf_lit(out, ",\"activeProfileIndex\":0,\"shared\":{\"frames\":[");
 	put_frames(&w);
 	buf_lit(out, "]},\"profiles\":[");

@@ -10,9 +10,24 @@
  *   comm  1234/1235 [001] 12345.678901:     250000 cycles:u:
  *           ffffffff81000000 do_syscall_64+0x40 ([kernel.kallsyms])
  *               55d0a0b1c2d3 main+0x13 (/usr/bin/prog)
+ * Without call chains (perf record without -g) the one frame stands behind the event's name. A
+ * frame in "(inlined)" is inlined into the next one. Modifiers of an event (cycles:ppp) are no part
+ * of its name.
  */
 #include "query/formats/import.h"
+#include "base/buf.h"
 #include "query/formats/import_build.h"
+
+enum { WORD_SHOWN = 40 };
+
+struct str import_last_word(struct str line)
+{
+	size_t at = line.len;
+
+	while (at > 0 && line.ptr[at - 1] != ' ' && line.ptr[at - 1] != '\t')
+		at--;
+	return str_skip(line, at);
+}
 
 /* ---- folded ---- */
 
@@ -42,17 +57,27 @@ static bool folded_stack(struct import *im, struct str names, struct err *err)
 	return true;
 }
 
-/* "a;b;c 42": the last space parts them. False where the line is none. */
+/* "a;b;c 42": the last space (or tab) parts them. False where the line is none. */
 static bool split_folded(struct str line, struct str *names, int64_t *value)
 {
-	size_t space = line.len;
+	struct str word = import_last_word(line);
+	size_t space = line.len - word.len;
 
-	while (space > 0 && line.ptr[space - 1] != ' ')
-		space--;
-	if (space < 2 || !str_to_i64(str_skip(line, space), value))
+	if (space < 2 || !str_to_i64(word, value))
 		return false;
 	*names = str_trim(str_head(line, space - 1));
 	return names->len > 0;
+}
+
+/* A name may begin with '#', as private methods of JavaScript do: then a count ends the line. */
+bool import_is_comment(struct str line)
+{
+	struct str names;
+	int64_t value;
+
+	if (!line.len || line.ptr[0] != '#')
+		return false;
+	return line.len == 1 || strchr(" \t#!", line.ptr[1]) || !split_folded(line, &names, &value);
 }
 
 bool folded_read(struct blob *bytes, struct profiles **out, struct err *err)
@@ -83,15 +108,20 @@ bool folded_read_with(struct blob *bytes, const struct import_hints *hints, stru
 
 		number++;
 		line = str_trim(line);
-		if (!line.len || line.ptr[0] == '#')
+		if (!line.len || import_is_comment(line))
 			continue;
 		if (hints->lines) {
 			names = line;
 			value = 1;
 		} else if (!split_folded(line, &names, &value)) {
+			struct str word = import_last_word(line);
+
 			ok = err_set(err, ERR_INVALID,
-				     "folded stacks: line %llu has no count behind its last space",
-				     (unsigned long long)number);
+				     "folded stacks: line %llu has no count behind its last space, "
+				     "but '%.*s'",
+				     (unsigned long long)number,
+				     (int)(word.len < WORD_SHOWN ? word.len : WORD_SHOWN),
+				     word.ptr);
 			break;
 		}
 		ok = folded_stack(&im, names, err);
@@ -109,6 +139,7 @@ struct perf_event {
 	int64_t pid, tid;
 	uint64_t time_ns;
 	int64_t value;
+	bool has_period; /* `value` is what perf says, not one event */
 };
 
 static struct str next_word(struct str *rest)
@@ -153,8 +184,20 @@ static bool perf_ids(struct str word, struct perf_event *e)
 	       str_to_i64(str_skip(word, (size_t)slash + 1), &e->tid);
 }
 
-/* Names may have spaces: the ids stand before "[cpu]" or the time. */
-static bool perf_head(struct str line, struct perf_event *e)
+/* "cycles:ppp", "cpu-clock:u": what stands behind the last colon says which of them (perf-list(1),
+ * event modifiers). A tracepoint's name has a colon, too. */
+static struct str without_modifiers(struct str event)
+{
+	size_t at = event.len;
+
+	while (at > 0 && event.ptr[at - 1] != ':' && strchr("ukhIGHpPSDWebR", event.ptr[at - 1]))
+		at--;
+	return at > 1 && event.ptr[at - 1] == ':' ? str_head(event, at - 1) : event;
+}
+
+/* Names may have spaces: the ids stand before "[cpu]" or the time. *behind: what comes after the
+ * event's name. */
+static bool perf_head(struct str line, struct perf_event *e, struct str *behind)
 {
 	struct str rest = line, word;
 	bool ids = false;
@@ -175,11 +218,13 @@ static bool perf_head(struct str line, struct perf_event *e)
 	if (!ids || !e->time_ns)
 		return false;
 	word = next_word(&rest);
-	if (str_to_i64(word, &e->value))
+	e->has_period = str_to_i64(word, &e->value);
+	if (e->has_period)
 		word = next_word(&rest);
 	while (word.len && word.ptr[word.len - 1] == ':')
 		word.len--;
-	e->event = word;
+	e->event = without_modifiers(word);
+	*behind = str_trim(rest);
 	return true;
 }
 
@@ -197,6 +242,24 @@ static bool hex(struct str s, uint64_t *out)
 	return s.len > 0;
 }
 
+/* Where "(/usr/sbin/nginx (deleted))" at a line's end opens, or 0. */
+static size_t last_parenthesis(struct str s)
+{
+	size_t at = s.len;
+	size_t depth = 0;
+
+	if (!at || s.ptr[at - 1] != ')')
+		return 0;
+	do {
+		if (!at)
+			return 0;
+		at--;
+		depth += s.ptr[at] == ')';
+		depth -= s.ptr[at] == '(';
+	} while (depth > 0);
+	return at + 1;
+}
+
 /* "55d0a0b1c2d3 main+0x13 (/usr/bin/prog)" */
 static bool perf_frame(struct str line, struct import_frame *f)
 {
@@ -205,15 +268,19 @@ static bool perf_frame(struct str line, struct import_frame *f)
 	ptrdiff_t plus;
 
 	*f = (struct import_frame){ 0 };
-	if (!hex(next_word(&rest), &f->address))
-		return false;
+	if (!hex(next_word(&rest), &f->address)) {
+		if (!str_has_suffix(line, STR(" (inlined)")))
+			return false;
+		rest = line; /* it has its caller's address */
+	}
 	symbol = str_trim(rest);
-	for (open = symbol.len; open > 0 && symbol.ptr[open - 1] != '(';)
-		open--;
-	if (open > 0 && symbol.ptr[symbol.len - 1] == ')') {
+	open = last_parenthesis(symbol);
+	if (open > 0) {
 		f->binary = str_from(symbol.ptr + open, symbol.len - open - 1);
 		symbol = str_trim(str_head(symbol, open - 1));
 	}
+	if (str_has_suffix(f->binary, STR(" (deleted)")))
+		f->binary = str_head(f->binary, f->binary.len - strlen(" (deleted)"));
 	plus = str_search(symbol, STR("+0x"));
 	if (plus > 0)
 		symbol = str_head(symbol, (size_t)plus);
@@ -227,8 +294,34 @@ static bool perf_frame(struct str line, struct import_frame *f)
 	return true;
 }
 
-static void put_event(struct import *im, const struct perf_event *e)
+/* An event that is read, and the frames that are inlined into the one that comes. */
+struct perf_reading {
+	struct import im;
+	struct perf_event e;
+	bool open, any;
+	struct str event; /* whose profile is open */
+	bool has_period;  /* and of which kind */
+	struct str inlined[IMPORT_INLINED_MOST];
+	uint32_t inlined_count;
+};
+
+static bool push_frame(struct perf_reading *r, struct import_frame *f, struct err *err)
 {
+	if (str_is(f->binary, "inlined") && f->function.len &&
+	    r->inlined_count < IMPORT_INLINED_MOST) {
+		r->inlined[r->inlined_count++] = f->function;
+		return true;
+	}
+	f->inlined = r->inlined;
+	f->inlined_count = r->inlined_count;
+	r->inlined_count = 0;
+	return import_stack_push(&r->im, import_location(&r->im, f), err);
+}
+
+static bool put_event(struct perf_reading *r, struct err *err)
+{
+	struct import *im = &r->im;
+	const struct perf_event *e = &r->e;
 	struct attribute_index a[] = {
 		import_text(im, "thread.name", e->comm),
 		import_int(im, "thread.id", e->tid),
@@ -236,8 +329,17 @@ static void put_event(struct import *im, const struct perf_event *e)
 		import_text(im, "perf.event", e->event),
 	};
 
+	r->open = false;
+	if (r->inlined_count) { /* into nothing: the outermost of them is the function */
+		struct import_frame f = { .function = r->inlined[--r->inlined_count],
+					  .type = STR("native") };
+
+		if (!push_frame(r, &f, err))
+			return false;
+	}
 	builder_sample(im->b, import_stack(im), (struct link_index){ 0 }, a, 4, &e->value, 1,
 		       &e->time_ns, 1);
+	return true;
 }
 
 static bool is_time_event(struct str event)
@@ -247,55 +349,82 @@ static bool is_time_event(struct str event)
 }
 
 /* Clock events count nanoseconds, others what they are called. One profile an event kind in a row.
+ * A tracepoint is sched/sched_switch, as its folders are called: colons part what a type consists
+ * of. Where the field `period` was not printed, nobody knows how long a clock's event stands for.
  */
-static void open_profile(struct import *im, struct str event)
+static void open_profile(struct import *im, struct str event, bool has_period)
 {
-	struct str type = is_time_event(event) ? STR("cpu") : event.len ? event : STR("samples");
+	bool time = is_time_event(event);
+	struct str type = time && has_period   ? STR("cpu")
+			  : time || !event.len ? STR("samples")
+					       : event;
+	struct buf name;
 
-	import_profile(im, type, is_time_event(event) ? STR("nanoseconds") : STR("count"), STR(""),
-		       STR(""), 0);
+	buf_init(&name, 0);
+	for (size_t i = 0; i < type.len; i++)
+		buf_char(&name, type.ptr[i] == ':' ? '/' : type.ptr[i]);
+	import_profile(im, buf_view(&name), time && has_period ? STR("nanoseconds") : STR("count"),
+		       STR(""), STR(""), 0);
+	buf_release(&name);
+}
+
+static bool begin_event(struct perf_reading *r, struct str behind, struct err *err)
+{
+	struct import_frame f;
+
+	if (!r->any || !str_equal(r->event, r->e.event) || r->has_period != r->e.has_period)
+		open_profile(&r->im, r->e.event, r->e.has_period);
+	r->event = r->e.event;
+	r->has_period = r->e.has_period;
+	r->any = r->open = true;
+	import_stack_clear(&r->im);
+	/* A tracepoint has its fields there. */
+	if (!behind.len || (str_find(r->e.event, ':') >= 0 && !str_has_suffix(behind, STR(")"))) ||
+	    !perf_frame(behind, &f))
+		return true;
+	return push_frame(r, &f, err);
+}
+
+/* A frame may begin like a head whose command is a number: "dd 99 1.5: 7 cycles:". */
+static bool perf_line(struct perf_reading *r, struct str line, uint64_t number, struct err *err)
+{
+	struct str text = str_trim(line), behind;
+	bool indented = line.len && (line.ptr[0] == ' ' || line.ptr[0] == '\t');
+	struct import_frame f;
+	struct perf_event e;
+
+	if (!text.len)
+		return !r->open || put_event(r, err);
+	if (text.ptr[0] == '#')
+		return true;
+	if (r->open && indented && str_search(text, STR(": ")) < 0 &&
+	    text.ptr[text.len - 1] != ':' && perf_frame(text, &f))
+		return push_frame(r, &f, err);
+	if (perf_head(text, &e, &behind)) {
+		if (r->open && !put_event(r, err))
+			return false;
+		r->e = e;
+		return begin_event(r, behind, err);
+	}
+	if (r->open && indented && perf_frame(text, &f))
+		return push_frame(r, &f, err);
+	if (!r->any)
+		return import_unknown(err);
+	return err_set(err, ERR_INVALID, "perf script: line %llu is neither an event nor a frame",
+		       (unsigned long long)number);
 }
 
 bool perf_script_read(struct blob *bytes, struct profiles **out, struct err *err)
 {
-	struct str rest = blob_view(bytes), line, event = { 0 };
-	struct perf_event e = { 0 };
-	struct import_frame f;
-	struct import im;
+	struct perf_reading r = { .open = false };
+	struct str rest = blob_view(bytes), line;
 	uint64_t number = 0;
-	bool open = false, ok = true, any = false;
+	bool ok = true;
 
-	import_begin(&im, bytes);
-	while (ok && str_split(&rest, '\n', &line)) {
-		struct str text = str_trim(line);
-
-		number++;
-		if (!text.len || text.ptr[0] == '#') {
-			if (open && !text.len)
-				put_event(&im, &e);
-			open = open && text.len;
-			continue;
-		}
-		if (open && (line.ptr[0] == ' ' || line.ptr[0] == '\t') && perf_frame(text, &f)) {
-			ok = import_stack_push(&im, import_location(&im, &f), err);
-			continue;
-		}
-		if (open)
-			put_event(&im, &e);
-		open = perf_head(text, &e);
-		if (!open) {
-			ok = err_set(err, ERR_INVALID,
-				     "perf script: line %llu is neither an event nor a frame",
-				     (unsigned long long)number);
-			break;
-		}
-		if (!any || !str_equal(event, e.event))
-			open_profile(&im, e.event);
-		event = e.event;
-		any = true;
-		import_stack_clear(&im);
-	}
-	if (ok && open)
-		put_event(&im, &e);
-	return import_end(&im, ok, out, err);
+	import_begin(&r.im, bytes);
+	while (ok && str_split(&rest, '\n', &line))
+		ok = perf_line(&r, line, ++number, err);
+	if (ok && r.open)
+		ok = put_event(&r, err);
+	return import_end(&r.im, ok, out, err);
 }

@@ -15,6 +15,12 @@ static int64_t int_of(const struct any_value *v)
 	return v && v->kind == ANY_INT ? v->integer : 0;
 }
 
+static bool same_type(const struct profiles *p, struct value_type a, struct value_type b)
+{
+	return str_equal(profiles_string(p, a.type), profiles_string(p, b.type)) &&
+	       str_equal(profiles_string(p, a.unit), profiles_string(p, b.unit));
+}
+
 static bool same_track(const void *ctx, uint32_t index, const void *key)
 {
 	const struct tracks *w = ctx;
@@ -23,8 +29,8 @@ static bool same_track(const void *ctx, uint32_t index, const void *key)
 
 	return a->pid == b->pid && a->tid == b->tid && str_equal(a->process, b->process) &&
 	       str_equal(a->thread, b->thread) && x->period == y->period &&
-	       str_equal(profiles_string(w->p, x->sample_type.type),
-			 profiles_string(w->p, y->sample_type.type));
+	       same_type(w->p, x->sample_type, y->sample_type) &&
+	       same_type(w->p, x->period_type, y->period_type);
 }
 
 static uint32_t track_of(struct tracks *w, const struct track *t)

@@ -161,6 +161,7 @@ static void test_requests_have_numbers_of_their_own(void **state)
 
 	(void)state;
 	ch_encoder_init(&e, NULL);
+	ch_encoder_writer(&e, 7, true);
 	for (int i = 0; i < 300; i++) {
 		struct ch_request r = { .profiles = p,
 					.hash = { (uint64_t)i + 1, 7 },
@@ -185,6 +186,55 @@ static void test_requests_have_numbers_of_their_own(void **state)
 	profiles_free(p);
 }
 
+static size_t bytes_apart(const struct buf *a, const struct buf *b)
+{
+	size_t apart = 0;
+
+	assert_int_equal(a->len, b->len);
+	for (size_t i = 0; i < a->len; i++)
+		apart += a->ptr[i] != b->ptr[i];
+	return apart;
+}
+
+/* On the next day entries are written again, with the numbers that they had; another writer's
+ * entries have others. */
+static void test_numbers_last(void **state)
+{
+	struct profiles *p = test_fixture("v1.11.0-oncpu-mixed");
+	struct ch_request r = { .profiles = p, .hash = { 1, 7 }, .base = 4711 };
+	uint64_t day = 86400 * SECOND_NS, now = 20000 * day;
+	struct ch_encoder e;
+	struct buf first;
+
+	(void)state;
+	ch_encoder_init(&e, NULL);
+	ch_encoder_writer(&e, 7, true);
+	ch_encoder_put(&e, &r, now);
+	first = e.dictionary;
+	buf_init(&e.dictionary, 0);
+	for (uint64_t i = 1; i < 3; i++) {
+		uint64_t rows = e.dictionary_rows;
+
+		ch_encoder_reset(&e);
+		ch_encoder_put(&e, &r, now + i * day - 1);
+		assert_int_equal(e.dictionary_rows, 0);
+		ch_encoder_put(&e, &r, now + i * day);
+		assert_int_equal(e.dictionary_rows, rows);
+		assert_int_equal(bytes_apart(&first, &e.dictionary),
+				 rows); /* of `seen`, the first */
+	}
+	ch_encoder_writer(&e, 8, true);
+	ch_encoder_reset(&e);
+	ch_encoder_put(&e, &r, now);
+	assert_true(bytes_apart(&first, &e.dictionary) >= e.dictionary_rows);
+	assert_false(ch_encoder_is_spent(&e));
+	e.pages_used = CH_PAGES_MOST + 1;
+	assert_true(ch_encoder_is_spent(&e));
+	buf_release(&first);
+	ch_encoder_release(&e);
+	profiles_free(p);
+}
+
 static void test_only_missing_samples_are_written(void **state)
 {
 	struct profiles *p = test_fixture("v1.11.0-oncpu-mixed");
@@ -196,6 +246,7 @@ static void test_only_missing_samples_are_written(void **state)
 
 	(void)state;
 	ch_encoder_init(&e, "t");
+	ch_encoder_writer(&e, 7, true);
 	ch_encoder_put(&e, &r, SECOND_NS);
 	assert_int_equal(e.sample_rows + 3, p->sample_count);
 	assert_int_equal(first_u64(&e.requests, 2), 4711);
@@ -203,39 +254,67 @@ static void test_only_missing_samples_are_written(void **state)
 	profiles_free(p);
 }
 
-/* A sample's columns as a server answers them, cut anywhere: a fault, and nothing read past the
- * end. */
+/* A sample's columns as a server answers them; times: 3 in `times` or from t0, as the shape says.
+ */
+static void put_answer(struct buf *b, bool split, enum ch_shape shape)
+{
+	row_u64(b, 7); /* base */
+	row_u32(b, 7); /* place */
+	row_u64(b, 7); /* t0 */
+	if (split)
+		row_u16(b, 1);
+	else
+		row_u64(b, 7);
+	for (int i = 0; i < 5; i++) /* series, stack, attributes, link, value */
+		row_u64(b, 7);
+	row_u8(b, (uint8_t)shape);
+	row_count(b, 2);
+	row_u64(b, 1);
+	row_u64(b, 2);
+	if (split) {
+		row_count(b, shape == CH_OFFSETS ? 2 : 0);
+		for (uint32_t i = 0; shape == CH_OFFSETS && i < 2; i++)
+			row_u32(b, UINT32_MAX * i);
+	}
+	row_count(b, shape == CH_LISTS ? 2 : 0);
+	for (uint64_t i = 0; shape == CH_LISTS && i < 2; i++)
+		row_u64(b, 7 + UINT32_MAX * i);
+}
+
+/* Cut anywhere: a fault, and nothing read past the end. */
 static void test_a_cut_answer(void **state)
 {
-	struct ch_snapshot snap = { 0 };
-	struct store_sample s;
-	struct buf b;
+	static const struct {
+		bool split;
+		enum ch_shape shape;
+	} cases[] = { { false, CH_LISTS }, { true, CH_LISTS }, { true, CH_OFFSETS } };
 
 	(void)state;
-	buf_init(&b, 0);
-	for (int i = 0; i < 9; i++)
-		row_u64(&b, 7);
-	b.len -= 4; /* place has four bytes */
-	row_u8(&b, CH_LISTS);
-	row_count(&b, 2);
-	row_u64(&b, 1);
-	row_u64(&b, 2);
-	row_count(&b, 1);
-	row_u64(&b, 3);
-	for (size_t len = 0; len <= b.len; len++) {
-		char *copy = malloc(len + 1);
-		struct codec c;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct ch_snapshot snap = { .split = cases[i].split };
+		struct store_sample s;
+		struct buf b;
 
-		memcpy(copy, b.ptr, len);
-		c = codec_of(str_from(copy, len));
-		assert_int_equal(ch_read_sample(&snap, &c, &s), len == b.len);
-		free(copy);
+		buf_init(&b, 0);
+		put_answer(&b, cases[i].split, cases[i].shape);
+		for (size_t len = 0; len <= b.len; len++) {
+			char *copy = malloc(len + 1);
+			struct codec c;
+
+			memcpy(copy, b.ptr, len);
+			c = codec_of(str_from(copy, len));
+			assert_int_equal(ch_read_sample(&snap, &c, &s), len == b.len);
+			free(copy);
+		}
+		assert_int_equal(s.value_count, 2);
+		assert_int_equal(s.timestamp_count, 2);
+		assert_int_equal(s.timestamps[0], 7);
+		assert_int_equal(s.timestamps[1], 7 + (uint64_t)UINT32_MAX);
+		assert_int_equal(s.t1, cases[i].split ? 7 + (uint64_t)UINT32_MAX : 14);
+		free(snap.values);
+		free(snap.times);
+		buf_release(&b);
 	}
-	assert_int_equal(s.value_count, 2);
-	assert_int_equal(s.timestamp_count, 1);
-	free(snap.values);
-	free(snap.times);
-	buf_release(&b);
 }
 
 /* First and last timestamp are not in the list, which may be empty. */
@@ -273,16 +352,6 @@ static void test_many_times(void **state)
 	free(snap.times);
 }
 
-/* An id of a program begins with its bits, and is never none. */
-static void test_ids_beside(void **state)
-{
-	(void)state;
-	assert_int_equal(ch_id_beside(UINT64_MAX, 0) >> 54, 0);
-	assert_int_equal(ch_id_beside(1024, 1025) >> 54, 1);
-	assert_int_equal(ch_id_beside(1024, 1025) & 1, 1);
-	assert_int_equal(ch_id_beside(7, 1024), 7);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,10 +360,10 @@ int main(void)
 		cmocka_unit_test(test_quoting),
 		cmocka_unit_test(test_ddl),
 		cmocka_unit_test(test_requests_have_numbers_of_their_own),
+		cmocka_unit_test(test_numbers_last),
 		cmocka_unit_test(test_only_missing_samples_are_written),
 		cmocka_unit_test(test_a_cut_answer),
 		cmocka_unit_test(test_many_times),
-		cmocka_unit_test(test_ids_beside),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,22 +15,45 @@ enum {
 	SLICE_BITS = 16, /* ns; a request of so many rows fits into one */
 };
 
-const char ch_insert_dictionary[] = "INSERT INTO flametap_dictionary (kind, id, hash_hi, seen, "
-				    "refs, numbers, texts, notes) FORMAT RowBinary";
 const char ch_insert_links[] = "INSERT INTO flametap_links (date, trace_id, span_id, link, "
 			       "service, t0, t1) FORMAT RowBinary";
-const char ch_insert_samples[] = "INSERT INTO flametap_samples (date, request, base, place, t0, "
-				 "span, series, stack, attributes, link, value, "
-				 "shape, `values`, times) FORMAT RowBinary";
-const char ch_insert_requests[] = "INSERT INTO flametap_requests (date, seq, last_seq, request, "
-				  "hash, arrived, t_first, t_last, samples, version, "
-				  "unknown_fields, moved, layout, notes, note_seq, note, "
-				  "`profile.seq`, `profile.samples`, `profile.time`, "
-				  "`profile.duration`, `profile.first`, `profile.last`, "
-				  "`profile.series`, `profile.attributes`, `profile.dropped`, "
-				  "`profile.uid`, `profile.payload_format`, `profile.payload`, "
-				  "`coverage.host`, `coverage.t0`, `coverage.t1`, "
-				  "`coverage.reason`, `coverage.n`) FORMAT RowBinary";
+
+const char *ch_insert_dictionary(bool split)
+{
+	return split ? "INSERT INTO flametap_dictionary (kind, id_high, id_low, hash_hi, seen, "
+		       "refs_high, refs_low, numbers, texts, notes) FORMAT RowBinary"
+		     : "INSERT INTO flametap_dictionary (kind, id, hash_hi, seen, refs, numbers, "
+		       "texts, notes) FORMAT RowBinary";
+}
+
+const char *ch_insert_samples(bool split)
+{
+	return split ? "INSERT INTO flametap_samples (date, request, base, place, bucket, t0_high, "
+		       "t0_low, span_ms, series, stack_high, stack_low, attributes_high, "
+		       "attributes_low, link, value_high, value_low, shape, `values`, offsets, "
+		       "times) FORMAT RowBinary"
+		     : "INSERT INTO flametap_samples (date, request, base, place, t0, span, "
+		       "series, stack, attributes, link, value, shape, `values`, times) FORMAT "
+		       "RowBinary";
+}
+
+#define REQUEST_HEAD                                                                            \
+	"INSERT INTO flametap_requests (date, seq, last_seq, request, hash, arrived, t_first, " \
+	"t_last, samples, version, unknown_fields, moved, layout, notes, note_seq, note, "
+#define REQUEST_TAIL                                                                    \
+	"`profile.series`, `profile.attributes`, `profile.dropped`, `profile.uid`, "    \
+	"`profile.payload_format`, `profile.payload`, `coverage.host`, `coverage.t0`, " \
+	"`coverage.t1`, `coverage.reason`, `coverage.n`) FORMAT RowBinary"
+
+const char *ch_insert_requests(bool split)
+{
+	return split ? REQUEST_HEAD
+		       "`profile.place`, `profile.samples`, `profile.time`, `profile.duration`, "
+		       "`profile.first_ms`, `profile.last_ms`, " REQUEST_TAIL
+		     : REQUEST_HEAD
+		       "`profile.seq`, `profile.samples`, `profile.time`, `profile.duration`, "
+		       "`profile.first`, `profile.last`, " REQUEST_TAIL;
+}
 
 uint16_t ch_day(uint64_t unix_ns)
 {
@@ -112,6 +135,34 @@ static void expect_stacks(struct put *x, const struct profile *f, uint32_t from)
 		ch_expect_stack(x, x->p->samples[f->samples.first + i].stack.v);
 }
 
+static void column_whole_extent(struct put *x, uint64_t place, uint64_t first, uint64_t last)
+{
+	column_u64(x, PROFILE_SEQ, x->base + place);
+	column_u64(x, PROFILE_FIRST, first);
+	column_u64(x, PROFILE_LAST, last);
+}
+
+/* Whole milliseconds from one time to another, down or up; the last numbers say: that far or
+ * farther. */
+static int32_t ms_between(uint64_t from, uint64_t to, bool up)
+{
+	bool back = to < from;
+	uint64_t ns = back ? from - to : to - from;
+	uint64_t ms = ns / MILLI_NS + (ns % MILLI_NS && up != back);
+
+	if (ms > INT32_MAX)
+		return back ? INT32_MIN : INT32_MAX;
+	return back ? -(int32_t)ms : (int32_t)ms;
+}
+
+static void column_extent(struct put *x, uint64_t place, uint64_t time, uint64_t first,
+			  uint64_t last)
+{
+	column_u32(x, PROFILE_SEQ, (uint32_t)place);
+	column_u32(x, PROFILE_FIRST, (uint32_t)ms_between(time, first, false));
+	column_u32(x, PROFILE_LAST, (uint32_t)ms_between(time, last, true));
+}
+
 static void put_profile(struct put *x, uint32_t index)
 {
 	const struct profile *f = &x->p->profiles[index];
@@ -134,12 +185,15 @@ static void put_profile(struct put *x, uint32_t index)
 		first = t0 < first ? t0 : first;
 		last = t0 > last ? t0 : last;
 	}
-	column_u64(x, PROFILE_SEQ, x->base + place);
+	if (!f->samples.count)
+		first = last = f->time_unix_nano;
+	if (x->e->split)
+		column_extent(x, place, f->time_unix_nano, first, last);
+	else
+		column_whole_extent(x, place, first, last);
 	column_u32(x, PROFILE_SAMPLES, f->samples.count);
 	column_u64(x, PROFILE_TIME, f->time_unix_nano);
 	column_u64(x, PROFILE_DURATION, f->duration_nano);
-	column_u64(x, PROFILE_FIRST, f->samples.count ? first : f->time_unix_nano);
-	column_u64(x, PROFILE_LAST, f->samples.count ? last : f->time_unix_nano);
 	column_series(x, series, f->samples.count ? f->samples.count : 1);
 	column_u64(x, PROFILE_ATTRIBUTES, ch_put_list(x, f->attributes));
 	column_u32(x, PROFILE_DROPPED, f->dropped_attributes_count);
@@ -167,7 +221,7 @@ static void put_scope(struct put *x, uint32_t index)
 	struct range profiles = x->p->scopes[index].profiles;
 
 	ch_put_scope_entry(x, index);
-	column_u64(x, LAYOUT, ch_id(x->scope_hash));
+	column_u64(x, LAYOUT, x->scope_id);
 	column_u64(x, LAYOUT, kept_profiles(x->p, profiles));
 	for (uint32_t i = 0; i < profiles.count; i++)
 		if (!x->p->profiles[profiles.first + i].refused)
@@ -180,7 +234,7 @@ static void put_resource(struct put *x, uint32_t index)
 
 	x->resource = &x->p->resources[index];
 	ch_put_resource_entry(x, index);
-	column_u64(x, LAYOUT, ch_id(x->resource_hash));
+	column_u64(x, LAYOUT, x->resource_id);
 	column_u64(x, LAYOUT, scopes.count);
 	for (uint32_t i = 0; i < scopes.count; i++)
 		put_scope(x, scopes.first + i);
@@ -264,6 +318,8 @@ void ch_encoder_put(struct ch_encoder *e, const struct ch_request *r, uint64_t n
 	struct put x = { .e = e, .r = r, .p = p, .n = &e->n, .next = 1, .first = UINT64_MAX };
 
 	e->today = ch_day(now_unix_ns);
+	if (!e->first_day)
+		e->first_day = e->today;
 	arena_reset(&e->arena);
 	ident_begin(&e->n, p, &e->arena);
 	lifted_begin(&x.lifted, p, &e->arena);
@@ -280,6 +336,7 @@ void ch_encoder_put(struct ch_encoder *e, const struct ch_request *r, uint64_t n
 	column_u64(&x, LAYOUT, p->resource_count);
 	for (uint32_t i = 0; i < p->resource_count; i++)
 		put_resource(&x, i);
+	ch_put_keys(&x);
 	add_links(&x);
 	add_request(&x);
 	for (unsigned i = 0; i < COLUMNS; i++)
@@ -296,6 +353,8 @@ void ch_encoder_init(struct ch_encoder *e, const char *tenant)
 	if (getrandom(&random, 1, 0) != 1)
 		random = (uint8_t)clock_monotonic_ns();
 	e->slot = random;
+	e->pages = calloc(CH_KIND_SLOTS, sizeof(*e->pages));
+	assert(e->pages);
 	known_init(&e->known, KNOWN_BYTES);
 	arena_init(&e->arena, 64 << 10, 0);
 	buf_init(&e->dictionary, 0);
@@ -304,8 +363,23 @@ void ch_encoder_init(struct ch_encoder *e, const char *tenant)
 	buf_init(&e->requests, 0);
 }
 
+void ch_encoder_writer(struct ch_encoder *e, uint32_t writer, bool split)
+{
+	e->writer = writer;
+	e->split = split;
+	e->pages_used = e->first_day = 0;
+	memset(e->pages, 0, CH_KIND_SLOTS * sizeof(*e->pages));
+	known_clear(&e->known);
+}
+
+bool ch_encoder_is_spent(const struct ch_encoder *e)
+{
+	return e->pages_used > CH_PAGES_MOST;
+}
+
 void ch_encoder_release(struct ch_encoder *e)
 {
+	free(e->pages);
 	known_release(&e->known);
 	ident_release(&e->n);
 	arena_release(&e->arena);

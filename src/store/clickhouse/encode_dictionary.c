@@ -11,17 +11,61 @@ enum { /* of an attribute's kind, as in SQLite's table */
 
 /* ---- dictionary entries ---- */
 
+/* What is known, is known of a day: that it was written then. */
+static enum store_kind of_day(unsigned kind, uint32_t day)
+{
+	return (enum store_kind)(kind | day << 8);
+}
+
+/* Entries that have no number, but an id that says what they are. */
 static bool is_known(struct ch_encoder *e, unsigned kind, struct hash128 hash)
 {
-	if (known_find(&e->known, (enum store_kind)kind, hash) == e->today)
+	if (known_find(&e->known, of_day(kind, e->today), hash))
 		return true;
-	known_cache(&e->known, (enum store_kind)kind, hash, e->today);
+	known_cache(&e->known, of_day(kind, e->today), hash, 1);
 	return false;
+}
+
+/* Its number, when it was written today; else 0. */
+static uint32_t number_known(struct ch_encoder *e, unsigned kind, struct hash128 hash)
+{
+	return known_find(&e->known, of_day(kind, e->today), hash);
+}
+
+static uint32_t number_new(struct ch_encoder *e, unsigned kind, uint64_t group)
+{
+	struct ch_page *p = &e->pages[ch_slot(kind)][group % CH_GROUPS];
+
+	if (!p->number || p->used > UINT16_MAX) {
+		assert(e->pages_used < UINT16_MAX);
+		*p = (struct ch_page){ .number = (uint16_t)++e->pages_used };
+	}
+	return (uint32_t)p->number << 16 | p->used++;
+}
+
+/* Of an entry that is about to be written: the number that it had yesterday, or a new one. Those of
+ * a group lie side by side. */
+static uint32_t number_take(struct ch_encoder *e, unsigned kind, struct hash128 hash,
+			    uint64_t group)
+{
+	uint32_t number = e->today > e->first_day
+				  ? known_find(&e->known, of_day(kind, e->today - 1), hash)
+				  : 0;
+
+	if (!number)
+		number = number_new(e, kind, group);
+	known_cache(&e->known, of_day(kind, e->today), hash, number);
+	return number;
+}
+
+static uint64_t id_of(const struct ch_encoder *e, uint32_t number)
+{
+	return number ? (uint64_t)e->writer << 32 | number : 0;
 }
 
 static void expect(struct put *x, unsigned kind, struct hash128 hash)
 {
-	known_expect(&x->e->known, (enum store_kind)kind, hash);
+	known_expect(&x->e->known, of_day(kind, x->e->today), hash);
 }
 
 static void add_text(struct ch_encoder *e, struct str s)
@@ -38,8 +82,7 @@ static void begin_texts(struct ch_encoder *e)
 
 struct entry {
 	unsigned kind;
-	struct hash128 hash;
-	uint64_t id; /* 0: that of the hash */
+	uint64_t id;
 	const uint64_t *refs;
 	size_t ref_count;
 	const int64_t *numbers;
@@ -52,11 +95,10 @@ static void add_entry(struct ch_encoder *e, const struct entry *x)
 	struct buf *b = &e->dictionary;
 
 	row_u8(b, (uint8_t)x->kind);
-	row_u64(b, x->id ? x->id : ch_id(x->hash));
-	row_u64(b, x->kind == KIND_STACK && x->hash.lo ? x->hash.hi : 0);
+	ch_put_split(b, e->split, x->id);
+	row_u64(b, 0);
 	row_u16(b, (uint16_t)e->today);
-	row_count(b, x->ref_count);
-	buf_append(b, x->refs, x->ref_count * sizeof(*x->refs));
+	ch_put_refs(b, e->split, x->refs, x->ref_count);
 	row_count(b, x->number_count);
 	buf_append(b, x->numbers, x->number_count * sizeof(*x->numbers));
 	row_count(b, e->text_count);
@@ -140,27 +182,24 @@ static uint64_t add_key(uint64_t keys, struct str key)
 	return keys;
 }
 
-static uint64_t list_id(struct hash128 hash, uint64_t keys)
-{
-	return ch_id_beside(ch_id(hash), keys >> 32);
-}
-
-/* texts: key, value, unit, notes of each; numbers: kinds */
+/* texts: enum ch_list_text; numbers: kinds */
 static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32_t count)
 {
 	struct ch_encoder *e = x->e;
 	struct hash128 hash;
+	uint32_t number;
 	int64_t *kinds;
 	uint64_t id, keys = 0;
 
 	if (!count)
 		return 0;
 	hash = ident_refs(x->n, at, count);
+	number = number_known(e, KIND_ATTRSET, hash);
+	if (number)
+		return id_of(e, number);
 	for (uint32_t i = 0; i < count; i++)
 		keys = add_key(keys, x->p->dict.strings[x->p->dict.attributes[at[i].v].key.v]);
-	id = list_id(hash, keys);
-	if (is_known(e, KIND_ATTRSET, hash))
-		return id;
+	id = id_of(e, number_take(e, KIND_ATTRSET, hash, keys >> 32));
 	kinds = arena_alloc_array(&e->arena, count, sizeof(*kinds));
 	assert(kinds);
 	begin_texts(e);
@@ -169,13 +208,16 @@ static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32
 
 		kinds[i] = kind_of(&a->value);
 		add_text(e, x->p->dict.strings[a->key.v]);
-		add_value(e, &a->value);
+		if (!e->split)
+			add_value(e, &a->value);
 		add_text(e, x->p->dict.strings[a->unit.v]);
 		ch_put_notes(x, MESSAGE_ATTRIBUTE, at[i].v);
 		put_attribute_notes(e, &a->value);
 	}
+	for (uint32_t i = 0; e->split && i < count; i++)
+		add_value(e, &x->p->dict.attributes[at[i].v].value);
 	buf_reset(&e->notes);
-	add_entry(e, &(struct entry){ KIND_ATTRSET, hash, id, NULL, 0, kinds, count });
+	add_entry(e, &(struct entry){ KIND_ATTRSET, id, NULL, 0, kinds, count });
 	return id;
 }
 
@@ -212,6 +254,7 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 {
 	struct ch_encoder *e = x->e;
 	struct hash128 *hashes;
+	uint32_t number;
 	int64_t *kinds;
 	uint64_t id, keys = 0;
 
@@ -226,47 +269,57 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 		keys = add_key(keys, kv.ptr[i].key);
 	}
 	*hash = ident_bytes(KIND_ATTRSET, str_from(hashes, kv.count * sizeof(*hashes)));
-	id = list_id(*hash, keys);
-	if (is_known(e, KIND_ATTRSET, *hash))
-		return id;
+	number = number_known(e, KIND_ATTRSET, *hash);
+	if (number)
+		return id_of(e, number);
+	id = id_of(e, number_take(e, KIND_ATTRSET, *hash, keys >> 32));
 	begin_texts(e);
 	for (uint32_t i = 0; i < kv.count; i++) {
 		kinds[i] = kind_of(&kv.ptr[i].value) |
 			   (kv.ptr[i].key_strindex.v ? KEY_BY_REFERENCE : 0);
 		add_text(e, kv.ptr[i].key);
-		add_value(e, &kv.ptr[i].value);
+		if (!e->split)
+			add_value(e, &kv.ptr[i].value);
 		add_text(e, (struct str){ 0 });
 		buf_reset(&e->notes);
 		put_attribute_notes(e, &kv.ptr[i].value);
 	}
+	for (uint32_t i = 0; e->split && i < kv.count; i++)
+		add_value(e, &kv.ptr[i].value);
 	buf_reset(&e->notes);
-	buf_reset(&e->notes);
-	add_entry(e, &(struct entry){ KIND_ATTRSET, *hash, id, NULL, 0, kinds, kv.count });
+	add_entry(e, &(struct entry){ KIND_ATTRSET, id, NULL, 0, kinds, kv.count });
 	return id;
 }
 
 /* ---- code ---- */
 
-/* memo.id: written or known today, as far as this request goes */
+/* memo.id: the number, once it is written or known today */
 
-static uint64_t put_function(struct put *x, uint32_t index)
+/* The number in a memo, if it is known today. */
+static bool find_number(struct put *x, unsigned kind, struct memo *m)
+{
+	if (!m->id)
+		m->id = number_known(x->e, kind, m->hash);
+	return m->id != 0;
+}
+
+static uint64_t put_function(struct put *x, uint32_t index, uint64_t group)
 {
 	const struct function *f = &x->p->dict.functions[index];
 	struct hash128 hash = ident_function(x->n, index);
 	struct memo *m = &x->n->functions[index];
 
-	if (m->id || hash_is_none(hash))
-		return ch_id(hash);
-	m->id = 1;
-	if (is_known(x->e, KIND_FUNCTION, hash))
-		return ch_id(hash);
+	if (hash_is_none(hash) || find_number(x, KIND_FUNCTION, m))
+		return id_of(x->e, m->id);
+	m->id = number_take(x->e, KIND_FUNCTION, hash, group);
 	begin_texts(x->e);
 	add_text(x->e, x->p->dict.strings[f->name.v]);
 	add_text(x->e, x->p->dict.strings[f->system_name.v]);
 	add_text(x->e, x->p->dict.strings[f->filename.v]);
 	ch_put_notes(x, MESSAGE_FUNCTION, index);
-	add_entry(x->e, &(struct entry){ KIND_FUNCTION, hash, 0, NULL, 0, &f->start_line, 1 });
-	return ch_id(hash);
+	add_entry(x->e,
+		  &(struct entry){ KIND_FUNCTION, id_of(x->e, m->id), NULL, 0, &f->start_line, 1 });
+	return id_of(x->e, m->id);
 }
 
 static uint64_t put_mapping(struct put *x, uint32_t index)
@@ -278,23 +331,22 @@ static uint64_t put_mapping(struct put *x, uint32_t index)
 	struct memo *memo = &x->n->mappings[index];
 	uint64_t list;
 
-	if (memo->id || hash_is_none(hash))
-		return ch_id(hash);
-	memo->id = 1;
-	if (is_known(x->e, KIND_MAPPING, hash))
-		return ch_id(hash);
+	if (hash_is_none(hash) || find_number(x, KIND_MAPPING, memo))
+		return id_of(x->e, memo->id);
+	memo->id = number_take(x->e, KIND_MAPPING, hash, 0);
 	list = ch_put_list(x, m->attributes);
 	begin_texts(x->e);
 	add_text(x->e, x->p->dict.strings[m->filename.v]);
 	add_text(x->e, mapping_build_id(x->p, m));
 	ch_put_notes(x, MESSAGE_MAPPING, index);
-	add_entry(x->e, &(struct entry){ KIND_MAPPING, hash, 0, &list, 1, numbers, 3 });
-	return ch_id(hash);
+	add_entry(x->e,
+		  &(struct entry){ KIND_MAPPING, id_of(x->e, memo->id), &list, 1, numbers, 3 });
+	return id_of(x->e, memo->id);
 }
 
 /* refs: mapping, attributes, functions...; numbers: address, (line, column)...; texts: frame type
  */
-static void add_location(struct put *x, uint32_t index, struct hash128 hash)
+static void add_location(struct put *x, uint32_t index, uint64_t id)
 {
 	const struct location *l = &x->p->dict.locations[index];
 	const struct line *lines = x->p->dict.lines + l->lines.first;
@@ -307,7 +359,8 @@ static void add_location(struct put *x, uint32_t index, struct hash128 hash)
 	refs[1] = ch_put_list(x, l->attributes);
 	numbers[0] = (int64_t)l->address;
 	for (uint32_t i = 0; i < l->lines.count; i++) {
-		refs[2 + i] = put_function(x, lines[i].function.v);
+		refs[2 + i] =
+			put_function(x, lines[i].function.v, ident_mapping(x->n, l->mapping.v).lo);
 		numbers[1 + 2 * i] = lines[i].line;
 		numbers[2 + 2 * i] = lines[i].column;
 	}
@@ -316,7 +369,7 @@ static void add_location(struct put *x, uint32_t index, struct hash128 hash)
 	ch_put_notes(x, MESSAGE_LOCATION, index);
 	for (uint32_t i = 0; x->n->noted[MESSAGE_LINE] && i < l->lines.count; i++)
 		notes_put(&x->e->notes, x->p, MESSAGE_LINE, l->lines.first + i, i);
-	add_entry(x->e, &(struct entry){ KIND_LOCATION, hash, 0, refs, 2 + (size_t)l->lines.count,
+	add_entry(x->e, &(struct entry){ KIND_LOCATION, id, refs, 2 + (size_t)l->lines.count,
 					 numbers, 1 + (size_t)l->lines.count * 2 });
 }
 
@@ -325,12 +378,12 @@ static uint64_t put_location(struct put *x, uint32_t index)
 	struct hash128 hash = ident_location(x->n, index);
 	struct memo *m = &x->n->locations[index];
 
-	if (m->id || hash_is_none(hash))
-		return ch_id(hash);
-	m->id = 1;
-	if (!is_known(x->e, KIND_LOCATION, hash))
-		add_location(x, index, hash);
-	return ch_id(hash);
+	if (hash_is_none(hash) || find_number(x, KIND_LOCATION, m))
+		return id_of(x->e, m->id);
+	m->id = number_take(x->e, KIND_LOCATION, hash,
+			    ident_mapping(x->n, x->p->dict.locations[index].mapping.v).lo);
+	add_location(x, index, id_of(x->e, m->id));
+	return id_of(x->e, m->id);
 }
 
 /* What a stack's program is told by: the mapping of the third frame that the root called, as the
@@ -345,33 +398,30 @@ static uint64_t program_of(struct put *x, uint32_t index)
 		return 0;
 	location = x->p->dict.stack_locations[r.first + r.count - from_root].v;
 	mapping = ident_mapping(x->n, x->p->dict.locations[location].mapping.v);
-	return ch_id(hash_is_none(mapping) ? ident_location(x->n, location) : mapping);
-}
-
-static uint64_t stack_id(struct put *x, uint32_t index, struct hash128 hash)
-{
-	return ch_id_beside(ch_id(hash), program_of(x, index));
+	return hash_is_none(mapping) ? ident_location(x->n, location).lo : mapping.lo;
 }
 
 /* Many stacks begin alike: the root's side is put as stems of CH_STEM locations, each of which is
  * an entry. */
-static uint64_t put_stem(struct put *x, const uint64_t *locations, uint64_t beside)
+static uint64_t put_stem(struct put *x, const uint64_t *locations, uint64_t program)
 {
 	struct hash128 hash = ident_bytes((enum store_kind)CH_KIND_STEM,
 					  str_from(locations, CH_STEM * sizeof(*locations)));
+	uint32_t number = number_known(x->e, CH_KIND_STEM, hash);
 
-	if (is_known(x->e, CH_KIND_STEM, hash))
-		return ch_id_beside(ch_id(hash), beside);
+	if (number)
+		return id_of(x->e, number);
+	number = number_take(x->e, CH_KIND_STEM, hash, program);
 	begin_texts(x->e);
 	buf_reset(&x->e->notes);
-	add_entry(x->e, &(struct entry){ CH_KIND_STEM, hash, ch_id_beside(ch_id(hash), beside),
-					 locations, CH_STEM, NULL, 0 });
-	return ch_id_beside(ch_id(hash), beside);
+	add_entry(x->e, &(struct entry){ CH_KIND_STEM, id_of(x->e, number), locations, CH_STEM,
+					 NULL, 0 });
+	return id_of(x->e, number);
 }
 
 /* refs: locations of the leaf's side, leaf first, then stems towards the root; numbers: depth,
  * stems */
-static void add_stack(struct put *x, uint32_t index, struct hash128 hash)
+static void add_stack(struct put *x, uint32_t index, uint64_t id, uint64_t program)
 {
 	struct range r = x->p->dict.stacks[index].locations;
 	const struct location_index *at = x->p->dict.stack_locations + r.first;
@@ -379,7 +429,6 @@ static void add_stack(struct put *x, uint32_t index, struct hash128 hash)
 		 leaf = r.count - stems * CH_STEM;
 	uint64_t *refs = arena_alloc_array(&x->e->arena, r.count + 1, sizeof(*refs));
 	int64_t numbers[2] = { r.count, stems };
-	uint64_t program = program_of(x, index);
 
 	assert(refs);
 	for (uint32_t i = 0; i < r.count; i++)
@@ -391,8 +440,7 @@ static void add_stack(struct put *x, uint32_t index, struct hash128 hash)
 		refs[leaf + i] = put_stem(x, refs + leaf + (size_t)i * CH_STEM, program);
 	begin_texts(x->e);
 	ch_put_notes(x, MESSAGE_STACK, index);
-	add_entry(x->e, &(struct entry){ KIND_STACK, hash, stack_id(x, index, hash), refs,
-					 leaf + stems, numbers, 2 });
+	add_entry(x->e, &(struct entry){ KIND_STACK, id, refs, leaf + stems, numbers, 2 });
 }
 
 void ch_expect_stack(struct put *x, uint32_t index)
@@ -405,15 +453,14 @@ uint64_t ch_put_stack(struct put *x, uint32_t index)
 {
 	struct hash128 hash = ident_stack(x->n, index);
 	struct memo *m = &x->n->stacks[index];
+	uint64_t program;
 
-	if (hash_is_none(hash))
-		return 0;
-	if (m->id)
-		return stack_id(x, index, hash);
-	m->id = 1;
-	if (!is_known(x->e, KIND_STACK, hash))
-		add_stack(x, index, hash);
-	return stack_id(x, index, hash);
+	if (hash_is_none(hash) || find_number(x, KIND_STACK, m))
+		return id_of(x->e, m->id);
+	program = program_of(x, index);
+	m->id = number_take(x->e, KIND_STACK, hash, program);
+	add_stack(x, index, id_of(x->e, m->id), program);
+	return id_of(x->e, m->id);
 }
 
 uint64_t ch_put_link(struct put *x, uint32_t index)
@@ -431,11 +478,23 @@ uint64_t ch_put_link(struct put *x, uint32_t index)
 	add_text(x->e, str_from(l->trace_id, sizeof(l->trace_id)));
 	add_text(x->e, str_from(l->span_id, sizeof(l->span_id)));
 	ch_put_notes(x, MESSAGE_LINK, index);
-	add_entry(x->e, &(struct entry){ KIND_LINK, hash, 0, NULL, 0, NULL, 0 });
+	add_entry(x->e, &(struct entry){ KIND_LINK, ch_id(hash), NULL, 0, NULL, 0 });
 	return ch_id(hash);
 }
 
 /* ---- resources, scopes, series ---- */
+
+/* Its id; true: the entry has to be written. */
+static bool begin_entry(struct put *x, unsigned kind, struct hash128 hash, uint64_t *id)
+{
+	uint32_t number = hash_is_none(hash) ? 0 : number_known(x->e, kind, hash);
+	bool fresh = !number && !hash_is_none(hash);
+
+	if (fresh)
+		number = number_take(x->e, kind, hash, 0);
+	*id = id_of(x->e, number);
+	return fresh;
+}
 
 void ch_put_pair_notes(struct put *x, enum message_kind outer, enum message_kind inner,
 		       uint32_t index)
@@ -471,12 +530,11 @@ void ch_put_resource_entry(struct put *x, uint32_t index)
 
 	ch_put_pair_notes(x, MESSAGE_RESOURCE_PROFILES, MESSAGE_RESOURCE, index);
 	x->resource_hash = hash_of_parts(x, KIND_RESOURCE, parts, 2, r->dropped_attributes_count);
-	if (hash_is_none(x->resource_hash) || is_known(x->e, KIND_RESOURCE, x->resource_hash))
+	if (!begin_entry(x, KIND_RESOURCE, x->resource_hash, &x->resource_id))
 		return;
 	begin_texts(x->e);
 	add_text(x->e, r->schema_url);
-	add_entry(x->e,
-		  &(struct entry){ KIND_RESOURCE, x->resource_hash, 0, &list, 1, &dropped, 1 });
+	add_entry(x->e, &(struct entry){ KIND_RESOURCE, x->resource_id, &list, 1, &dropped, 1 });
 }
 
 void ch_put_scope_entry(struct put *x, uint32_t index)
@@ -489,13 +547,13 @@ void ch_put_scope_entry(struct put *x, uint32_t index)
 
 	ch_put_pair_notes(x, MESSAGE_SCOPE_PROFILES, MESSAGE_SCOPE, index);
 	x->scope_hash = hash_of_parts(x, KIND_SCOPE, parts, 4, s->dropped_attributes_count);
-	if (hash_is_none(x->scope_hash) || is_known(x->e, KIND_SCOPE, x->scope_hash))
+	if (!begin_entry(x, KIND_SCOPE, x->scope_hash, &x->scope_id))
 		return;
 	begin_texts(x->e);
 	add_text(x->e, s->name);
 	add_text(x->e, s->version);
 	add_text(x->e, s->schema_url);
-	add_entry(x->e, &(struct entry){ KIND_SCOPE, x->scope_hash, 0, &list, 1, &dropped, 1 });
+	add_entry(x->e, &(struct entry){ KIND_SCOPE, x->scope_id, &list, 1, &dropped, 1 });
 }
 
 uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint32_t lifted_count)
@@ -505,12 +563,12 @@ uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint
 	struct series_key key = { x->tenant, x->resource_hash, x->scope_hash,
 				  f,         lifted,           lifted_count };
 	struct hash128 hash = series_hash(x->n, &key);
-	uint64_t refs[3];
+	uint64_t refs[3], id;
 
-	if (is_known(x->e, KIND_SERIES, hash))
-		return ch_id(hash);
-	refs[0] = ch_id(x->resource_hash);
-	refs[1] = ch_id(x->scope_hash);
+	if (!begin_entry(x, KIND_SERIES, hash, &id))
+		return id;
+	refs[0] = x->resource_id;
+	refs[1] = x->scope_id;
 	refs[2] = put_refs(x, lifted, lifted_count);
 	begin_texts(x->e);
 	add_text(x->e, str_cstr(x->e->tenant));
@@ -520,8 +578,8 @@ uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint
 	add_text(x->e, strings[f->period_type.unit.v]);
 	add_text(x->e, lifted_service(x->p, x->resource, lifted, lifted_count, &x->e->scratch));
 	buf_reset(&x->e->notes);
-	add_entry(x->e, &(struct entry){ KIND_SERIES, hash, 0, refs, 3, &f->period, 1 });
-	return ch_id(hash);
+	add_entry(x->e, &(struct entry){ KIND_SERIES, id, refs, 3, &f->period, 1 });
+	return id;
 }
 
 /* ---- how far samples reach ---- */
@@ -548,5 +606,52 @@ void ch_put_reach(struct put *x, uint64_t t0, uint64_t span)
 		return;
 	begin_texts(x->e);
 	buf_reset(&x->e->notes);
-	add_entry(x->e, &(struct entry){ CH_KIND_REACH, hash, 0, NULL, 0, numbers, 2 });
+	add_entry(x->e, &(struct entry){ CH_KIND_REACH, ch_id(hash), NULL, 0, numbers, 2 });
+}
+
+/* ---- keys ---- */
+
+enum { KEYS_MOST = 64 }; /* of one message; which are not told apart, are looked up */
+
+static void put_key(struct put *x, struct str key)
+{
+	struct hash128 hash = ident_bytes((enum store_kind)CH_KIND_KEY, key);
+
+	if (!key.len || is_known(x->e, CH_KIND_KEY, hash))
+		return;
+	begin_texts(x->e);
+	add_text(x->e, key);
+	buf_reset(&x->e->notes);
+	add_entry(x->e, &(struct entry){ CH_KIND_KEY, ch_id(hash), NULL, 0, NULL, 0 });
+}
+
+/* What a sample says of itself wins over its resource: a question that matches on other keys is
+ * decided series by series. */
+void ch_put_keys(struct put *x)
+{
+	const struct profiles *p = x->p;
+	uint32_t seen[KEYS_MOST], count = 0;
+
+	for (uint32_t i = 0; i < p->dict.attribute_count; i++) {
+		uint32_t key = p->dict.attributes[i].key.v, k = 0;
+
+		if (!lifted_is_own(&x->lifted, i))
+			continue;
+		while (k < count && seen[k] != key)
+			k++;
+		if (k < count)
+			continue;
+		if (count < KEYS_MOST)
+			seen[count++] = key;
+		put_key(x, p->dict.strings[key]);
+	}
+	for (uint32_t i = 0; i < p->profile_count; i++) {
+		struct range r = p->profiles[i].attributes;
+
+		for (uint32_t n = 0; n < r.count; n++) {
+			uint32_t at = p->attribute_refs[r.first + n].v;
+
+			put_key(x, p->dict.strings[p->dict.attributes[at].key.v]);
+		}
+	}
 }

@@ -65,7 +65,7 @@ struct put {
 
 	const struct resource_profiles *resource;
 	struct hash128 resource_hash, scope_hash;
-	uint64_t series;
+	uint64_t resource_id, scope_id, series;
 	uint32_t profile;
 	uint64_t reach_bucket, reach_longest; /* the newest that was written */
 };
@@ -89,6 +89,8 @@ void ch_put_resource_entry(struct put *x, uint32_t index);
 void ch_put_scope_entry(struct put *x, uint32_t index);
 void ch_put_notes(struct put *x, enum message_kind message, uint32_t index);
 void ch_put_reach(struct put *x, uint64_t t0, uint64_t span);
+/* The keys of samples and profiles, once all of them were put. */
+void ch_put_keys(struct put *x);
 
 /* Of the samples. */
 uint64_t ch_put_sample(struct put *x, uint32_t index, uint64_t place, uint64_t *t0);

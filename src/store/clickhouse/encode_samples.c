@@ -3,6 +3,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+
+struct sample_ids {
+	uint64_t t0, t1, series, stack, attributes, link;
+};
+
 /* Only timestamps, of which the first and the last are told by t0 and span. */
 static bool has_many_times(const struct put *x, const struct sample *s)
 {
@@ -15,15 +21,22 @@ static bool has_many_times(const struct put *x, const struct sample *s)
 	return times[0] == first && times[s->timestamps.count - 1] == last;
 }
 
-static enum ch_shape shape_of(const struct put *x, const struct sample *s, int64_t total)
+/* How samples with lists are kept in split columns: all times from t0, if none is too far. */
+static enum ch_shape lists_of(const struct sample_ids *i)
+{
+	return i->t1 - i->t0 > UINT32_MAX ? CH_LISTS : CH_OFFSETS;
+}
+
+static enum ch_shape shape_of(const struct put *x, const struct sample *s, int64_t total,
+			      const struct sample_ids *i)
 {
 	bool silent = s->values.count == 0 && total == 1;
 	bool valued = s->values.count == 1 && x->p->values[s->values.first] == total;
 
-	if (has_many_times(x, s))
+	if (!x->e->split && has_many_times(x, s))
 		return CH_MANY_TIMES;
 	if ((!silent && !valued) || s->timestamps.count > 1)
-		return CH_LISTS;
+		return x->e->split ? lists_of(i) : CH_LISTS;
 	if (s->timestamps.count)
 		return silent ? CH_ONE_TIME : CH_ONE_TIME_VALUE;
 	return silent ? CH_NO_TIME : CH_NO_TIME_VALUE;
@@ -64,18 +77,99 @@ static void note_cut(struct ch_encoder *e)
 	e->cuts[e->cut_count++] = e->samples.len;
 }
 
-struct sample_ids {
-	uint64_t t0, t1, series, stack, attributes, link;
-};
-
-static void add_sample(struct put *x, const struct sample *s, uint64_t place,
-		       const struct sample_ids *i)
+static void put_values(struct put *x, const struct sample *s, bool some)
 {
-	int64_t total = sample_total(x->p, &x->p->profiles[x->profile], s).value;
-	enum ch_shape shape = shape_of(x, s, total);
+	uint32_t count = some ? s->values.count : 0;
+
+	row_count(&x->e->samples, count);
+	buf_append(&x->e->samples, x->p->values + s->values.first, count * sizeof(*x->p->values));
+}
+
+/* All timestamps but `leave` of them at each end. */
+static void put_times(struct put *x, const struct sample *s, bool some, uint32_t leave)
+{
+	uint32_t count = some ? s->timestamps.count - 2 * leave : 0;
+
+	row_count(&x->e->samples, count);
+	buf_append(&x->e->samples, x->p->timestamps + s->timestamps.first + leave,
+		   count * sizeof(*x->p->timestamps));
+}
+
+static void put_offsets(struct put *x, const struct sample *s, bool some, uint64_t t0)
+{
+	uint32_t count = some ? s->timestamps.count : 0;
+
+	row_count(&x->e->samples, count);
+	for (uint32_t i = 0; i < count; i++)
+		row_u32(&x->e->samples, (uint32_t)(x->p->timestamps[s->timestamps.first + i] - t0));
+}
+
+/* Most rows are of numbers alone, which are written without a look at the buffer's end. */
+enum { SPLIT_ROW_BYTES = 2 + 8 + 8 + 4 + 11 + 8 + 10 + 10 + 8 + 9 + 1, NO_LISTS_BYTES = 3 };
+
+#define NUMBER(at, type, v)                              \
+	do {                                             \
+		type number_ = (type)(v);                \
+		memcpy((at), &number_, sizeof(number_)); \
+		(at) += sizeof(number_);                 \
+	} while (0)
+
+/* The ten minutes, and what is left of them in 8 and 32 bits; the span in milliseconds. */
+static char *split_times(char *at, const struct sample_ids *i)
+{
+	uint64_t bucket = i->t0 / STORE_BUCKET_NS, rest = i->t0 % STORE_BUCKET_NS,
+		 span = i->t1 - i->t0;
+	uint64_t span_ms = span / MILLI_NS + (span % MILLI_NS != 0);
+
+	NUMBER(at, uint32_t, bucket);
+	NUMBER(at, uint8_t, rest >> 32);
+	NUMBER(at, uint32_t, rest);
+	NUMBER(at, uint16_t, span_ms > UINT16_MAX ? UINT16_MAX : span_ms);
+	return at;
+}
+
+static char *split_id(char *at, uint64_t id)
+{
+	NUMBER(at, uint64_t, id >> 16);
+	NUMBER(at, uint16_t, id);
+	return at;
+}
+
+static void add_split(struct put *x, const struct sample *s, uint64_t place,
+		      const struct sample_ids *i, int64_t total, enum ch_shape shape)
+{
+	struct buf *b = &x->e->samples;
+	char *at = buf_reserve(b, SPLIT_ROW_BYTES + NO_LISTS_BYTES), *from = at;
+
+	assert(at);
+	NUMBER(at, uint16_t, x->day);
+	NUMBER(at, uint64_t, x->request);
+	NUMBER(at, uint64_t, x->base);
+	NUMBER(at, uint32_t, place);
+	at = split_times(at, i);
+	NUMBER(at, uint64_t, i->series);
+	at = split_id(at, i->stack);
+	at = split_id(at, i->attributes);
+	NUMBER(at, uint64_t, i->link);
+	NUMBER(at, uint64_t, total >> 8);
+	NUMBER(at, uint8_t, total);
+	NUMBER(at, uint8_t, shape);
+	if (shape != CH_LISTS && shape != CH_OFFSETS) {
+		memset(at, 0, NO_LISTS_BYTES);
+		buf_advance(b, (size_t)(at - from) + NO_LISTS_BYTES);
+		return;
+	}
+	buf_advance(b, (size_t)(at - from));
+	put_values(x, s, true);
+	put_offsets(x, s, shape == CH_OFFSETS, i->t0);
+	put_times(x, s, shape == CH_LISTS, 0);
+}
+
+static void add_whole(struct put *x, const struct sample *s, uint64_t place,
+		      const struct sample_ids *i, int64_t total, enum ch_shape shape)
+{
 	struct buf *b = &x->e->samples;
 
-	note_cut(x->e);
 	row_u16(b, x->day);
 	row_u64(b, x->request);
 	row_u64(b, x->base);
@@ -88,22 +182,21 @@ static void add_sample(struct put *x, const struct sample *s, uint64_t place,
 	row_u64(b, i->link);
 	row_u64(b, (uint64_t)total);
 	row_u8(b, (uint8_t)shape);
-	if (shape == CH_LISTS) {
-		row_count(b, s->values.count);
-		buf_append(b, x->p->values + s->values.first,
-			   s->values.count * sizeof(*x->p->values));
-		row_count(b, s->timestamps.count);
-		buf_append(b, x->p->timestamps + s->timestamps.first,
-			   s->timestamps.count * sizeof(*x->p->timestamps));
-	} else if (shape == CH_MANY_TIMES) {
-		row_count(b, 0);
-		row_count(b, s->timestamps.count - 2);
-		buf_append(b, x->p->timestamps + s->timestamps.first + 1,
-			   (s->timestamps.count - 2) * sizeof(*x->p->timestamps));
-	} else {
-		row_count(b, 0);
-		row_count(b, 0);
-	}
+	put_values(x, s, shape == CH_LISTS);
+	put_times(x, s, shape == CH_LISTS || shape == CH_MANY_TIMES, shape == CH_MANY_TIMES);
+}
+
+static void add_sample(struct put *x, const struct sample *s, uint64_t place,
+		       const struct sample_ids *i)
+{
+	int64_t total = sample_total(x->p, &x->p->profiles[x->profile], s).value;
+	enum ch_shape shape = shape_of(x, s, total, i);
+
+	note_cut(x->e);
+	if (x->e->split)
+		add_split(x, s, place, i, total, shape);
+	else
+		add_whole(x, s, place, i, total, shape);
 	x->e->sample_rows++;
 }
 

@@ -51,7 +51,7 @@ static void widen(const struct profiles *p, uint64_t *from, uint64_t *to)
 
 static void put_ids(struct clickhouse *x, const struct work *works, uint32_t n, bool unsure_only)
 {
-	const char *comma = "";
+	const char *comma = "", *bucket = ch_schema_bucket(x->encoder.split);
 	uint64_t from = UINT64_MAX, to = 0;
 	uint16_t first = UINT16_MAX, last = 0;
 
@@ -71,10 +71,8 @@ static void put_ids(struct clickhouse *x, const struct work *works, uint32_t n, 
 	first = (uint16_t)(first > 1 ? first - 1 : first);
 	buf_printf(&x->sql, ") AND date >= toDate(%u) AND date <= toDate(%u)", first, last);
 	if (unsure_only) /* samples lie by their time */
-		buf_printf(&x->sql,
-			   " AND intDiv(t0, " CH_BUCKET_NS ") >= %llu AND intDiv(t0, " CH_BUCKET_NS
-			   ") <= %llu",
-			   (unsigned long long)(from / STORE_BUCKET_NS),
+		buf_printf(&x->sql, " AND %s >= %llu AND %s <= %llu", bucket,
+			   (unsigned long long)(from / STORE_BUCKET_NS), bucket,
 			   (unsigned long long)(to / STORE_BUCKET_NS));
 }
 
@@ -172,7 +170,9 @@ static void insert_settings(const struct clickhouse *x, struct buf *b)
 	buf_char(b, '\0');
 }
 
-static bool insert(struct clickhouse *x, const char *sql, struct str rows, struct err *err)
+/* fenced: rows that must not be there twice, as entries and links may. */
+static bool insert(struct clickhouse *x, const char *sql, bool fenced, struct str rows,
+		   struct err *err)
 {
 	struct buf settings;
 	bool ok;
@@ -181,10 +181,8 @@ static bool insert(struct clickhouse *x, const char *sql, struct str rows, struc
 		return true;
 	buf_init(&settings, 0);
 	insert_settings(x, &settings);
-	/* Entries and links may be there twice. */
-	ok = sql == ch_insert_samples || sql == ch_insert_requests
-		     ? ch_fence_insert(&x->fence, x->server, sql, settings.ptr, rows, err)
-		     : ch_insert(x->server, str_cstr(sql), settings.ptr, rows, err);
+	ok = fenced ? ch_fence_insert(&x->fence, x->server, sql, settings.ptr, rows, err)
+		    : ch_insert(x->server, str_cstr(sql), settings.ptr, rows, err);
 	buf_release(&settings);
 	return ok;
 }
@@ -199,7 +197,8 @@ static bool insert_samples(struct clickhouse *x, struct err *err)
 	for (uint32_t i = 0; ok && i <= e->cut_count; i++) {
 		size_t to = i < e->cut_count ? e->cuts[i] : all.len;
 
-		ok = insert(x, ch_insert_samples, str_from(all.ptr + from, to - from), err);
+		ok = insert(x, ch_insert_samples(e->split), true,
+			    str_from(all.ptr + from, to - from), err);
 		from = to;
 	}
 	return ok;
@@ -217,9 +216,10 @@ static bool insert_day(struct clickhouse *x, struct work *works, uint32_t n, uin
 	for (uint32_t i = 0; i < n; i++)
 		if (!works[i].there && works[i].day == day)
 			ch_encoder_put(e, &works[i].request, now);
-	ok = insert(x, ch_insert_dictionary, buf_view(&e->dictionary), err) &&
-	     insert(x, ch_insert_links, buf_view(&e->links), err) && insert_samples(x, err) &&
-	     insert(x, ch_insert_requests, buf_view(&e->requests), err);
+	ok = insert(x, ch_insert_dictionary(e->split), false, buf_view(&e->dictionary), err) &&
+	     insert(x, ch_insert_links, false, buf_view(&e->links), err) &&
+	     insert_samples(x, err) &&
+	     insert(x, ch_insert_requests(e->split), true, buf_view(&e->requests), err);
 	if (!ok) {
 		ch_encoder_forget(e);
 		return false;

@@ -11,7 +11,10 @@
 #include "store/lifted.h"
 
 static const size_t limit_usual = (size_t)16 << 20;
-enum { CALL_TIMEOUT_S = 120 };
+enum {
+	CALL_TIMEOUT_S = 120,
+	UPPERS_MOST = 3000, /* upper halves of ids beside the ids in a query */
+};
 
 /* ---- a store ---- */
 
@@ -58,12 +61,25 @@ static void forget(struct ch_snapshot *snap)
 	arena_reset(&snap->kept);
 	for (unsigned i = 0; i < CH_KIND_SLOTS; i++)
 		idmap_clear(&snap->entries[i]);
+	snap->forgotten++;
+}
+
+static void forget_windows(struct ch_snapshot *snap)
+{
+	for (size_t i = 0; i < ARRAY_LEN(snap->reach); i++) {
+		buf_release(&snap->reach[i].buckets);
+		snap->reach[i] = (struct ch_reach){ 0 };
+	}
+	free(snap->listed.ids.ids);
+	free(snap->listed.rows);
+	snap->listed = (struct ch_listed){ 0 };
 }
 
 static void snapshot_free(struct ch_snapshot *snap)
 {
 	if (!snap)
 		return;
+	forget_windows(snap);
 	ch_server_free(snap->server);
 	buf_release(&snap->sql);
 	buf_release(&snap->answer);
@@ -148,8 +164,13 @@ bool ch_begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
 	if (!snap)
 		return false;
 	ch_server_end_by(snap->server, UINT64_MAX);
-	if (!ch_server_connect(snap->server, &version, err) || !ch_schema_test(snap->server, err) ||
-	    !find_asof(snap, err)) {
+	if (!ch_server_connect(snap->server, &version, err) ||
+	    !ch_schema_test(snap->server, &snap->split, err) || !find_asof(snap, err)) {
+		if (err->kind == ERR_NOT_FOUND)
+			err_set(err, ERR_NOT_FOUND,
+				"the database %s has no profiles: `flametap backend -receiver "
+				"clickhouse` keeps them there",
+				ch_server_database(snap->server));
 		snapshot_free(snap);
 		return false;
 	}
@@ -165,6 +186,7 @@ void ch_end(struct ch_snapshot *snap)
 		return;
 	s = snap->store;
 	forget(snap);
+	forget_windows(snap);
 	snap->lost = NULL;
 	snap->last_seq = 0;
 	pthread_mutex_lock(&s->lock);
@@ -190,6 +212,12 @@ void ch_tolerate(struct ch_snapshot *snap, uint64_t *lost)
 void ch_trim(struct ch_snapshot *snap)
 {
 	if (snap->kept.reserved_bytes > snap->store->limit_bytes)
+		forget(snap);
+}
+
+void ch_make_room(struct ch_snapshot *snap)
+{
+	if (snap->kept.reserved_bytes > snap->store->limit_bytes / 2)
 		forget(snap);
 }
 
@@ -238,7 +266,7 @@ bool ch_facts(struct ch_snapshot *snap, struct store_facts *out, struct err *err
 
 	buf_reset(&snap->sql);
 	buf_printf(&snap->sql,
-		   "SELECT count(), sum(length(`profile.seq`)), sum(samples), minIf(t_first, "
+		   "SELECT count(), sum(length(`profile.samples`)), sum(samples), minIf(t_first, "
 		   "samples > 0), max(t_last) FROM "
 		   "flametap_requests WHERE last_seq <= %llu FORMAT RowBinary",
 		   (unsigned long long)snap->asof);
@@ -275,41 +303,80 @@ bool ch_extent(struct ch_snapshot *snap, uint64_t *oldest, uint64_t *newest, str
 
 /* ---- dictionary ---- */
 
+static uint64_t *get_refs(struct ch_snapshot *snap, struct codec *c, uint32_t *count)
+{
+	uint32_t n = row_get_count(c, 8);
+	struct str high = row_get_fixed(c, (size_t)n * 8);
+	uint64_t *refs = arena_alloc_array(&snap->kept, n, 8);
+
+	*count = c->failed ? 0 : n;
+	if (*count)
+		memcpy(refs, high.ptr, high.len);
+	if (!snap->split)
+		return refs;
+	if (row_get_count(c, 2) != n)
+		c->failed = true;
+	for (uint32_t i = 0; i < n && !c->failed; i++)
+		refs[i] = refs[i] << 16 | row_get(c, 2);
+	return refs;
+}
+
 /* Copies what the entry refers to into the arena. */
 static bool keep_entry(struct ch_snapshot *snap, unsigned kind, struct codec *c)
 {
 	struct ch_entry *e = arena_zalloc(&snap->kept, sizeof(*e));
 	struct str *texts;
-	struct str refs, numbers;
-	uint64_t *ref_copy;
+	struct str numbers;
+	uint64_t *refs;
 	int64_t *number_copy;
 	struct idmap *map = &snap->entries[ch_slot(kind)];
 
 	e->id = row_get(c, 8);
+	if (snap->split)
+		e->id = e->id << 16 | row_get(c, 2);
 	e->hash_hi = row_get(c, 8);
-	e->ref_count = row_get_count(c, 8);
-	refs = row_get_fixed(c, (size_t)e->ref_count * 8);
+	refs = get_refs(snap, c, &e->ref_count);
 	e->number_count = row_get_count(c, 8);
 	numbers = row_get_fixed(c, (size_t)e->number_count * 8);
 	e->text_count = row_get_count(c, 1);
 	if (c->failed)
 		return false;
-	ref_copy = arena_alloc_array(&snap->kept, e->ref_count, 8);
 	number_copy = arena_alloc_array(&snap->kept, e->number_count, 8);
 	texts = arena_alloc_array(&snap->kept, e->text_count, sizeof(*texts));
-	if (e->ref_count)
-		memcpy(ref_copy, refs.ptr, refs.len);
 	if (e->number_count)
 		memcpy(number_copy, numbers.ptr, numbers.len);
 	for (uint32_t i = 0; i < e->text_count; i++)
 		texts[i] = str_dup(&snap->kept, row_get_str(c));
-	e->refs = ref_copy;
+	e->refs = refs;
 	e->numbers = number_copy;
 	e->texts = texts;
 	e->notes = str_dup(&snap->kept, row_get_str(c));
 	if (!c->failed && e->id && !idmap_find(map, e->id))
 		idmap_add(map, e->id)->ptr = e;
 	return !c->failed;
+}
+
+/* The key is in halves: the upper ones are few, as many as there are groups of like entries, or as
+ * many as ids; then only from where to where they go helps. Ids ascend. */
+static void put_upper(struct buf *sql, const uint64_t *ids, size_t count)
+{
+	const char *comma = "";
+	size_t uppers = 1;
+
+	for (size_t i = 1; i < count; i++)
+		uppers += ids[i] >> 16 != ids[i - 1] >> 16;
+	buf_printf(sql, " AND id_high >= %llu AND id_high <= %llu",
+		   (unsigned long long)(ids[0] >> 16), (unsigned long long)(ids[count - 1] >> 16));
+	if (uppers > UPPERS_MOST)
+		return;
+	buf_lit(sql, " AND id_high IN (");
+	for (size_t i = 0; i < count; i++) {
+		if (i && ids[i] >> 16 == ids[i - 1] >> 16)
+			continue;
+		buf_printf(sql, "%s%llu", comma, (unsigned long long)(ids[i] >> 16));
+		comma = ",";
+	}
+	buf_char(sql, ')');
 }
 
 static bool fetch_some(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
@@ -319,12 +386,17 @@ static bool fetch_some(struct ch_snapshot *snap, unsigned kind, const uint64_t *
 
 	buf_reset(&snap->sql);
 	buf_printf(&snap->sql,
-		   "SELECT id, hash_hi, refs, numbers, texts, notes FROM flametap_dictionary WHERE "
-		   "kind = %u AND id IN (",
+		   "SELECT %s, numbers, texts, notes FROM flametap_dictionary WHERE kind = %u",
+		   snap->split ? "id_high, id_low, hash_hi, refs_high, refs_low"
+			       : "id, hash_hi, refs",
 		   kind);
+	if (snap->split)
+		put_upper(&snap->sql, ids, count);
+	buf_lit(&snap->sql, " AND id IN (");
 	ch_put_ids(&snap->sql, ids, count);
 	buf_str(&snap->sql, kind == CH_KIND_SYMBOL ? STR(") ORDER BY hash_hi DESC") : STR(")"));
-	buf_lit(&snap->sql, " LIMIT 1 BY id FORMAT RowBinary");
+	buf_printf(&snap->sql, " LIMIT 1 BY %s FORMAT RowBinary",
+		   snap->split ? "id_high, id_low" : "id");
 	if (!ch_ask(snap, &c, err))
 		return false;
 	while (codec_more(&c))

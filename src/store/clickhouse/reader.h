@@ -20,6 +20,9 @@ bool ch_facts(struct ch_snapshot *snap, struct store_facts *out, struct err *err
 bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
 		    bool (*fn)(void *arg, const struct store_series *series), void *arg,
 		    struct err *err) MUST_CHECK;
+bool ch_each_sample_key(struct ch_snapshot *snap, bool *known,
+			bool (*fn)(void *arg, struct str key), void *arg,
+			struct err *err) MUST_CHECK;
 bool ch_scan(struct ch_snapshot *snap, const struct store_scan *what,
 	     bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 	     struct err *err) MUST_CHECK;

@@ -4,7 +4,7 @@
 #include "store/clickhouse/symbols.h"
 #include "store/lifted.h"
 
-enum { CHUNK = 2000 };
+enum { CHUNK = CH_IDS_MOST, LISTED_MOST = 200000 };
 
 /* The set of an id that was fetched. */
 static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_attributes *out,
@@ -24,9 +24,12 @@ static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_at
 			       (unsigned long long)id);
 	list = arena_alloc_array(&snap->kept, e->number_count, sizeof(*list));
 	for (uint32_t i = 0; i < e->number_count; i++) {
-		list[i] = (struct store_attribute){ .key = e->texts[4 * i],
-						    .unit = e->texts[4 * i + 2] };
-		if (!ch_value(e->numbers[i], e->texts[4 * i + 1], &snap->kept, &list[i].value, err))
+		list[i] = (struct store_attribute){
+			.key = ch_list_text(snap, e, i, CH_LIST_KEY),
+			.unit = ch_list_text(snap, e, i, CH_LIST_UNIT),
+		};
+		if (!ch_value(e->numbers[i], ch_list_text(snap, e, i, CH_LIST_VALUE), &snap->kept,
+			      &list[i].value, err))
 			return false;
 	}
 	*out = (struct store_attributes){ list, e->number_count };
@@ -107,7 +110,6 @@ static bool read_series(struct ch_snapshot *snap, uint64_t id, struct store_seri
 	if (!attributes_of(snap, ch_ref(e, 2), &x->lifted, err) || !fill_resource(snap, x, err) ||
 	    !fill_scope(snap, x, err))
 		return false;
-	x->hash = store_series_hash(x);
 	x->process = store_process(x->resource_attributes, x->lifted);
 	return true;
 }
@@ -143,26 +145,66 @@ static bool fetch_series(struct ch_snapshot *snap, const uint64_t *ids, size_t n
 	return ok;
 }
 
-/* Those of the window, ascending. */
-static bool list_series(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct id_list *ids,
-			struct err *err)
+/* Whose service may be the one: who says none has a name made up for it, which queries see
+ * otherwise. */
+static void put_of_service(struct ch_snapshot *snap, struct str service)
+{
+	buf_printf(&snap->sql,
+		   " AND series GLOBAL IN (SELECT id FROM flametap_dictionary WHERE kind = %d AND "
+		   "(texts[6] = ",
+		   KIND_SERIES);
+	ch_quote(&snap->sql, service);
+	buf_lit(&snap->sql, " OR texts[6] LIKE 'unknown\\_service%'))");
+}
+
+/* Who scans them later need not ask how much there is. */
+static void note_listed(struct ch_snapshot *snap, const struct store_series_ask *ask,
+			struct codec c)
+{
+	struct ch_listed *l = &snap->listed;
+	size_t count = (size_t)(c.end - c.at) / 16;
+
+	if (count > LISTED_MOST)
+		return;
+	l->from = ask->from;
+	l->to = ask->to;
+	l->ids.count = 0;
+	free(l->rows);
+	l->rows = calloc(count + 1, sizeof(*l->rows));
+	assert(l->rows);
+	for (size_t i = 0; i < count; i++) {
+		id_list_add(&l->ids, row_get(&c, 8));
+		l->rows[i] = row_get(&c, 8);
+	}
+}
+
+/* Those of the window, ascending, and how many samples they have in its buckets. */
+static bool list_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
+			struct id_list *ids, struct err *err)
 {
 	struct buf where;
 	struct codec c;
 	bool ok;
 
 	buf_init(&where, 0);
-	ok = ch_window(snap, from, to, &where, err);
+	ok = ch_window(snap, ask->from, ask->to, &where, err);
 	buf_reset(&snap->sql);
-	buf_printf(&snap->sql, "SELECT series FROM flametap_samples WHERE base <= %llu AND ",
+	buf_printf(&snap->sql,
+		   "SELECT series, count() FROM flametap_samples WHERE base <= %llu AND ",
 		   (unsigned long long)snap->asof);
 	buf_str(&snap->sql, buf_view(&where));
+	if (ask->service.len)
+		put_of_service(snap, ask->service);
 	buf_lit(&snap->sql, " GROUP BY series ORDER BY series FORMAT RowBinary");
 	buf_release(&where);
 	ok = ok && ch_ask(snap, &c, err);
-	while (ok && codec_more(&c))
+	if (ok)
+		note_listed(snap, ask, c);
+	while (ok && codec_more(&c)) {
 		id_list_add(ids, row_get(&c, 8));
-	return ok;
+		row_get(&c, 8);
+	}
+	return ok && ch_answer_ended(&c, "series", err);
 }
 
 bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
@@ -176,7 +218,7 @@ bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask
 		return true;
 	for (size_t i = 0; ask->ids && i < ask->id_count; i++)
 		id_list_add(&ids, ask->ids[i]);
-	ok = ask->ids || list_series(snap, ask->from, ask->to, &ids, err);
+	ok = ask->ids || list_series(snap, ask, &ids, err);
 	for (size_t at = 0; ok && more && at < ids.count; at += CHUNK) {
 		size_t n = ids.count - at < CHUNK ? ids.count - at : CHUNK;
 
@@ -191,6 +233,38 @@ bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask
 	}
 	free(ids.ids);
 	return ok;
+}
+
+bool ch_each_sample_key(struct ch_snapshot *snap, bool *known,
+			bool (*fn)(void *arg, struct str key), void *arg, struct err *err)
+{
+	struct buf page;
+	struct codec c;
+	bool more = true;
+
+	*known = false;
+	buf_reset(&snap->sql);
+	buf_printf(&snap->sql,
+		   "SELECT DISTINCT texts[1] AS key FROM flametap_dictionary WHERE kind = %d ORDER "
+		   "BY key FORMAT RowBinary",
+		   CH_KIND_KEY);
+	if (!ch_ask(snap, &c, err))
+		return false;
+	page = snap->answer; /* who is called back may ask for more */
+	buf_init(&snap->answer, 0);
+	while (more && codec_more(&c)) {
+		struct str key = row_get_str(&c);
+
+		if (c.failed)
+			break;
+		if (!key.len)
+			*known = true;
+		else
+			more = fn(arg, key);
+	}
+	buf_release(&snap->answer);
+	snap->answer = page;
+	return ch_answer_ended(&c, "keys", err);
 }
 
 /* ---- stacks ---- */

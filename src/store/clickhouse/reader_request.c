@@ -9,6 +9,7 @@
 
 #include "model/builder.h"
 #include "store/clickhouse/snapshot.h"
+#include "store/schema.h"
 
 enum { SAMPLES_MOST = 1 << 26 /* of a request: more is damage, no request is that large */ };
 
@@ -111,21 +112,20 @@ struct refs {
 	uint32_t count;
 };
 
-/* texts: key, value, unit, notes of each */
 static struct attribute_index attribute_of(struct rebuild *r, const struct ch_entry *set,
 					   uint32_t i)
 {
-	struct str notes = set->texts[4 * i + 3];
+	struct str notes = ch_list_text(r->snap, set, i, CH_LIST_NOTES);
 	struct attribute a = { 0 };
 	uint32_t index;
 
-	r->failed |=
-		!ch_value(set->numbers[i], set->texts[4 * i + 1], &r->scratch, &a.value, r->err);
+	r->failed |= !ch_value(set->numbers[i], ch_list_text(r->snap, set, i, CH_LIST_VALUE),
+			       &r->scratch, &a.value, r->err);
 	if (r->failed)
 		return (struct attribute_index){ 0 };
 	get_unknown(r, notes, &a.value);
-	a.key = builder_string(r->b, set->texts[4 * i]);
-	a.unit = builder_string(r->b, set->texts[4 * i + 2]);
+	a.key = builder_string(r->b, ch_list_text(r->snap, set, i, CH_LIST_KEY));
+	a.unit = builder_string(r->b, ch_list_text(r->snap, set, i, CH_LIST_UNIT));
 	any_relink(r->b, &a.value);
 	keep_apart(r, notes);
 	index = builder_attribute(r->b, &a).v;
@@ -296,12 +296,13 @@ static struct key_values key_values_of(struct rebuild *r, uint64_t id)
 	struct key_value *list = arena_zalloc(&r->scratch, ((size_t)count + 1) * sizeof(*list));
 
 	for (uint32_t i = 0; i < count; i++) {
-		r->failed |= !ch_value(set->numbers[i], set->texts[4 * i + 1], &r->scratch,
-				       &list[i].value, r->err);
+		r->failed |=
+			!ch_value(set->numbers[i], ch_list_text(r->snap, set, i, CH_LIST_VALUE),
+				  &r->scratch, &list[i].value, r->err);
 		if (r->failed)
 			break;
-		get_unknown(r, set->texts[4 * i + 3], &list[i].value);
-		list[i].key = set->texts[4 * i];
+		get_unknown(r, ch_list_text(r->snap, set, i, CH_LIST_NOTES), &list[i].value);
+		list[i].key = ch_list_text(r->snap, set, i, CH_LIST_KEY);
 		if (set->numbers[i] & 256)
 			list[i].key_strindex = builder_string(r->b, list[i].key);
 		any_relink(r->b, &list[i].value);
@@ -548,7 +549,7 @@ static void keep_sample(struct rebuild *r, const struct store_sample *x)
 
 static bool read_samples(struct rebuild *r, uint64_t places)
 {
-	uint64_t bucket_ns = strtoull(CH_BUCKET_NS, NULL, 10);
+	const char *bucket = ch_schema_bucket(r->snap->split);
 	struct buf *sql = &r->snap->sql;
 
 	r->samples = arena_zalloc(&r->scratch, places * sizeof(*r->samples));
@@ -559,15 +560,12 @@ static bool read_samples(struct rebuild *r, uint64_t places)
 
 		buf_reset(sql);
 		buf_printf(sql,
-			   "SELECT " CH_SAMPLE_COLUMNS " FROM flametap_samples WHERE date = "
-			   "toDate(%llu) AND intDiv(t0, " CH_BUCKET_NS
-			   ") >= %llu AND intDiv(t0, " CH_BUCKET_NS
-			   ") <= %llu AND request = %llu AND base = %llu AND place >= %llu AND "
-			   "place < %llu FORMAT "
-			   "RowBinary",
-			   (unsigned long long)r->date,
-			   (unsigned long long)(r->t_first / bucket_ns),
-			   (unsigned long long)(r->t_last / bucket_ns),
+			   "SELECT %s FROM flametap_samples WHERE date = toDate(%llu) AND %s >= "
+			   "%llu AND %s <= %llu AND request = %llu AND base = %llu AND place >= "
+			   "%llu AND place < %llu FORMAT RowBinary",
+			   ch_sample_columns(r->snap), (unsigned long long)r->date, bucket,
+			   (unsigned long long)(r->t_first / STORE_BUCKET_NS), bucket,
+			   (unsigned long long)(r->t_last / STORE_BUCKET_NS),
 			   (unsigned long long)r->request, (unsigned long long)r->seq,
 			   (unsigned long long)from, (unsigned long long)to);
 		if (!ch_ask(r->snap, &c, r->err))
@@ -621,12 +619,12 @@ static const uint64_t *read_series(struct rebuild *r, struct codec *c, uint32_t 
 	return first;
 }
 
-#define REQUEST_COLUMNS                                                                          \
-	"seq, last_seq, toUInt16(date), request, t_first, t_last, version, unknown_fields, "     \
-	"moved, layout, notes, "                                                                 \
-	"note_seq, note, `profile.seq`, `profile.samples`, `profile.time`, `profile.duration`, " \
-	"`profile.series`, "                                                                     \
-	"`profile.attributes`, `profile.dropped`, `profile.uid`, `profile.payload_format`, "     \
+#define REQUEST_COLUMNS                                                                      \
+	"seq, last_seq, toUInt16(date), request, t_first, t_last, version, unknown_fields, " \
+	"moved, layout, notes, "                                                             \
+	"note_seq, note, %s, `profile.samples`, `profile.time`, `profile.duration`, "        \
+	"`profile.series`, "                                                                 \
+	"`profile.attributes`, `profile.dropped`, `profile.uid`, `profile.payload_format`, " \
 	"`profile.payload`"
 
 static bool read_request(struct rebuild *r, struct codec *c)
@@ -723,7 +721,8 @@ static bool ask_request(struct ch_snapshot *snap, uint64_t after, uint64_t asof,
 			struct err *err)
 {
 	buf_reset(&snap->sql);
-	buf_lit(&snap->sql, "SELECT " REQUEST_COLUMNS " FROM flametap_requests WHERE (seq > ");
+	buf_printf(&snap->sql, "SELECT " REQUEST_COLUMNS " FROM flametap_requests WHERE (seq > ",
+		   snap->split ? "arrayMap(x -> seq + x, `profile.place`)" : "`profile.seq`");
 	buf_u64(&snap->sql, after);
 	if (after &&
 	    after == snap->last_seq) /* two exporters may have given the same number, if rarely */

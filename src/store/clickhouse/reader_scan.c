@@ -5,46 +5,72 @@
 #include "store/lifted.h"
 #include "store/schema.h"
 
-enum { SERIES_IN_SQL = 5000, PROFILES_A_PAGE = 20000 };
+enum { SERIES_IN_SQL = 5000, PROFILES_A_PAGE = 20000, ROWS_AHEAD = CH_IDS_MOST, ROWS_AGAIN = 1000 };
 
-/* Buckets before the window that hold samples which end in it; then the condition on buckets. */
+/* Buckets before the window that hold samples which end in it. */
+static bool ask_reach(struct ch_snapshot *snap, uint64_t from, uint64_t first, struct buf *out,
+		      struct err *err)
+{
+	const char *comma = "";
+	struct codec c;
+
+	buf_reset(&snap->sql);
+	buf_printf(&snap->sql,
+		   "SELECT DISTINCT numbers[1] FROM flametap_dictionary WHERE kind = %d "
+		   "AND numbers[1] < %llu AND "
+		   "toFloat64(numbers[1] + 1) * " CH_BUCKET_NS
+		   " + toFloat64(numbers[2]) >= toFloat64(%llu) FORMAT "
+		   "RowBinary",
+		   CH_KIND_REACH, (unsigned long long)first, (unsigned long long)(from - 1));
+	if (!ch_ask(snap, &c, err))
+		return false;
+	while (codec_more(&c)) {
+		if (!*comma)
+			buf_printf(out, " OR %s IN (", ch_schema_bucket(snap->split));
+		buf_printf(out, "%s%llu", comma, (unsigned long long)row_get(&c, 8));
+		comma = ",";
+	}
+	if (*comma)
+		buf_char(out, ')');
+	return ch_answer_ended(&c, "times", err);
+}
+
+/* Asked once a window. */
+static const struct ch_reach *find_reach(struct ch_snapshot *snap, uint64_t from, uint64_t first,
+					 struct err *err)
+{
+	struct ch_reach *r;
+
+	for (size_t i = 0; i < ARRAY_LEN(snap->reach); i++)
+		if (snap->reach[i].known && snap->reach[i].from == from)
+			return &snap->reach[i];
+	r = &snap->reach[snap->reach_next++ % ARRAY_LEN(snap->reach)];
+	buf_reset(&r->buckets);
+	r->from = from;
+	r->known = ask_reach(snap, from, first, &r->buckets, err);
+	return r->known ? r : NULL;
+}
+
+/* The condition on buckets of the window, and of those that reach into it. */
 bool ch_window(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct buf *where,
 	       struct err *err)
 {
 	uint64_t bucket_ns = strtoull(CH_BUCKET_NS, NULL, 10), first = from / bucket_ns,
 		 last = (to - 1) / bucket_ns;
-	const char *comma = "";
-	struct codec c;
+	const char *bucket = ch_schema_bucket(snap->split);
 
-	buf_printf(where,
-		   "((intDiv(t0, " CH_BUCKET_NS ") >= %llu AND intDiv(t0, " CH_BUCKET_NS
-		   ") <= %llu)",
-		   (unsigned long long)first, (unsigned long long)last);
+	buf_printf(where, "((%s >= %llu AND %s <= %llu)", bucket, (unsigned long long)first, bucket,
+		   (unsigned long long)last);
 	if (first) {
-		buf_reset(&snap->sql);
-		buf_printf(&snap->sql,
-			   "SELECT DISTINCT numbers[1] FROM flametap_dictionary WHERE kind = %d "
-			   "AND numbers[1] < %llu AND "
-			   "toFloat64(numbers[1] + 1) * " CH_BUCKET_NS
-			   " + toFloat64(numbers[2]) >= toFloat64(%llu) FORMAT "
-			   "RowBinary",
-			   CH_KIND_REACH, (unsigned long long)first,
-			   (unsigned long long)(from - 1));
-		if (!ch_ask(snap, &c, err))
+		const struct ch_reach *r = find_reach(snap, from, first, err);
+
+		if (!r)
 			return false;
-		while (codec_more(&c)) {
-			buf_printf(where, "%s%llu",
-				   *comma ? comma : " OR intDiv(t0, " CH_BUCKET_NS ") IN (",
-				   (unsigned long long)row_get(&c, 8));
-			comma = ",";
-		}
-		if (*comma)
-			buf_char(where, ')');
+		buf_str(where, buf_view(&r->buckets));
 	}
 	buf_char(where, ')');
 	return true;
 }
-
 /* ---- a row ---- */
 
 static void want(struct ch_snapshot *snap, uint32_t values, uint32_t times)
@@ -63,8 +89,29 @@ static void want(struct ch_snapshot *snap, uint32_t values, uint32_t times)
 	}
 }
 
+const char *ch_sample_columns(const struct ch_snapshot *snap)
+{
+	return snap->split ? "base, place, t0, span_ms, series, stack, attributes, link, value, "
+			     "shape, `values`, offsets, times"
+			   : "base, place, t0, span, series, stack, attributes, link, value, "
+			     "shape, `values`, times";
+}
+
+/* Where there are any, `times` has none. */
+static uint32_t read_offsets(struct ch_snapshot *snap, struct codec *c, uint64_t t0)
+{
+	uint32_t n = row_get_count(c, 4);
+
+	want(snap, 0, n + 2);
+	for (uint32_t i = 0; i < n; i++)
+		snap->times[i + 1] = t0 + row_get(c, 4);
+	return n;
+}
+
 static void read_lists(struct ch_snapshot *snap, struct codec *c, struct store_sample *x)
 {
+	uint32_t offsets = 0;
+
 	struct str bytes;
 
 	x->value_count = row_get_count(c, 8);
@@ -72,11 +119,15 @@ static void read_lists(struct ch_snapshot *snap, struct codec *c, struct store_s
 	want(snap, x->value_count, 0);
 	if (bytes.len)
 		memcpy(snap->values, bytes.ptr, bytes.len);
+	if (snap->split)
+		offsets = read_offsets(snap, c, x->t0);
 	x->timestamp_count = row_get_count(c, 8);
 	bytes = row_get_fixed(c, (size_t)x->timestamp_count * 8);
 	want(snap, 0, x->timestamp_count + 2);
 	if (bytes.len)
 		memcpy(snap->times + 1, bytes.ptr, bytes.len);
+	else
+		x->timestamp_count = offsets;
 	x->values = snap->values;
 	x->timestamps = snap->times + 1;
 }
@@ -89,7 +140,9 @@ bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_samp
 	x.seq = row_get(c, 8);
 	x.seq += row_get(c, 4);
 	x.t0 = row_get(c, 8);
-	x.t1 = x.t0 + row_get(c, 8);
+	x.t1 = snap->split ? x.t0 : x.t0 + row_get(c, 8);
+	if (snap->split)
+		row_get(c, 2); /* span_ms is for the server: times say it to the nanosecond */
 	x.series = row_get(c, 8);
 	x.stack = row_get(c, 8);
 	x.attributes = row_get(c, 8);
@@ -102,7 +155,10 @@ bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_samp
 		snap->times[++x.timestamp_count] = x.t1;
 		x.timestamps = snap->times;
 		x.timestamp_count++;
-	} else if (shape != CH_LISTS) {
+	} else if (shape == CH_LISTS || shape == CH_OFFSETS) {
+		for (uint32_t i = 0; snap->split && i < x.timestamp_count; i++)
+			x.t1 = x.timestamps[i] > x.t1 ? x.timestamps[i] : x.t1;
+	} else {
 		snap->time = x.t0;
 		snap->value = x.value;
 		x.timestamps = &snap->time;
@@ -131,6 +187,18 @@ struct scan {
 	struct err *err;
 };
 
+/* Whose last timestamp is not before it. */
+static void put_reaching(struct scan *x, uint64_t from)
+{
+	if (x->snap->split) /* rounded up, and no sum may pass 2^64 */
+		buf_printf(&x->where,
+			   " AND (t0 >= %llu OR span_ms = 65535 OR %llu - t0 <= span_ms * "
+			   "1000000)",
+			   (unsigned long long)from, (unsigned long long)from);
+	else
+		buf_printf(&x->where, " AND t0 + span >= %llu", (unsigned long long)from);
+}
+
 static bool put_where(struct scan *x)
 {
 	const struct store_scan *w = x->what;
@@ -142,7 +210,7 @@ static bool put_where(struct scan *x)
 	if (w->to != UINT64_MAX)
 		buf_printf(&x->where, " AND t0 < %llu", (unsigned long long)w->to);
 	if (w->from)
-		buf_printf(&x->where, " AND t0 + span >= %llu", (unsigned long long)w->from);
+		put_reaching(x, w->from);
 	if (w->after)
 		buf_printf(&x->where, " AND base + place > %llu", (unsigned long long)w->after);
 	x->series_here = w->series && w->series_count > SERIES_IN_SQL;
@@ -163,15 +231,42 @@ struct bucket {
 	uint64_t number, rows;
 };
 
+/* When the series were asked for they were found to have no more than a page: there is no need to
+ * ask how much each bucket has. */
+static bool is_one_page(const struct scan *x)
+{
+	const struct ch_listed *l = &x->snap->listed;
+	const struct store_scan *w = x->what;
+	uint64_t rows = 0;
+	size_t at = 0;
+
+	if (!w->series || !l->rows || w->from < l->from || w->to > l->to)
+		return false;
+	for (size_t i = 0; i < w->series_count; i++) {
+		while (at < l->ids.count && l->ids.ids[at] < w->series[i])
+			at++;
+		if (at == l->ids.count || l->ids.ids[at] != w->series[i])
+			return false;
+		rows += l->rows[at];
+		if (rows > CH_PAGE_ROWS)
+			return false;
+	}
+	return true;
+}
+
 static bool list_buckets(struct scan *x, struct bucket **out, size_t *count)
 {
 	struct codec c;
 
+	if (is_one_page(x)) {
+		*count = 0;
+		return true;
+	}
 	buf_reset(&x->snap->sql);
-	buf_lit(&x->snap->sql, "SELECT intDiv(t0, " CH_BUCKET_NS
-			       ") AS bucket, count() FROM flametap_samples WHERE ");
+	buf_printf(&x->snap->sql, "SELECT toUInt64(%s) AS b, count() FROM flametap_samples WHERE ",
+		   ch_schema_bucket(x->snap->split));
 	buf_str(&x->snap->sql, buf_view(&x->where));
-	buf_lit(&x->snap->sql, " GROUP BY bucket ORDER BY bucket FORMAT RowBinary");
+	buf_lit(&x->snap->sql, " GROUP BY b ORDER BY b FORMAT RowBinary");
 	if (!ch_ask(x->snap, &c, x->err))
 		return false;
 	*count = (size_t)(c.end - c.at) / 16;
@@ -184,22 +279,43 @@ static bool list_buckets(struct scan *x, struct bucket **out, size_t *count)
 	return ch_answer_ended(&c, "buckets", x->err);
 }
 
-/* The samples of some buckets of the window; of one large bucket those whose place is `part` of
- * `parts`. */
+/* Who looks at attributes asks for a list when it meets a new one: those of the next rows are
+ * fetched at once, for each question of its own is a way to the server and back. */
+static bool fetch_lists_ahead(struct scan *x, struct codec c)
+{
+	struct id_list lists = { 0 };
+	struct store_sample s;
+	bool ok;
+
+	if (x->what->parts && !(x->what->parts & SAMPLE_ATTRIBUTES))
+		return true;
+	for (uint32_t i = 0; i < ROWS_AHEAD && codec_more(&c) && ch_read_sample(x->snap, &c, &s);
+	     i++)
+		id_list_add(&lists, s.attributes);
+	ch_make_room(x->snap);
+	ok = ch_fetch(x->snap, KIND_ATTRSET, lists.ids, lists.count, x->err);
+	free(lists.ids);
+	return ok;
+}
+
+/* The samples of some buckets of the window (NULL: of all of it); of one large bucket those whose
+ * place is `part` of `parts`. */
 static bool scan_page(struct scan *x, const struct bucket *first, const struct bucket *last,
 		      uint64_t part, uint64_t parts)
 {
+	const char *bucket = ch_schema_bucket(x->snap->split);
 	struct buf *sql = &x->snap->sql;
+	uint64_t forgotten;
 	struct buf page;
 	struct codec c;
 	bool ok;
 
 	buf_reset(sql);
-	buf_printf(sql,
-		   "SELECT " CH_SAMPLE_COLUMNS
-		   " FROM flametap_samples WHERE intDiv(t0, " CH_BUCKET_NS
-		   ") >= %llu AND intDiv(t0, " CH_BUCKET_NS ") <= %llu AND ",
-		   (unsigned long long)first->number, (unsigned long long)last->number);
+	buf_printf(sql, "SELECT %s FROM flametap_samples WHERE ", ch_sample_columns(x->snap));
+	if (first)
+		buf_printf(sql, "%s >= %llu AND %s <= %llu AND ", bucket,
+			   (unsigned long long)first->number, bucket,
+			   (unsigned long long)last->number);
 	buf_str(sql, buf_view(&x->where));
 	if (parts > 1)
 		buf_printf(sql, " AND place %% %llu = %llu", (unsigned long long)parts,
@@ -209,17 +325,25 @@ static bool scan_page(struct scan *x, const struct bucket *first, const struct b
 		return false;
 	page = x->snap->answer; /* who is called back may ask for more */
 	buf_init(&x->snap->answer, 0);
-	while (!x->ended && codec_more(&c)) {
+	ok = true;
+	forgotten = x->snap->forgotten;
+	for (uint32_t i = 0, since = ROWS_AHEAD; ok && !x->ended && codec_more(&c); i++, since++) {
 		struct store_sample s;
 
-		if (!ch_read_sample(x->snap, &c, &s))
+		if (since >= ROWS_AHEAD ||
+		    (since >= ROWS_AGAIN && forgotten != x->snap->forgotten)) {
+			ok = fetch_lists_ahead(x, c);
+			forgotten = x->snap->forgotten;
+			since = 0;
+		}
+		if (!ok || !ch_read_sample(x->snap, &c, &s))
 			break;
 		if (x->series_here &&
 		    !id_list_has(x->what->series, x->what->series_count, s.series))
 			continue;
 		x->ended = !x->fn(x->arg, &s);
 	}
-	ok = ch_answer_ended(&c, "samples", x->err);
+	ok = ok && ch_answer_ended(&c, "samples", x->err);
 	buf_release(&x->snap->answer);
 	x->snap->answer = page;
 	return ok;
@@ -229,6 +353,8 @@ static bool scan_pages(struct scan *x, const struct bucket *buckets, size_t coun
 {
 	size_t from = 0;
 
+	if (!buckets)
+		return scan_page(x, NULL, NULL, 0, 1);
 	while (from < count && !x->ended) {
 		uint64_t rows = buckets[from].rows, parts = rows / CH_PAGE_ROWS + 1;
 		size_t to = from + 1;
@@ -314,8 +440,6 @@ bool ch_scan_links(struct ch_snapshot *snap, const store_id *links, size_t link_
 /* ---- profiles ---- */
 
 #define PROFILE_COLUMNS                                                                            \
-	"`profile.seq`, `profile.samples`, `profile.time`, `profile.duration`, `profile.first`, "  \
-	"`profile.last`, "                                                                         \
 	"`profile.series`, `profile.attributes`, `profile.dropped`, `profile.uid`, seq, arrived, " \
 	"hash, version"
 
@@ -327,7 +451,28 @@ struct profile_row {
 	struct str uid, hash;
 };
 
-static bool read_profile(struct codec *c, struct profile_row *out)
+static void put_profile_columns(struct ch_snapshot *snap)
+{
+	buf_printf(&snap->sql,
+		   "SELECT %s AS at, `profile.samples`, `profile.time`, "
+		   "`profile.duration`, %s, " PROFILE_COLUMNS,
+		   ch_schema_profile_seq(snap->split),
+		   snap->split ? "`profile.first_ms`, `profile.last_ms`"
+			       : "`profile.first`, `profile.last`");
+}
+
+/* A time so many milliseconds from another: the first and the last number are as far as times go.
+ */
+static uint64_t ms_from(uint64_t time, int32_t ms)
+{
+	uint64_t ns = (uint64_t)llabs((long long)ms) * 1000000;
+
+	if (ms < 0)
+		return ms == INT32_MIN || ns > time ? 0 : time - ns;
+	return ms == INT32_MAX || ns > UINT64_MAX - time ? UINT64_MAX : time + ns;
+}
+
+static bool read_profile(struct codec *c, bool split, struct profile_row *out)
 {
 	struct profile_row r = { 0 };
 
@@ -335,8 +480,8 @@ static bool read_profile(struct codec *c, struct profile_row *out)
 	r.p.sample_count = (uint32_t)row_get(c, 4);
 	r.p.time_unix_nano = row_get(c, 8);
 	r.p.duration_nano = row_get(c, 8);
-	r.first = row_get(c, 8);
-	r.last = row_get(c, 8);
+	r.first = split ? ms_from(r.p.time_unix_nano, (int32_t)row_get(c, 4)) : row_get(c, 8);
+	r.last = split ? ms_from(r.p.time_unix_nano, (int32_t)row_get(c, 4)) : row_get(c, 8);
 	r.series_count = row_get_count(c, 8);
 	r.series = codec_of(row_get_fixed(c, (size_t)r.series_count * 8));
 	r.attributes = row_get(c, 8);
@@ -399,21 +544,20 @@ static bool ask_profiles(struct ch_snapshot *snap, const struct store_scan *what
 {
 	uint64_t asof = what->asof && what->asof < snap->asof ? what->asof : snap->asof;
 	uint64_t from = what->from / STORE_BUCKET_NS * STORE_BUCKET_NS;
+	const char *seq = ch_schema_profile_seq(snap->split);
 	uint64_t to = what->to < UINT64_MAX - STORE_BUCKET_NS ? what->to + STORE_BUCKET_NS : 0;
 	struct codec c;
 
 	buf_reset(&snap->sql);
-	buf_printf(
-		&snap->sql,
-		"SELECT " PROFILE_COLUMNS
-		" FROM flametap_requests ARRAY JOIN profile WHERE last_seq > %llu AND "
-		"`profile.seq` > %llu AND `profile.seq` <= %llu AND samples > 0 AND t_last >= %llu",
-		(unsigned long long)after, (unsigned long long)after, (unsigned long long)asof,
-		(unsigned long long)from);
+	put_profile_columns(snap);
+	buf_printf(&snap->sql,
+		   " FROM flametap_requests ARRAY JOIN profile WHERE last_seq > %llu AND %s > %llu "
+		   "AND %s <= %llu AND samples > 0 AND t_last >= %llu",
+		   (unsigned long long)after, seq, (unsigned long long)after, seq,
+		   (unsigned long long)asof, (unsigned long long)from);
 	if (to)
 		buf_printf(&snap->sql, " AND t_first < %llu", (unsigned long long)to);
-	buf_printf(&snap->sql, " ORDER BY `profile.seq` LIMIT %d FORMAT RowBinary",
-		   PROFILES_A_PAGE);
+	buf_printf(&snap->sql, " ORDER BY at LIMIT %d FORMAT RowBinary", PROFILES_A_PAGE);
 	if (!ch_ask(snap, &c, err))
 		return false;
 	buf_reset(out);
@@ -430,7 +574,7 @@ static bool fetch_sets(struct ch_snapshot *snap, const struct store_scan *what, 
 	struct profile_row r;
 	bool ok;
 
-	while (codec_more(&c) && read_profile(&c, &r))
+	while (codec_more(&c) && read_profile(&c, snap->split, &r))
 		if (touches(what, &r))
 			id_list_add(&sets, r.attributes);
 	ch_trim(snap);
@@ -459,7 +603,8 @@ bool ch_each_profile(struct ch_snapshot *snap, const struct store_scan *what,
 		while (ok && more && codec_more(&c)) {
 			struct store_profile p;
 
-			ok = read_profile(&c, &r) || ch_answer_ended(&c, "profiles", err);
+			ok = read_profile(&c, snap->split, &r) ||
+			     ch_answer_ended(&c, "profiles", err);
 			if (!ok)
 				break;
 			after = r.p.seq;
@@ -480,15 +625,16 @@ bool ch_profile_of(struct ch_snapshot *snap, uint64_t seq, struct store_profile 
 	struct codec c;
 
 	buf_reset(&snap->sql);
+	put_profile_columns(snap);
 	buf_printf(&snap->sql,
-		   "SELECT " PROFILE_COLUMNS
 		   " FROM flametap_requests ARRAY JOIN profile WHERE seq < %llu AND last_seq >= "
-		   "%llu AND `profile.seq` <= %llu ORDER BY `profile.seq` DESC LIMIT 1 FORMAT "
-		   "RowBinary",
-		   (unsigned long long)seq, (unsigned long long)seq, (unsigned long long)seq);
+		   "%llu AND %s <= %llu ORDER BY at DESC LIMIT 1 FORMAT RowBinary",
+		   (unsigned long long)seq, (unsigned long long)seq,
+		   ch_schema_profile_seq(snap->split), (unsigned long long)seq);
 	if (!ch_ask(snap, &c, err))
 		return false;
-	if (!codec_more(&c) || !read_profile(&c, &r) || seq > r.p.seq + r.p.sample_count)
+	if (!codec_more(&c) || !read_profile(&c, snap->split, &r) ||
+	    seq > r.p.seq + r.p.sample_count)
 		return err_set(err, ERR_NOT_FOUND, "the profile of sample %llu is no longer kept",
 			       (unsigned long long)seq);
 	return give_profile(snap, &r, out, err);

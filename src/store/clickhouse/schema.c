@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/clock.h"
 
@@ -31,20 +32,36 @@ struct table {
 #define SMALL  "T64, ZSTD(1)"
 #define STRONG "ZSTD(3)"
 
+/* A server without codecs packs what repeats, and not what is small: the upper parts of numbers
+ * hardly change from row to row, the lower ones need no more than their own bytes. */
+#define ID_OF(high, low) "bitOr(bitShiftLeft(" high ", 16), toUInt64(" low "))"
+
 static const struct column sample_columns[] = {
 	{ "date", "Date", PLAIN },
 	{ "request", "UInt64", PLAIN },
 	{ "base", "UInt64", PLAIN },
-	{ "place", "UInt32", "T64, ZSTD(1)" },
-	{ "t0", "UInt64", DELTA },
-	{ "span", "UInt64", SMALL },
+	{ "place", "UInt32", "Delta(4), ZSTD(1)" },
+	{ "bucket", "UInt32", PLAIN },
+	{ "t0_high", "UInt8", PLAIN },
+	{ "t0_low", "UInt32", PLAIN },
+	{ "t0",
+	  "UInt64 ALIAS bucket * " CH_BUCKET_NS " + bitShiftLeft(toUInt64(t0_high), 32) + t0_low",
+	  NULL },
+	{ "span_ms", "UInt16", PLAIN },
 	{ "series", "UInt64", PLAIN },
-	{ "stack", "UInt64", PLAIN },
-	{ "attributes", "UInt64", PLAIN },
+	{ "stack_high", "UInt64", PLAIN },
+	{ "stack_low", "UInt16", "T64, ZSTD(1)" },
+	{ "stack", "UInt64 ALIAS " ID_OF("stack_high", "stack_low"), NULL },
+	{ "attributes_high", "UInt64", PLAIN },
+	{ "attributes_low", "UInt16", PLAIN },
+	{ "attributes", "UInt64 ALIAS " ID_OF("attributes_high", "attributes_low"), NULL },
 	{ "link", "UInt64", PLAIN },
-	{ "value", "Int64", SMALL },
+	{ "value_high", "Int64", SMALL },
+	{ "value_low", "UInt8", PLAIN },
+	{ "value", "Int64 ALIAS value_high * 256 + value_low", NULL },
 	{ "shape", "UInt8", PLAIN },
 	{ "values", "Array(Int64)", PLAIN },
+	{ "offsets", "Array(UInt32)", PLAIN },
 	{ "times", "Array(UInt64)", DELTA },
 	{ 0 },
 };
@@ -66,12 +83,12 @@ static const struct column request_columns[] = {
 	{ "notes", "String", PLAIN },
 	{ "note_seq", "Array(UInt64)", PLAIN },
 	{ "note", "Array(String)", PLAIN },
-	{ "profile.seq", "Array(UInt64)", PLAIN },
+	{ "profile.place", "Array(UInt32)", PLAIN },
 	{ "profile.samples", "Array(UInt32)", PLAIN },
 	{ "profile.time", "Array(UInt64)", PLAIN },
 	{ "profile.duration", "Array(UInt64)", PLAIN },
-	{ "profile.first", "Array(UInt64)", PLAIN },
-	{ "profile.last", "Array(UInt64)", PLAIN },
+	{ "profile.first_ms", "Array(Int32)", PLAIN },
+	{ "profile.last_ms", "Array(Int32)", PLAIN },
 	{ "profile.series", "Array(Array(UInt64))", PLAIN },
 	{ "profile.attributes", "Array(UInt64)", PLAIN },
 	{ "profile.dropped", "Array(UInt32)", PLAIN },
@@ -88,10 +105,16 @@ static const struct column request_columns[] = {
 
 static const struct column dictionary_columns[] = {
 	{ "kind", "UInt8", PLAIN },
-	{ "id", "UInt64", PLAIN },
+	{ "id_high", "UInt64", PLAIN },
+	{ "id_low", "UInt16", "Delta(2), ZSTD(1)" },
+	{ "id", "UInt64 ALIAS " ID_OF("id_high", "id_low"), NULL },
 	{ "hash_hi", "UInt64", PLAIN },
 	{ "seen", "Date", PLAIN },
-	{ "refs", "Array(UInt64)", STRONG },
+	{ "refs_high", "Array(UInt64)", STRONG },
+	{ "refs_low", "Array(UInt16)", STRONG },
+	{ "refs",
+	  "Array(UInt64) ALIAS arrayMap((h, l) -> " ID_OF("h", "l") ", refs_high, refs_low)",
+	  NULL },
 	{ "numbers", "Array(Int64)", STRONG },
 	{ "texts", "Array(String)", STRONG },
 	{ "notes", "String", STRONG },
@@ -113,7 +136,7 @@ static const struct table tables[] = {
 	{ .name = "samples",
 	  .columns = sample_columns,
 	  .partition = "date",
-	  .order = "(intDiv(t0, " CH_BUCKET_NS "), series, t0)",
+	  .order = "(bucket, series, base, place)",
 	  .expires = "date",
 	  .shard = "request" },
 	{ .name = "requests",
@@ -125,9 +148,9 @@ static const struct table tables[] = {
 	{ .name = "dictionary",
 	  .columns = dictionary_columns,
 	  .engine_columns = "seen",
-	  .order = "(kind, id, hash_hi)",
+	  .order = "(kind, id_high, id_low, hash_hi)",
 	  .expires = "seen",
-	  .shard = "id",
+	  .shard = "id_low",
 	  .days_more = DICTIONARY_DAYS_MORE },
 	{ .name = "links",
 	  .columns = link_columns,
@@ -138,44 +161,6 @@ static const struct table tables[] = {
 	  .indexes = ",\n  INDEX by_span span_id TYPE bloom_filter(0.01) GRANULARITY 4" },
 };
 enum { TABLES = sizeof(tables) / sizeof(tables[0]), DICTIONARY = 2 };
-
-/* For people: what the dictionary's kinds hold, in plain names. The numbers are enum store_kind's.
- */
-static const struct {
-	const char *name, *select;
-} views[] = {
-	{ "functions",
-	  "id, texts[1] AS name, texts[2] AS system_name, texts[3] AS filename, numbers[1] AS "
-	  "start_line FROM flametap_dictionary WHERE kind = 4" },
-	{ "mappings",
-	  "id, texts[1] AS filename, texts[2] AS build_id, reinterpretAsUInt64(reinterpretAsString("
-	  "numbers[1])) AS memory_start, reinterpretAsUInt64(reinterpretAsString(numbers[2])) AS "
-	  "memory_limit, reinterpretAsUInt64(reinterpretAsString(numbers[3])) AS file_offset FROM "
-	  "flametap_dictionary WHERE kind = 5" },
-	{ "locations",
-	  "id, refs[1] AS mapping, reinterpretAsUInt64(reinterpretAsString(numbers[1])) AS "
-	  "address, "
-	  "texts[1] AS frame_type, arraySlice(refs, 3) AS functions FROM flametap_dictionary WHERE "
-	  "kind = 6" },
-	{ "stacks", "id, numbers[1] AS depth, arraySlice(refs, 1, length(refs) - numbers[2]) AS "
-		    "leaf_locations, "
-		    "arraySlice(refs, length(refs) - numbers[2] + 1) AS stems FROM "
-		    "flametap_dictionary WHERE kind "
-		    "= 7" },
-	{ "attributes",
-	  "id, arrayFilter((x, i) -> i % 4 = 1, texts, arrayEnumerate(texts)) AS keys, arrayFilter("
-	  "(x, i) -> i % 4 = 2, texts, arrayEnumerate(texts)) AS values_of, numbers AS kinds FROM "
-	  "flametap_dictionary WHERE kind = 3" },
-	{ "series", "id, texts[1] AS tenant, texts[2] AS type, texts[3] AS unit, texts[4] AS "
-		    "period_type, texts[5] "
-		    "AS period_unit, texts[6] AS service, numbers[1] AS period, refs[1] AS "
-		    "resource, refs[2] AS "
-		    "scope, refs[3] AS lifted FROM flametap_dictionary WHERE kind = 11" },
-};
-enum { VIEWS = sizeof(views) / sizeof(views[0]) };
-_Static_assert(KIND_ATTRSET == 3 && KIND_FUNCTION == 4 && KIND_MAPPING == 5 && KIND_LOCATION == 6 &&
-		       KIND_STACK == 7 && KIND_SERIES == 11,
-	       "named in the views");
 
 /* ---- statements ---- */
 
@@ -252,7 +237,7 @@ static void put_columns(const struct ch_schema *s, const struct table *t, struct
 		buf_str(out, str_cstr(c == t->columns ? "\n  " : ",\n  "));
 		ch_quote_name(out, str_cstr(c->name));
 		buf_printf(out, " %s", c->type);
-		if (s->features & CH_CODECS)
+		if (c->codec && s->features & CH_CODECS)
 			buf_printf(out, " CODEC(%s)", c->codec);
 	}
 	if (t->indexes && s->features & CH_SKIP_INDEX)
@@ -306,15 +291,17 @@ static void put_table(const struct ch_schema *s, const struct table *t, struct b
 /* A view's, with the database where it is made on several servers. */
 static void put_select(const struct ch_schema *s, struct str select, struct buf *out)
 {
-	size_t from = (size_t)str_search(select, STR("FROM ")) + 5;
+	static const struct str table = { "FROM flametap_", 14 };
+	ptrdiff_t at;
 
 	buf_lit(out, " AS SELECT ");
-	buf_str(out, str_head(select, from));
-	if (given(s->cluster)) {
+	while (given(s->cluster) && (at = str_search(select, table)) >= 0) {
+		buf_str(out, str_head(select, (size_t)at + 5));
 		ch_quote_name(out, str_cstr(s->database));
 		buf_char(out, '.');
+		select = str_skip(select, (size_t)at + 5);
 	}
-	buf_str(out, str_skip(select, from));
+	buf_str(out, select);
 	buf_lit(out, ";\n");
 }
 
@@ -322,10 +309,10 @@ void ch_schema_ddl(const struct ch_schema *s, struct buf *out)
 {
 	for (size_t i = 0; i < TABLES; i++)
 		put_table(s, &tables[i], out);
-	for (size_t i = 0; i < VIEWS; i++) {
-		buf_printf(out, "CREATE VIEW IF NOT EXISTS " PREFIX "%s", views[i].name);
+	for (const struct ch_view *v = ch_views; v->name; v++) {
+		buf_printf(out, "CREATE VIEW IF NOT EXISTS " PREFIX "%s", v->name);
 		on_cluster(s, out);
-		put_select(s, str_cstr(views[i].select), out);
+		put_select(s, str_cstr(v->select), out);
 	}
 }
 
@@ -335,6 +322,29 @@ uint32_t ch_schema_days(uint64_t ttl_ns)
 
 	/* A day of arrival is over a day after it began. */
 	return days > 65535 ? 65535 : (uint32_t)days + 1;
+}
+
+/* A store that nobody has finished yet: from the first row on it has the keys of samples. */
+static bool mark_keys(struct ch_server *server, struct err *err)
+{
+	struct buf sql, answer;
+	bool ok;
+
+	buf_init(&sql, 0);
+	buf_init(&answer, 0);
+	buf_printf(&sql, "SELECT count() FROM flametap_dictionary WHERE kind = %d", CH_KIND_SCHEMA);
+	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
+	if (ok && str_is(str_trim(buf_view(&answer)), "0")) {
+		buf_reset(&sql);
+		buf_printf(&sql,
+			   "INSERT INTO flametap_dictionary (kind, seen) VALUES (%d, "
+			   "'2100-01-01')",
+			   CH_KIND_KEY);
+		ok = ch_query(server, buf_view(&sql), "&insert_distributed_sync=1", NULL, err);
+	}
+	buf_release(&sql);
+	buf_release(&answer);
+	return ok;
 }
 
 bool ch_schema_create(const struct ch_schema *s, struct ch_server *server, struct err *err)
@@ -352,7 +362,7 @@ bool ch_schema_create(const struct ch_schema *s, struct ch_server *server, struc
 		ok = ch_query(server, statement, NULL, NULL, err);
 	}
 	buf_release(&ddl);
-	if (!ok)
+	if (!ok || !mark_keys(server, err))
 		return err_prefix(err, "making the tables");
 	return ch_schema_mark(server, err);
 }
@@ -364,27 +374,34 @@ bool ch_schema_mark(struct ch_server *server, struct err *err)
 
 	buf_init(&mark, 0);
 	buf_printf(&mark,
-		   "INSERT INTO flametap_dictionary (kind, id, hash_hi, seen, refs, numbers, "
-		   "texts, notes) VALUES "
-		   "(%d, 1, 0, '2100-01-01', [], [%d], [], '')",
+		   "INSERT INTO flametap_dictionary (kind, seen, numbers) VALUES (%d, "
+		   "'2100-01-01', [%d])",
 		   CH_KIND_SCHEMA, CH_SCHEMA_VERSION);
 	ok = ch_query(server, buf_view(&mark), "&insert_distributed_sync=1", NULL, err);
 	buf_release(&mark);
 	return ok;
 }
 
-bool ch_schema_test(struct ch_server *server, struct err *err)
+bool ch_schema_test(struct ch_server *server, bool *split, struct err *err)
 {
 	struct buf sql, answer;
-	uint64_t version = 0;
+	struct str rest, text = { 0 };
+	uint64_t version = 0, columns = 0;
 	bool ok;
 
 	buf_init(&sql, 0);
 	buf_init(&answer, 0);
-	buf_printf(&sql, "SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = %d",
+	buf_printf(&sql,
+		   "SELECT max(numbers[1]), (SELECT count() FROM system.columns WHERE database = "
+		   "currentDatabase() AND (table = '" PREFIX
+		   "samples' AND name = 't0_low' OR table = '" PREFIX
+		   "requests' AND name = 'profile.place' OR table = '" PREFIX
+		   "dictionary' AND name = 'id_low')) FROM flametap_dictionary WHERE kind = %d",
 		   CH_KIND_SCHEMA);
 	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
-	if (ok && (!str_to_u64(str_trim(buf_view(&answer)), &version) || !version))
+	rest = str_trim(buf_view(&answer));
+	str_split(&rest, '\t', &text);
+	if (ok && (!str_to_u64(text, &version) || !version))
 		ok = err_set(
 			err, ERR_NOT_FOUND,
 			"the database %s has tables of flametap's that no exporter has finished",
@@ -395,9 +412,85 @@ bool ch_schema_test(struct ch_server *server, struct err *err)
 			     "was written by a newer "
 			     "flametap",
 			     (unsigned long long)version, CH_SCHEMA_VERSION);
+	else if (ok && (!str_to_u64(rest, &columns) || (columns && columns != 3)))
+		ok = err_set(err, ERR_UNSUPPORTED,
+			     "the database %s has tables of flametap's of two versions: one was "
+			     "dropped and made again",
+			     ch_server_database(server));
+	else if (ok)
+		*split = columns != 0;
 	buf_release(&sql);
 	buf_release(&answer);
 	return ok;
+}
+
+const char *ch_schema_profile_seq(bool split)
+{
+	return split ? "(seq + `profile.place`)" : "`profile.seq`";
+}
+
+const char *ch_schema_bucket(bool split)
+{
+	return split ? "bucket" : "intDiv(t0, " CH_BUCKET_NS ")";
+}
+
+static bool put_writer(struct ch_server *server, bool split, uint32_t writer, uint64_t token,
+		       struct err *err)
+{
+	struct buf sql;
+	bool ok;
+
+	buf_init(&sql, 0);
+	buf_printf(&sql,
+		   "INSERT INTO flametap_dictionary (kind, %s, hash_hi, seen) VALUES (%d, %lu, "
+		   "%llu, toDate(%llu))",
+		   split ? "id_high" : "id", CH_KIND_WRITER, (unsigned long)writer,
+		   (unsigned long long)token,
+		   (unsigned long long)(clock_realtime_ns() / (DAY_S * SECOND_NS)));
+	ok = ch_query(server, buf_view(&sql), "&insert_distributed_sync=1", NULL, err);
+	buf_release(&sql);
+	return ok;
+}
+
+static bool count_takers(struct ch_server *server, bool split, uint32_t writer, uint64_t *out,
+			 struct err *err)
+{
+	struct buf sql, answer;
+	bool ok;
+
+	buf_init(&sql, 0);
+	buf_init(&answer, 0);
+	buf_printf(&sql,
+		   "SELECT uniqExact(hash_hi) FROM flametap_dictionary WHERE kind = %d AND %s = "
+		   "%lu",
+		   CH_KIND_WRITER, split ? "id_high" : "id", (unsigned long)writer);
+	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
+	if (ok && !str_to_u64(str_trim(buf_view(&answer)), out))
+		ok = err_set(err, ERR_INTERNAL, "ClickHouse's answer about writers is no number");
+	buf_release(&sql);
+	buf_release(&answer);
+	return ok;
+}
+
+bool ch_schema_new_writer(struct ch_server *server, bool split, uint32_t *out, struct err *err)
+{
+	struct {
+		uint64_t token;
+		uint32_t writer, unused;
+	} random;
+	uint64_t takers = 0;
+
+	do {
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			return err_set_errno(err, "getrandom");
+		if (!random.writer)
+			continue;
+		if (!put_writer(server, split, random.writer, random.token, err) ||
+		    !count_takers(server, split, random.writer, &takers, err))
+			return false;
+	} while (!random.writer || takers > 1);
+	*out = random.writer;
+	return true;
 }
 
 bool ch_schema_knows_again(const struct ch_schema *s, struct ch_server *server, bool *out,

@@ -4,9 +4,10 @@
  *   flametap_samples     a row for each OTLP sample; ordered by (10 minutes, series, t0)
  *   flametap_requests    a row for each request, written last: what is in it counts as received.
  * Its profiles are arrays in it, so that all of a request but its samples is one row.
- *   flametap_dictionary  every content once: (kind, id) -> refs, numbers, texts. Kinds are those of
- * store/ident.h, ids the lower half of the content's hash, whoever computes it. flametap_links
- * where a trace or span has samples
+ *   flametap_dictionary  every content once a writer: (kind, id) -> refs, numbers, texts. Kinds are
+ * those of store/ident.h, ids numbers of the exporter's that wrote the entry (clickhouse/encode.h);
+ * up to version 2, and still those of links, the lower half of the content's hash.
+ *   flametap_links       where a trace or span has samples
  *
  * Partitions are days of arrival: retention drops whole ones, and whatever times senders claim, one
  * insert is one partition. In a cluster each is a table NAME_local on every server and a
@@ -18,16 +19,23 @@
 
 enum {
 	/* 2: ids of stacks and stems begin with their program's, those of lists of attributes with
-	 * their keys'; only stacks have hash_hi; CH_MANY_TIMES. Tables are the same: an older store
-	 * is read and written on. */
-	CH_SCHEMA_VERSION = 2,
+	 * their keys'; only stacks have hash_hi; CH_MANY_TIMES.
+	 * 3: entries have numbers of their writer's; tables that were made then have ids, times and
+	 * values in columns of their halves ("split"). An older store is read and written on.
+	 * 4: CH_KIND_KEY. */
+	CH_SCHEMA_VERSION = 4,
 	/* Kinds of dictionary rows beyond enum store_kind; in stores: append, never renumber. */
 	CH_KIND_STEM = 64, /* the root's side of stacks, 16 locations */
 	CH_KIND_REACH =
 		65, /* samples of a bucket that end in a later one: numbers = bucket, longest */
 	CH_KIND_SCHEMA = 66, /* numbers = CH_SCHEMA_VERSION */
 	CH_KIND_SYMBOL = 67, /* names found later: clickhouse/symbols.h */
+	CH_KIND_WRITER = 68, /* id = a writer's number, hash_hi = who took it */
+	/* A key that samples or profiles have beyond their series, in texts. One without text: the
+	 * store has had all of them since it was made. */
+	CH_KIND_KEY = 69,
 	CH_STEM = 16,
+	CH_KIND_SLOTS = KIND_COUNT + 2,
 };
 #define CH_BUCKET_NS "600000000000" /* STORE_BUCKET_NS */
 
@@ -38,8 +46,13 @@ enum ch_shape {
 	CH_NO_TIME,        /* no timestamp (t0 is the profile's), no values */
 	CH_NO_TIME_VALUE,  /* one value */
 	CH_LISTS,          /* the columns `values` and `times` */
-	CH_MANY_TIMES,     /* no values; t0, those in `times`, and t0 + span */
+	CH_MANY_TIMES,     /* no values; t0, those in `times`, and t0 + span; not where split */
+	CH_OFFSETS,        /* the columns `values` and `offsets`, which are from t0; where split */
 };
+
+/* A list of attributes has four texts for each. Where split, values come behind the others of all:
+ * lists of the same keys are alike up to there. */
+enum ch_list_text { CH_LIST_KEY, CH_LIST_VALUE, CH_LIST_UNIT, CH_LIST_NOTES };
 
 struct ch_schema {
 	unsigned features;   /* of enum ch_feature */
@@ -51,6 +64,12 @@ struct ch_schema {
 	uint64_t ttl_ns; /* 0 = for ever */
 };
 
+/* A view for people: SELECT without the word, every table behind "FROM ". */
+struct ch_view {
+	const char *name, *select;
+};
+extern const struct ch_view ch_views[]; /* to one without a name; after those that they read */
+
 /* ERR_INVALID: an engine that is none of MergeTree's. */
 bool ch_schema_check(const struct ch_schema *s, struct err *err) MUST_CHECK;
 /* All statements that make the tables, one after another, each ended by ";\n". */
@@ -61,8 +80,16 @@ bool ch_schema_create(const struct ch_schema *s, struct ch_server *server,
 /* Says in the store that this version writes to it: who is older must not read it then. */
 bool ch_schema_mark(struct ch_server *server, struct err *err) MUST_CHECK;
 /* Is it a store that we can read and write? ERR_NOT_FOUND: no tables, ERR_UNSUPPORTED: a newer one.
+ * split: they were made since version 3. */
+bool ch_schema_test(struct ch_server *server, bool *split, struct err *err) MUST_CHECK;
+/* A number that no other writer has: it is written down, and looked whether anybody else took it.
  */
-bool ch_schema_test(struct ch_server *server, struct err *err) MUST_CHECK;
+bool ch_schema_new_writer(struct ch_server *server, bool split, uint32_t *out,
+			  struct err *err) MUST_CHECK;
+/* A profile's number, where a request's row is taken apart into its profiles. */
+const char *ch_schema_profile_seq(bool split);
+/* The ten minutes of a sample, as the tables' key has them. */
+const char *ch_schema_bucket(bool split);
 /* Do the tables of samples and requests, as they are, drop a block that they have had lately? */
 bool ch_schema_knows_again(const struct ch_schema *s, struct ch_server *server, bool *out,
 			   struct err *err) MUST_CHECK;
@@ -81,13 +108,8 @@ static inline uint64_t ch_id(struct hash128 h)
 	return h.lo ? h.lo : h.hi;
 }
 
-/* The id of what belongs to a program, which its first bits tell: rows of one program, whose refs
- * are much alike, lie side by side in the dictionary, and are packed the better. So do lists of
- * attributes with the same keys. */
-static inline uint64_t ch_id_beside(uint64_t id, uint64_t program)
+/* Where tables by kind have theirs. */
+static inline unsigned ch_slot(unsigned kind)
 {
-	enum { PROGRAM_BITS = 10 };
-	uint64_t beside = program << (64 - PROGRAM_BITS) | id >> PROGRAM_BITS;
-
-	return beside ? beside : id;
+	return kind == CH_KIND_STEM ? KIND_COUNT : kind == CH_KIND_SYMBOL ? KIND_COUNT + 1 : kind;
 }

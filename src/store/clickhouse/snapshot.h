@@ -4,6 +4,7 @@
 #pragma once
 #include <pthread.h>
 #include "base/arena.h"
+#include "base/cleanup.h"
 #include "store/clickhouse/reader.h"
 #include "store/clickhouse/rowbinary.h"
 #include "store/clickhouse/schema.h"
@@ -13,8 +14,14 @@
 enum {
 	CH_PAGE_ROWS = 200000, /* of samples in one answer */
 	CH_IDS_MOST = 8000,    /* in one IN (...): a query has at most 256 KiB */
-	CH_KIND_SLOTS = KIND_COUNT + 2,
 };
+
+/* A growing list of ids. */
+struct id_list {
+	uint64_t *ids;
+	size_t count, cap;
+};
+void id_list_add(struct id_list *l, uint64_t id);
 
 /* A row of the dictionary. */
 struct ch_entry {
@@ -34,10 +41,25 @@ struct ch_store {
 	struct ch_snapshot *idle[2];
 };
 
+/* Buckets before a time that hold samples which end at it or later: a part of a condition. */
+struct ch_reach {
+	uint64_t from;
+	struct buf buckets;
+	bool known;
+};
+
+/* What a window was found to hold when its series were asked for. */
+struct ch_listed {
+	uint64_t from, to;
+	struct id_list ids; /* ascending */
+	uint64_t *rows;     /* of each, in the window's buckets: no more than that */
+};
+
 struct ch_snapshot {
 	struct ch_store *store;
 	struct ch_server *server;
 	uint64_t asof;
+	bool split;   /* columns of the tables: clickhouse/schema.h */
 	bool overlay; /* there are names found later */
 	struct buf sql, answer;
 
@@ -54,12 +76,13 @@ struct ch_snapshot {
 
 	uint64_t last_seq, last_request; /* the newest request that was given */
 	uint64_t *lost;
-};
 
-static inline unsigned ch_slot(unsigned kind)
-{
-	return kind == CH_KIND_STEM ? KIND_COUNT : kind == CH_KIND_SYMBOL ? KIND_COUNT + 1 : kind;
-}
+	/* A question asks more than once about its windows, and a diff has two. */
+	struct ch_reach reach[2];
+	unsigned reach_next;
+	struct ch_listed listed;
+	uint64_t forgotten; /* how often all that was met was */
+};
 
 /* Runs what is in snap->sql; the answer is in snap->answer. */
 bool ch_ask(struct ch_snapshot *snap, struct codec *out, struct err *err) MUST_CHECK;
@@ -69,6 +92,8 @@ void ch_put_ids(struct buf *b, const uint64_t *ids, size_t count);
 
 /* Forgets what was met if there is too much of it: between callbacks only. */
 void ch_trim(struct ch_snapshot *snap);
+/* The same before many are fetched: there is room for half of the limit then. */
+void ch_make_room(struct ch_snapshot *snap);
 /* Sees to it that all of these are known; in any order, doubles and 0 are fine. */
 bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
 	      struct err *err) MUST_CHECK;
@@ -89,6 +114,17 @@ static inline uint64_t ch_ref(const struct ch_entry *e, uint32_t i)
 	return e && i < e->ref_count ? e->refs[i] : 0;
 }
 
+/* One of the texts of an attribute of a set, which has four for each of its numbers. */
+static inline struct str ch_list_text(const struct ch_snapshot *snap, const struct ch_entry *set,
+				      uint32_t i, enum ch_list_text which)
+{
+	if (!snap->split)
+		return set->texts[4 * i + which];
+	if (which == CH_LIST_VALUE)
+		return set->texts[3 * set->number_count + i];
+	return set->texts[3 * i + (which ? which - 1 : 0)];
+}
+
 /* An attribute of a set: kind, and the value of its text. */
 bool ch_value(int64_t kind, struct str text, struct arena *arena, struct any_value *out,
 	      struct err *err) MUST_CHECK;
@@ -99,16 +135,8 @@ bool ch_stack_locations(struct ch_snapshot *snap, const struct ch_entry *stack, 
 bool ch_fetch_stems(struct ch_snapshot *snap, const uint64_t *stacks, size_t count,
 		    struct err *err) MUST_CHECK;
 
-/* A growing list of ids. */
-struct id_list {
-	uint64_t *ids;
-	size_t count, cap;
-};
-void id_list_add(struct id_list *l, uint64_t id);
-
 /* The columns of samples, in the order that ch_read_sample() wants. */
-#define CH_SAMPLE_COLUMNS \
-	"base, place, t0, span, series, stack, attributes, link, value, shape, `values`, times"
+const char *ch_sample_columns(const struct ch_snapshot *snap);
 bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_sample *out);
 /* The condition on the buckets of samples that may have a time in the window, behind what `where`
  * has. */

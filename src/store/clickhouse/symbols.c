@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "store/clickhouse/encode.h"
 #include "store/clickhouse/snapshot.h"
 
 enum { PAGE = 50000, DAY_S = 86400 };
@@ -100,9 +101,10 @@ static bool next_page(struct ch_symbols *s, uint64_t after, struct id_list *ids,
 	buf_reset(&s->snap->sql);
 	buf_printf(
 		&s->snap->sql,
-		"SELECT DISTINCT id FROM flametap_dictionary WHERE kind = %d AND length(refs) <= 2 "
+		"SELECT DISTINCT id FROM flametap_dictionary WHERE kind = %d AND length(%s) <= 2 "
 		"AND id > %llu ORDER BY id LIMIT %d FORMAT RowBinary",
-		KIND_LOCATION, (unsigned long long)after, PAGE);
+		KIND_LOCATION, s->snap->split ? "refs_low" : "refs", (unsigned long long)after,
+		PAGE);
 	if (!ch_ask(s->snap, &c, err))
 		return false;
 	while (codec_more(&c))
@@ -138,13 +140,13 @@ bool ch_symbols_list(struct ch_symbols *s, bool again, const struct store_namele
 
 /* ---- names ---- */
 
-static void put_row(struct buf *b, const struct store_symbol *x, uint64_t now_ns)
+static void put_row(struct buf *b, bool split, const struct store_symbol *x, uint64_t now_ns)
 {
 	row_u8(b, CH_KIND_SYMBOL);
-	row_u64(b, ch_symbol_id(x->build_id, x->address));
+	ch_put_split(b, split, ch_symbol_id(x->build_id, x->address));
 	row_u64(b, now_ns);
 	row_u16(b, (uint16_t)(now_ns / SECOND_NS / DAY_S));
-	row_count(b, 0);
+	ch_put_refs(b, split, NULL, 0);
 	row_count(b, 1 + (uint64_t)x->line_count * 3);
 	row_u64(b, x->address);
 	for (uint32_t i = 0; i < x->line_count; i++) {
@@ -165,9 +167,7 @@ static void put_row(struct buf *b, const struct store_symbol *x, uint64_t now_ns
 bool ch_symbols_put(struct ch_symbols *s, const struct store_symbol *symbols, size_t count,
 		    struct err *err)
 {
-	static const char into[] =
-		"INSERT INTO flametap_dictionary (kind, id, hash_hi, seen, refs, "
-		"numbers, texts, notes) FORMAT RowBinary";
+	bool split = s->snap->split;
 	uint64_t now_ns = clock_realtime_ns();
 	struct buf rows;
 	bool ok;
@@ -176,9 +176,9 @@ bool ch_symbols_put(struct ch_symbols *s, const struct store_symbol *symbols, si
 		return true;
 	buf_init(&rows, 0);
 	for (size_t i = 0; i < count; i++)
-		put_row(&rows, &symbols[i], now_ns);
-	ok = ch_insert(s->snap->server, str_cstr(into), "&insert_distributed_sync=1",
-		       buf_view(&rows), err);
+		put_row(&rows, split, &symbols[i], now_ns);
+	ok = ch_insert(s->snap->server, str_cstr(ch_insert_dictionary(split)),
+		       "&insert_distributed_sync=1", buf_view(&rows), err);
 	buf_release(&rows);
 	return ok;
 }

@@ -78,6 +78,15 @@ export function frameColours(tree: Tree, mode: ColourMode, theme: Theme): Uint32
 	return colours;
 }
 
+/** Of functions whose type nobody said: any. */
+export const ANY_HUE = "conic-gradient(oklch(0.75 0.1 30), oklch(0.75 0.1 150), oklch(0.75 0.1 270), oklch(0.75 0.1 30))";
+
+/** As the graph has it by function. */
+export function functionColour(name: string, binary: string, theme: Theme): string {
+	const h = fnv(name);
+	return css(shade((h >>> 8) % 360, 0.1, (Math.imul(h ^ (fnv(binary) >>> 3), 0x01000193) >>> 0) >>> 7, theme));
+}
+
 export function typeColour(type: string, theme: Theme, salt = 2): string {
 	const [hue, chroma] = TYPE_HUES[type] ?? PLAIN;
 	return css(shade(hue, chroma, salt, theme));

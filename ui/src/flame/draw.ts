@@ -126,8 +126,9 @@ function drawRow(
 		drawn++;
 		if (right - left < MIN_WIDTH) {
 			// all that end within the next half pixel are one step, and one grey pixel
+			const began = x[i];
 			i = firstVisible(tree, i + 1, last, view.x0 + (left + MIN_WIDTH) / scale) - 1;
-			if (from < line.length) line[from] = palette.merged;
+			if (from < line.length && x[i] + widths[i] > began) line[from] = palette.merged;
 			continue;
 		}
 		const end = Math.max(from + 1, Math.round(right) - (right - left > 2 ? 1 : 0));

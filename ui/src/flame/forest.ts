@@ -13,6 +13,12 @@ interface Node {
 
 const leaf = (frame: number): Node => ({ frame, self: 0, total: 0, children: new Map() });
 
+/** Sorts what stands in it from `first` on. */
+function heaviestFirst(order: Node[], first: number): void {
+	const some = order.slice(first).sort((a, b) => b.total - a.total || a.frame - b.frame);
+	for (let i = 0; i < some.length; i++) order[first + i] = some[i];
+}
+
 export class Forest {
 	private root = leaf(0);
 	private strings: string[] = [];
@@ -122,19 +128,28 @@ export class Forest {
 		const order: Node[] = [this.root];
 		const parent: number[] = [0];
 		for (let i = 0; i < order.length; i++) {
-			for (const [frame, c] of order[i].children) if (c.total <= 0) order[i].children.delete(frame);
-			for (const c of [...order[i].children.values()].sort((a, b) => b.total - a.total || a.frame - b.frame)) {
-				order.push(c);
-				parent.push(i);
+			const { children } = order[i];
+			if (children.size === 0) continue; // most have none, or one
+			const first = order.length;
+			for (const [frame, c] of children) {
+				if (c.total <= 0) children.delete(frame);
+				else order.push(c);
 			}
+			for (let n = order.length; n > first; n--) parent.push(i);
+			if (order.length - first > 1) heaviestFirst(order, first);
 		}
-		const stacks = order.reduce((sum, n) => sum + (n.self > 0 ? 1 : 0), 0);
+		/* Not by from(order, ...), which takes far longer. */
+		const [frame, self, total] = [new Uint32Array(order.length), new Float64Array(order.length), new Float64Array(order.length)];
+		for (let i = 0; i < order.length; i++) {
+			frame[i] = order[i].frame;
+			self[i] = order[i].self;
+			total[i] = order[i].total;
+		}
 		const c = this.columns;
 		const u32 = (of: number[]) => Uint32Array.from(of);
 		const frames: Frames = { name: u32(c.name), file: u32(c.file), binary: u32(c.binary), line: u32(c.line), flags: u32(c.flags), key: BigUint64Array.from(c.key) };
 		return new Tree(
-			{ ...header, sides: 1, stacks, total: [this.root.total], frame_types: [...this.types] }, u32(parent), Uint32Array.from(order, (n) => n.frame),
-			Float64Array.from(order, (n) => n.self), Float64Array.from(order, (n) => n.total), null, null, frames, [...this.strings],
+			{ ...header, matched: undefined, sides: 1, stacks: NaN, total: [this.root.total], frame_types: [...this.types] }, u32(parent), frame, self, total, null, null, frames, [...this.strings],
 		);
 	}
 }

@@ -2,10 +2,12 @@
 // view: one with the boxes, one over it with the outlines of what is hovered and selected.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { expression } from "../selector";
 import { calm, cssColour } from "../theme";
 import { diffScale, frameColours, parsePixel, type ColourMode, type Theme } from "./colour";
 import { drawTree, nodeAt, outline, ROW, type Palette, type Surface, type View } from "./draw";
-import type { Tree } from "./tree";
+import { FLAG_GROUP, FLAG_OTHER, type Tree } from "./tree";
+import { anchorOf, exact, useZoomed, windowIn } from "./window";
 
 export interface GraphProps {
 	tree: Tree;
@@ -14,12 +16,42 @@ export interface GraphProps {
 	theme: Theme;
 	search: string;
 	zoom: string;
+	/** What the tree answers: of an answer to the same question, the same part is looked at. */
+	question: string;
 	dimmed: boolean;
 	label: string;
 	onZoom(hash: string): void;
 	onMenu(node: number, x: number, y: number): void;
 	onHover(node: number, x: number, y: number): void;
 	onOther(node: number): void;
+	/** The window is (no more) one that a person moved. */
+	onFree(free: boolean): void;
+	/** Another number: back to what is zoomed to. */
+	home: number;
+	/** Outlined as if it was hovered: the same frame in another graph. */
+	marked?: number;
+	/** Beside others of the same nodes: what is moved in one is moved in all, and one selection is that of all. */
+	link?: GraphLink;
+	selection?: number;
+	onSelection?(node: number): void;
+	/** How wide the view is with this node zoomed to, in units of value; absent: as wide as the node. */
+	reach?(node: number): number;
+	/** The node to go to; another object: go there (again). `near`: so near that it can be seen. */
+	target?: { node: number; near: boolean } | null;
+}
+
+/** Tells graphs of each other's windows, as parts of what is zoomed to. */
+export class GraphLink {
+	private all = new Set<(from: number, to: number, scroll: number) => void>();
+
+	on(take: (from: number, to: number, scroll: number) => void): () => void {
+		this.all.add(take);
+		return () => this.all.delete(take);
+	}
+
+	tell(me: unknown, from: number, to: number, scroll: number): void {
+		for (const take of this.all) if (take !== me) take(from, to, scroll);
+	}
 }
 
 const ZOOM_MS = 120;
@@ -38,36 +70,30 @@ function palette(tree: Tree, colour: ColourMode, theme: Theme): Palette {
 
 /** Frames whose names a search finds; null without a search or with a broken one. */
 export function matching(tree: Tree, search: string): Uint8Array | null {
-	if (search === "") return null;
-	let regex: RegExp;
-	try {
-		regex = new RegExp(search, "i");
-	} catch {
-		return null;
-	}
+	const regex = search === "" ? null : expression(search);
+	if (!(regex instanceof RegExp)) return null;
 	const strings = tree.strings.map((s) => (regex.test(s) ? 1 : 0));
 	const found = new Uint8Array(tree.frames.name.length);
-	for (let i = 0; i < found.length; i++) found[i] = strings[tree.frames.name[i]];
+	for (let i = 0; i < found.length; i++) found[i] = tree.frames.flags[i] & (FLAG_OTHER | FLAG_GROUP) ? 0 : strings[tree.frames.name[i]];
 	return found;
 }
 
-/** What the search found: value of all stacks that hold a match, each counted once. */
-export function matchedShare(tree: Tree, found: Uint8Array): number {
+/** What the search found of what is drawn: the nodes of it that are in no other, the heaviest first, and their value. */
+export function matches(tree: Tree, found: Uint8Array, total = tree.total): { nodes: number[]; value: number } {
+	const nodes: number[] = [];
 	let sum = 0;
 	const inside = new Uint8Array(tree.count);
 	for (let i = 1; i < tree.count; i++) {
 		if (inside[tree.parent[i]]) inside[i] = 1;
 		else if (found[tree.frame[i]]) {
 			inside[i] = 1;
-			sum += tree.total[i];
+			sum += total[i];
+			nodes.push(i);
 		}
 	}
-	return sum;
+	return { nodes: nodes.sort((a, b) => tree.width[b] - tree.width[a] || a - b), value: sum };
 }
 
-function span(tree: Tree, node: number): [number, number] {
-	return [tree.x[node], tree.x[node] + Math.max(tree.width[node], 1e-9)];
-}
 
 export function Graph(props: GraphProps) {
 	const { tree, upwards, theme, colour } = props;
@@ -77,13 +103,33 @@ export function Graph(props: GraphProps) {
 	const surfaces = useRef<{ base: Surface; over: Surface } | null>(null);
 	const view = useRef<View>({ x0: 0, x1: 1, scroll: 0, upwards, zoomed: 0 });
 	const hovered = useRef(-1);
-	const [selected, setSelected] = useState(0);
+	const pointer = useRef<MouseEvent | null>(null); // over the graph
+	const [own, setOwn] = useState<{ tree: Tree; node: number; keys: bigint[] }>({ tree, node: 0, keys: [] });
+	const selected = props.selection ?? (own.tree === tree ? own.node : tree.nearest(own.keys));
+	const free = useRef(false); // a person moved the window: it is not what is zoomed to
+	const setFree = (is: boolean) => {
+		if (free.current !== is) props.onFree(is);
+		free.current = is;
+	};
+	const setSelected = (node: number) => {
+		setOwn({ tree, node, keys: tree.keys(node) });
+		if (node !== props.selection) props.onSelection?.(node);
+	};
 	const [size, setSize] = useState({ width: 0, height: 0 });
 	const frame = useRef(0);
 
 	const colours = useMemo(() => palette(tree, colour, theme), [tree, colour, theme]);
 	const found = useMemo(() => matching(tree, props.search), [tree, props.search]);
-	const zoomed = useMemo(() => Math.max(0, props.zoom ? tree.find(props.zoom) : 0), [tree, props.zoom]);
+	const last = useRef<{ tree: Tree; zoom: string; upwards: boolean; question: string } | null>(null);
+	const zoomed = useZoomed(tree, props.zoom);
+	const whole = props.reach?.(0) ?? tree.width[0];
+	const span = (node: number): [number, number] => [tree.x[node], tree.x[node] + Math.max(props.reach?.(node) ?? tree.width[node], 1e-9)];
+	/** What of it is here: a node that this side lacks has a caller that it has. */
+	const shown = (node: number): number => {
+		let i = node;
+		while (i > 0 && tree.width[i] <= 0) i = tree.parent[i];
+		return i;
+	};
 
 	const maxScroll = () => Math.max(0, tree.depth * ROW - size.height + ROW);
 
@@ -104,7 +150,8 @@ export function Graph(props: GraphProps) {
 		s.over.context.setTransform(1, 0, 0, 1, 0, 0);
 		s.over.context.clearRect(0, 0, s.over.width * s.over.ratio, s.over.height * s.over.ratio);
 		if (selected > 0 && selected < tree.count) outline(s.over, tree, view.current, selected, cssColour("--focus"));
-		if (hovered.current > 0) outline(s.over, tree, view.current, hovered.current, cssColour("--ink"));
+		const over = hovered.current > 0 ? hovered.current : (props.marked ?? -1);
+		if (over > 0 && over < tree.count) outline(s.over, tree, view.current, over, cssColour("--ink"));
 		paintPlace(s.over);
 	};
 	/* There is more than is seen: a thin bar says where this is of it. */
@@ -146,13 +193,18 @@ export function Graph(props: GraphProps) {
 	// A new zoom: the window moves there, in ZOOM_MS unless motion is unwelcome.
 	useEffect(() => {
 		const v = view.current;
-		const [x0, x1] = span(tree, zoomed);
+		const was = last.current;
+		const same = was !== null && was.zoom === props.zoom && was.upwards === upwards;
+		last.current = { tree, zoom: props.zoom, upwards, question: props.question };
+		if (!same || was.question !== props.question) setFree(false);
+		const [x0, x1] = was && free.current ? within(windowIn(tree, anchorOf(was.tree, v.x0, v.x1))) : span(shown(zoomed));
 		const scroll = zoomed === 0 ? 0 : Math.min(maxScroll(), Math.max(0, (tree.level[zoomed] - 2) * ROW));
 		const from = { ...v };
-		const still = calm() || v.zoomed >= tree.count || from.x1 > tree.x[0] + tree.width[0] || from.x1 <= from.x0;
+		/* Other numbers are no motion. */
+		const still = same || calm() || v.zoomed >= tree.count || from.x1 > tree.x[0] + whole || from.x1 <= from.x0;
 		v.zoomed = zoomed;
 		v.upwards = upwards;
-		setSelected(zoomed);
+		if (!same) setSelected(zoomed);
 		const began = performance.now();
 		let handle = 0;
 		const step = () => {
@@ -160,16 +212,38 @@ export function Graph(props: GraphProps) {
 			const e = 1 - (1 - t) ** 3;
 			v.x0 = from.x0 + (x0 - from.x0) * e;
 			v.x1 = from.x1 + (x1 - from.x1) * e;
-			v.scroll = from.scroll + (scroll - from.scroll) * e;
+			v.scroll = same ? Math.min(maxScroll(), from.scroll) : from.scroll + (scroll - from.scroll) * e;
 			paint();
 			if (t < 1) handle = requestAnimationFrame(step);
+			else lookAgain();
 		};
 		step();
+		/* A drag goes on from here. */
+		const d = drag.current;
+		if (d && pointer.current) Object.assign(d, { x: pointer.current.clientX, y: pointer.current.clientY, x0: v.x0, x1: v.x1, scroll: v.scroll });
 		return () => cancelAnimationFrame(handle);
-	}, [tree, zoomed, upwards]);
+	}, [tree, zoomed, upwards, whole, props.question]);
+
+	const take = useRef((_from: number, _to: number, _scroll: number) => {});
+	take.current = (from, to, scroll) => {
+		const [x0, x1] = span(shown(zoomed));
+		moveWindow(x0 + from * (x1 - x0), x0 + to * (x1 - x0));
+		view.current.scroll = Math.min(maxScroll(), scroll);
+		paint();
+	};
+	const taking = useRef((from: number, to: number, scroll: number) => take.current(from, to, scroll));
+	useEffect(() => props.link?.on(taking.current), [props.link]);
+	/* A window that a person moved, in the others too. */
+	const moved = () => {
+		paint();
+		if (!props.link) return;
+		const { x0, x1, scroll } = view.current;
+		const [s0, s1] = span(shown(zoomed));
+		props.link.tell(taking.current, (x0 - s0) / (s1 - s0), (x1 - s0) / (s1 - s0), scroll);
+	};
 
 	useEffect(paint, [tree, colours, found, size, upwards]);
-	useEffect(paintOver, [selected]);
+	useEffect(paintOver, [selected, props.marked]);
 
 	const local = (event: MouseEvent): [number, number] => {
 		const rect = base.current!.getBoundingClientRect();
@@ -181,6 +255,7 @@ export function Graph(props: GraphProps) {
 	};
 
 	const hover = (event: MouseEvent) => {
+		pointer.current = event;
 		if (drag.current) return;
 		const node = under(event);
 		if (node !== hovered.current) {
@@ -189,7 +264,13 @@ export function Graph(props: GraphProps) {
 		}
 		props.onHover(node, event.clientX, event.clientY);
 	};
+	/* What is under a pointer that keeps still is another when the picture changes. */
+	const lookAgain = () => {
+		hovered.current = -1;
+		if (pointer.current) hover(pointer.current);
+	};
 	const leave = () => {
+		pointer.current = null;
 		hovered.current = -1;
 		paintOver();
 		props.onHover(-1, 0, 0);
@@ -200,16 +281,27 @@ export function Graph(props: GraphProps) {
 		else props.onZoom(node === 0 ? "" : tree.hash(node));
 	};
 
-	const drag = useRef<{ x: number; y: number; x0: number; x1: number; scroll: number; moved: boolean } | null>(null);
+	const home = useRef(props.home);
+	useEffect(() => {
+		if (home.current === props.home) return;
+		home.current = props.home;
+		moveWindow(...span(shown(zoomed)));
+		view.current.scroll = zoomed === 0 ? 0 : Math.min(maxScroll(), Math.max(0, (tree.level[zoomed] - 2) * ROW));
+		paint();
+		lookAgain();
+	}, [props.home]);
+	const drag = useRef<{ x: number; y: number; x0: number; x1: number; scroll: number; moved: boolean; on: bigint[] | null } | null>(null);
 	const press = (event: PointerEvent) => {
 		if (event.button !== 0) return;
 		const v = view.current;
-		drag.current = { x: event.clientX, y: event.clientY, x0: v.x0, x1: v.x1, scroll: v.scroll, moved: false };
+		const node = under(event);
+		drag.current = { x: event.clientX, y: event.clientY, x0: v.x0, x1: v.x1, scroll: v.scroll, moved: false, on: node < 0 ? null : tree.keys(node) };
 		box.current!.setPointerCapture(event.pointerId);
 	};
 	const moveTo = (event: PointerEvent) => {
 		const d = drag.current;
 		if (!d) return hover(event);
+		pointer.current = event;
 		const dx = event.clientX - d.x;
 		const dy = event.clientY - d.y;
 		if (!d.moved && Math.abs(dx) + Math.abs(dy) < 4) return;
@@ -218,27 +310,35 @@ export function Graph(props: GraphProps) {
 		const shift = (-dx / size.width) * (d.x1 - d.x0);
 		moveWindow(d.x0 + shift, d.x1 + shift);
 		v.scroll = Math.min(maxScroll(), Math.max(0, d.scroll + (v.upwards ? dy : -dy)));
-		paint();
+		moved();
 	};
-	const release = (event: PointerEvent) => {
+	const release = () => {
 		const d = drag.current;
 		drag.current = null;
-		if (d && !d.moved) zoomTo(under(event));
+		if (d && !d.moved && d.on) zoomTo(exact(tree, d.on)); // what was there when it was pressed
+	};
+	const within = ([x0, x1]: [number, number]): [number, number] => {
+		const width = Math.min(x1 - x0, whole);
+		const from = Math.max(tree.x[0], Math.min(x0, tree.x[0] + whole - width));
+		return [from, from + width];
 	};
 	const moveWindow = (x0: number, x1: number) => {
 		const v = view.current;
-		const width = Math.min(x1 - x0, tree.width[0]);
-		v.x0 = Math.max(tree.x[0], Math.min(x0, tree.x[0] + tree.width[0] - width));
-		v.x1 = v.x0 + width;
+		[v.x0, v.x1] = within([x0, x1]);
+		const [s0, s1] = span(shown(zoomed));
+		setFree(Math.abs(v.x0 - s0) + Math.abs(v.x1 - s1) > 1e-9 * (s1 - s0));
+	};
+	/** Closer (below 1) or wider, `at` keeping its place. */
+	const scale = (at: number, factor: number) => {
+		const { x0, x1 } = view.current;
+		const f = Math.max(factor, (whole * 1e-9) / (x1 - x0));
+		moveWindow(at - (at - x0) * f, at + (x1 - at) * f);
 	};
 	const wheel = (event: WheelEvent) => {
 		const v = view.current;
 		event.preventDefault();
 		if (event.ctrlKey || event.metaKey) {
-			const at = v.x0 + (local(event)[0] / size.width) * (v.x1 - v.x0);
-			const factor = Math.exp(event.deltaY * 0.002);
-			const width = Math.max((v.x1 - v.x0) * factor, tree.width[0] * 1e-9);
-			moveWindow(at - (at - v.x0) * (width / (v.x1 - v.x0)), at - (at - v.x0) * (width / (v.x1 - v.x0)) + width);
+			scale(v.x0 + (local(event)[0] / size.width) * (v.x1 - v.x0), Math.exp(event.deltaY * 0.002));
 		} else {
 			v.scroll = Math.min(maxScroll(), Math.max(0, v.scroll + (v.upwards ? -event.deltaY : event.deltaY)));
 			if (event.deltaX) {
@@ -246,13 +346,27 @@ export function Graph(props: GraphProps) {
 				moveWindow(v.x0 + shift, v.x1 + shift);
 			}
 		}
-		paint();
+		moved();
+		lookAgain();
 	};
 	useEffect(() => {
 		const element = box.current!;
 		element.addEventListener("wheel", wheel, { passive: false });
 		return () => element.removeEventListener("wheel", wheel);
 	});
+
+	useEffect(() => {
+		const node = props.target?.node ?? -1;
+		if (node < 0 || node >= tree.count) return;
+		select(node);
+		/* Too narrow to be seen: its surroundings. */
+		const v = view.current;
+		if (props.target!.near && (tree.width[node] / (v.x1 - v.x0)) * size.width < 4) {
+			const width = Math.max(tree.width[node], tree.width[0] * 1e-9) * 20;
+			moveWindow(tree.x[node] + tree.width[node] / 2 - width / 2, tree.x[node] + tree.width[node] / 2 + width / 2);
+		}
+		moved();
+	}, [props.target]);
 
 	const select = (node: number) => {
 		setSelected(node);
@@ -261,10 +375,10 @@ export function Graph(props: GraphProps) {
 		if (y < v.scroll) v.scroll = y;
 		else if (y + ROW > v.scroll + size.height) v.scroll = Math.min(maxScroll(), y + ROW - size.height);
 		if (tree.x[node] + tree.width[node] <= v.x0 || tree.x[node] >= v.x1) {
-			const [x0, x1] = span(tree, tree.parent[node]);
+			const [x0, x1] = span(shown(tree.parent[node]));
 			moveWindow(x0, x1);
 		}
-		paint();
+		moved();
 	};
 	const walk = (event: KeyboardEvent) => {
 		if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -277,7 +391,12 @@ export function Graph(props: GraphProps) {
 		else if (event.key === "ArrowRight") next = at + 1 < tree.count && tree.level[at + 1] === tree.level[at] ? at + 1 : at;
 		else if (event.key === "ArrowLeft") next = at > 0 && tree.level[at - 1] === tree.level[at] ? at - 1 : at;
 		else if (event.key === "Home") next = 0;
-		else if (event.key === "Enter") return event.preventDefault(), zoomTo(at);
+		else if (event.key === "+" || event.key === "-") {
+			event.preventDefault();
+			const { x0, x1 } = view.current;
+			scale(Math.max(x0, Math.min(x1, tree.x[at] + tree.width[at] / 2)), event.key === "+" ? 0.5 : 2);
+			return moved();
+		} else if (event.key === "Enter") return event.preventDefault(), zoomTo(at);
 		else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) {
 			event.preventDefault();
 			const rect = box.current!.getBoundingClientRect();

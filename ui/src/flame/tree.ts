@@ -2,6 +2,8 @@
 //
 // Nothing here is an object per node: 200,000 nodes are a few megabytes, and drawing walks arrays.
 
+import { straight } from "../format";
+
 const MAGIC = 0x31545446; // "FTT1"
 export const FLAG_INLINED = 1 << 8;
 export const FLAG_OTHER = 1 << 9;
@@ -20,6 +22,7 @@ export interface TreeHeader {
 	asof: string;
 	total: number[];
 	seconds: number[];
+	/** NaN: not known, as of a tree that was added up here. */
 	stacks: number;
 	pruned: number;
 	/** Where the program says it: samples in the window, processes they are of, what was lost. */
@@ -29,6 +32,10 @@ export interface TreeHeader {
 	samples2?: number;
 	processes2?: number;
 	coverage?: Coverage;
+	/** Of a search: what all stacks with a match cost, drawn or not; the paths to the heaviest are in the tree. */
+	matched?: number[];
+	/** What was searched for, as it was typed. */
+	searched?: string;
 	partial: string;
 	frame_types: string[];
 	arrays: [string, "u8" | "u32" | "u64" | "f64", number][];
@@ -53,6 +60,8 @@ export class Tree {
 	readonly firstChild: Uint32Array;
 	readonly childCount: Uint32Array;
 	readonly level: Uint16Array;
+	/** Key of the group's frame that was left out, which the program needs to find a node by its path. */
+	left = "";
 	private hashes: Float64Array | undefined;
 	private frameHashes: Uint32Array | undefined;
 
@@ -66,6 +75,7 @@ export class Tree {
 		readonly total2: Float64Array | null,
 		readonly frames: Frames,
 		readonly strings: string[],
+		shares = false,
 	) {
 		const n = parent.length;
 		this.count = n;
@@ -82,7 +92,7 @@ export class Tree {
 		}
 		levels.push(n);
 		this.levels = Uint32Array.from(levels);
-		this.width = this.widths();
+		this.width = this.widths(shares);
 		this.x = new Float64Array(n);
 		for (let i = 1; i < n; i++) {
 			const p = parent[i];
@@ -90,16 +100,48 @@ export class Tree {
 		}
 	}
 
-	/** One side: the total. Two sides: the larger one, and at least what its children need. */
-	private widths(): Float64Array {
+	/** One side: the total. Two sides: the larger one, and at least what its children need; as shares, the larger share. */
+	private widths(shares: boolean): Float64Array {
 		if (!this.total2 || !this.self2) return this.total;
 		const width = new Float64Array(this.count);
+		const [a, b] = this.header.total;
+		const scale = shares && a > 0 && b > 0 ? a / b : 1;
 		for (let i = this.count - 1; i >= 0; i--) {
-			const own = Math.max(this.total[i], this.total2[i]);
-			width[i] = Math.max(own, width[i] + Math.max(this.self[i], this.self2[i]));
+			const own = Math.max(this.total[i], scale * this.total2[i]);
+			width[i] = Math.max(own, width[i] + Math.max(this.self[i], scale * this.self2[i]));
 			if (i > 0) width[this.parent[i]] += width[i];
 		}
 		return width;
+	}
+
+	/** Of two sides one alone, its nodes having the numbers that they have here: those that it lacks are 0 wide. */
+	side(which: 0 | 1): Tree {
+		const { header, self, total, self2, total2 } = this;
+		const [mine, its] = which === 0 ? [self, total] : [self2!, total2!];
+		const own = { ...header, sides: 1 as const, total: [header.total[which]], matched: header.matched && [header.matched[which]], seconds: [header.seconds[which]] };
+		return new Tree(own, this.parent, this.frame, mine, its, null, null, this.frames, this.strings);
+	}
+
+	/** Two sides by their shares. */
+	shares(): Tree {
+		return new Tree(this.header, this.parent, this.frame, this.self, this.total, this.self2, this.total2, this.frames, this.strings, true);
+	}
+
+	/** Where no sample has the label that is grouped by: without its one frame, which says nothing. */
+	withoutGroup(): Tree {
+		if (this.levels.length < 3 || this.levels[2] !== 2 || !this.isGroup(1) || this.strings[this.frames.name[this.frame[1]]] !== "(none)") return this;
+		const drop = <T extends Float64Array | null>(of: T): T => {
+			if (!of) return of;
+			const rest = of.slice(1);
+			rest[0] = of[0] + (of === this.self || of === this.self2 ? of[1] : 0);
+			return rest as T;
+		};
+		const parent = this.parent.slice(1).map((p) => Math.max(0, p - 1));
+		const frame = this.frame.slice(1);
+		frame[0] = this.frame[0];
+		const rest = new Tree(this.header, parent, frame, drop(this.self), drop(this.total), drop(this.self2), drop(this.total2), this.frames, this.strings);
+		rest.left = this.key(1);
+		return rest;
 	}
 
 	get depth(): number {
@@ -135,6 +177,19 @@ export class Tree {
 		return (this.frames.flags[this.frame[node]] & FLAG_GROUP) !== 0;
 	}
 
+	/** Value of all frames, and of those that have a function's name; what was merged into `other` is not known. */
+	naming(): [named: number, all: number] {
+		const unnamed = Uint8Array.from(this.frames.name, (s) => (/\+(\?|0x[0-9a-f]+)$/.test(this.strings[s]) ? 1 : 0));
+		let [named, all] = [0, 0];
+		for (let i = 1; i < this.count; i++) {
+			if (this.frames.flags[this.frame[i]] & (FLAG_OTHER | FLAG_GROUP)) continue;
+			const v = this.total[i] + (this.total2?.[i] ?? 0);
+			all += v;
+			if (!unnamed[this.frame[i]]) named += v;
+		}
+		return [named, all];
+	}
+
 	isInlined(node: number): boolean {
 		return (this.frames.flags[this.frame[node]] & FLAG_INLINED) !== 0;
 	}
@@ -159,6 +214,25 @@ export class Tree {
 	/** The program's own name of the node's frame. */
 	key(node: number): string {
 		return this.frames.key[this.frame[node]].toString(16);
+	}
+
+	/** The keys on its path: what finds it again in another answer. */
+	keys(node: number): bigint[] {
+		return this.path(node).map((i) => this.frames.key[this.frame[i]]);
+	}
+
+	/** The node of these keys, or the nearest above it that is there. */
+	nearest(keys: bigint[]): number {
+		let at = 0;
+		for (const key of keys) {
+			const first = this.firstChild[at];
+			const past = first + this.childCount[at];
+			let child = first;
+			while (child < past && this.frames.key[this.frame[child]] !== key) child++;
+			if (child === past) break;
+			at = child;
+		}
+		return at;
 	}
 
 	/** Names a node by what is on its path: the same in another answer, and short enough for a URL. */
@@ -228,7 +302,7 @@ export function decodeTree(bytes: ArrayBuffer): Tree {
 	const text = arrays.string_bytes as Uint8Array;
 	const utf8 = new TextDecoder();
 	const strings: string[] = new Array(offsets.length - 1);
-	for (let i = 0; i < strings.length; i++) strings[i] = utf8.decode(text.subarray(offsets[i], offsets[i + 1]));
+	for (let i = 0; i < strings.length; i++) strings[i] = straight(utf8.decode(text.subarray(offsets[i], offsets[i + 1])));
 	return new Tree(header, u32("parent"), u32("frame"), f64("self"), f64("total"), f64("self2"), f64("total2"), {
 		name: u32("name"),
 		file: u32("file"),

@@ -1,5 +1,6 @@
 // chips.tsx - the transforms in force, in their order; each can be taken away, Backspace takes the last.
 
+import { TURNED } from "../format";
 import { report } from "../report";
 
 const WORDS: Record<string, string> = {
@@ -12,7 +13,7 @@ export function namespaceOf(name: string): string {
 }
 
 export function escaped(text: string): string {
-	return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+	return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&").replaceAll(TURNED, ".{1,3}");
 }
 
 export function transformText(x: string): string {

@@ -1,10 +1,10 @@
 // filter.tsx - the selector, with completion of label names and values from what the store holds.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { askJSON } from "../api";
 import { count } from "../format";
 import { cursorContext, cursorEnd, labelName, quoted } from "../selector";
 import { Icon } from "./icons";
+import { askKept } from "./labels";
 
 interface Suggestion {
 	text: string;
@@ -15,20 +15,20 @@ interface Suggestion {
 	insert: string;
 }
 
-async function suggest(text: string, at: number, base: URLSearchParams, signal: AbortSignal): Promise<Suggestion[]> {
+async function suggest(text: string, at: number, base: URLSearchParams): Promise<Suggestion[]> {
 	const context = cursorContext(text, at);
 	const params = new URLSearchParams(base);
 	params.delete("query");
 	const typed = context.typed.toLowerCase();
 	if (context.kind === "name") {
-		const labels = await askJSON<{ name: string }[]>("labels", params, signal);
+		const labels = await askKept<{ name: string }[]>("labels", params);
 		return labels
 			.filter((l) => l.name.toLowerCase().includes(typed))
 			.slice(0, 12)
 			.map((l) => ({ text: l.name, hint: "label", from: context.from, insert: `${labelName(l.name)}="` }));
 	}
 	params.set("name", context.name);
-	const values = await askJSON<{ value: string; samples: number }[]>("label-values", params, signal);
+	const values = await askKept<{ value: string; samples: number }[]>("label-values", params);
 	return values
 		.filter((v) => v.value.toLowerCase().includes(typed))
 		.slice(0, 12)
@@ -40,22 +40,22 @@ export function Filter(props: { value: string; base: URLSearchParams; error: str
 	const [open, setOpen] = useState<Suggestion[]>([]);
 	const [chosen, setChosen] = useState(-1);
 	const input = useRef<HTMLInputElement>(null);
-	const abort = useRef<AbortController | null>(null);
+	const turn = useRef(0);
 	useEffect(() => setText(props.value), [props.value]);
 
 	const complete = (value: string) => {
-		abort.current?.abort();
-		abort.current = new AbortController();
-		suggest(value, input.current!.selectionStart ?? value.length, props.base, abort.current.signal).then(
+		const mine = ++turn.current;
+		suggest(value, input.current!.selectionStart ?? value.length, props.base).then(
 			(list) => {
+				if (mine !== turn.current) return;
 				setOpen(list);
 				setChosen(-1);
 			},
-			() => setOpen([]),
+			() => mine === turn.current && setOpen([]),
 		);
 	};
 	const close = () => {
-		abort.current?.abort();
+		turn.current++;
 		setOpen([]);
 		setChosen(-1);
 	};

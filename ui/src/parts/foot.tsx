@@ -1,17 +1,15 @@
 // foot.tsx - the promise: how much was seen, lost, cut, unnamed. What nobody reported is said to be unknown, never 0.
 
-import type { Coverage, TreeHeader } from "../flame/tree";
-import { count } from "../format";
+import { useMemo } from "preact/hooks";
+import type { Tree } from "../flame/tree";
+import { count, percent } from "../format";
 import { Popup } from "./menu";
+import { sumOf, Why } from "./why";
 
-function sumOf(coverage: Coverage, prefix: string): number | null {
-	const keys = Object.keys(coverage).filter((k) => k.startsWith(prefix));
-	if (keys.length === 0) return null;
-	return keys.reduce((sum, k) => sum + (coverage[k] ?? 0), 0);
-}
-
-export function Foot(props: { header: TreeHeader; source: string }) {
-	const { header } = props;
+export function Foot(props: { tree: Tree; by: string; source: string }) {
+	const { tree } = props;
+	const { header } = tree;
+	const [named, all] = useMemo(() => tree.naming(), [tree]);
 	const coverage = header.coverage;
 	const reports = coverage !== undefined && Object.keys(coverage).length > 0;
 	/* Who says what it sampled says what it dropped, too: no word of it is none. */
@@ -19,8 +17,10 @@ export function Foot(props: { header: TreeHeader; source: string }) {
 	const cut = coverage ? sumOf(coverage, "cut") : null;
 	const unnamed = coverage?.unnamed ?? null;
 	const two = header.sides === 2 && header.samples2 !== undefined;
-	const sampled = two ? header.samples : (coverage?.sampled ?? header.samples);
-	const reasons = Object.entries(coverage ?? {}).filter(([, n]) => n !== null && n > 0);
+	/* Of what is selected; what agents say is of everything. */
+	const sampled = header.samples ?? coverage?.sampled;
+	/* Agents say it a moment after their samples came. */
+	const whole = coverage?.sampled != null && coverage.sampled >= (header.samples ?? 0) + (header.samples2 ?? 0) ? coverage.sampled : null;
 	return (
 		<footer>
 			{sampled != null && (
@@ -29,36 +29,27 @@ export function Foot(props: { header: TreeHeader; source: string }) {
 					{two && ` → ${count(header.samples2!)}`} samples
 				</span>
 			)}
-			{header.processes !== undefined && (
+			{/* Files often do not say whose they are: that is not 0. */}
+			{header.processes !== undefined && header.processes + (header.processes2 ?? 0) > 0 && (
 				<span>
 					{count(header.processes)}
 					{two && header.processes2 !== undefined && ` → ${count(header.processes2)}`} processes
 				</span>
 			)}
-			<span>{count(header.stacks)} stacks</span>
-			<span>{dropped === null ? "losses: not reported" : `${count(dropped)} dropped`}</span>
-			{cut !== null && <span>{count(cut)} cut</span>}
-			{unnamed !== null && <span>{count(unnamed)} frames unnamed</span>}
-			{reports && (
-				<Popup label="why?" title="What was lost, and why" class="quiet link">
-					{() => (
-						<div class="why">
-							{reasons.length === 0 ? (
-								<p>Nothing was lost or cut.</p>
-							) : (
-								<dl>
-									{reasons.map(([reason, n]) => (
-										<>
-											<dt>{reason.replace(/[:._]/g, " ")}</dt>
-											<dd>{count(n!)}</dd>
-										</>
-									))}
-								</dl>
-							)}
-						</div>
-					)}
-				</Popup>
+			{header.stacks >= 0 && <span>{count(header.stacks)} stacks</span>}
+			{all > 0 && props.by !== "file" && props.by !== "binary" && (
+				<span title={`of all frames, weighed by what they cost, so many have a function's name${unnamed ? `; ${count(unnamed)} have none` : ""}`}>names: {percent(named, all)}</span>
 			)}
+			<span class="lost">
+				{reports && <span class="dim" title="What agents reported of this time: of everything that ran, not only of what is selected">of all{whole !== null ? ` ${count(whole)} samples` : ""}:</span>}
+				<span>{dropped === null ? "losses: not reported" : `${count(dropped)} dropped`}</span>
+				{cut !== null && <span>{count(cut)} cut</span>}
+				{reports && (
+					<Popup label="why?" title="What was lost, and why" class="quiet link">
+						{() => <Why coverage={coverage} />}
+					</Popup>
+				)}
+			</span>
 			{header.partial && (
 				<span class="warn" role="status">
 					partial: {header.partial}

@@ -3,6 +3,21 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import { askJSON } from "../api";
 
+const KEPT_MS = 30_000;
+const kept = new Map<string, { at: number; answer: Promise<unknown> }>();
+
+/** Asked once for a selection, not for every key; what comes meanwhile is there after a while. */
+export function askKept<T>(path: string, params: URLSearchParams): Promise<T> {
+	const key = `${path} ${params}`;
+	const old = kept.get(key);
+	if (old && Date.now() - old.at < KEPT_MS) return old.answer as Promise<T>;
+	for (const [k, { at }] of kept) if (Date.now() - at >= KEPT_MS) kept.delete(k);
+	const answer = askJSON<T>(path, params);
+	kept.set(key, { at: Date.now(), answer });
+	answer.catch(() => kept.delete(key));
+	return answer;
+}
+
 interface InputProps {
 	text: string;
 	base: URLSearchParams;
@@ -44,7 +59,7 @@ function Completed(props: InputProps & { value: string; placeholder: string; loa
 }
 
 export function LabelInput(props: InputProps & { value: string }) {
-	return <Completed {...props} placeholder="label" load={async () => (await askJSON<{ name: string }[]>("labels", props.base)).map((l) => l.name)} />;
+	return <Completed {...props} placeholder="label" load={async () => (await askKept<{ name: string }[]>("labels", props.base)).map((l) => l.name)} />;
 }
 
 /** Those of the label that `name` says at the moment. */
@@ -54,7 +69,7 @@ export function ValueInput(props: InputProps & { name(): string }) {
 		if (!name) return [];
 		const params = new URLSearchParams(props.base);
 		params.set("name", name);
-		return (await askJSON<{ value: string }[]>("label-values", params)).slice(0, 200).map((v) => v.value);
+		return (await askKept<{ value: string }[]>("label-values", params)).slice(0, 200).map((v) => v.value);
 	};
 	return <Completed {...props} value="" placeholder="value" load={load} />;
 }

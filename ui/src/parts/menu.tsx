@@ -12,8 +12,15 @@ export interface MenuItem {
 	separator?: boolean;
 }
 
+/** What had the focus before this was there has it again afterwards. */
+function useFocusBack(): void {
+	const [before] = useState(() => document.activeElement as HTMLElement | null);
+	useEffect(() => () => before?.focus({ preventScroll: true }), []);
+}
+
 export function Menu(props: { label: string; items: MenuItem[]; x: number; y: number; onClose(): void }) {
 	const box = useRef<HTMLDivElement>(null);
+	useFocusBack();
 	const [at, setAt] = useState({ x: props.x, y: props.y });
 	useLayoutEffect(() => {
 		const rect = box.current!.getBoundingClientRect();
@@ -24,7 +31,6 @@ export function Menu(props: { label: string; items: MenuItem[]; x: number; y: nu
 		box.current!.querySelector<HTMLElement>("button:not(:disabled)")?.focus();
 	}, [props.x, props.y]);
 	useEffect(() => {
-		const before = document.activeElement as HTMLElement | null;
 		const outside = (event: Event) => {
 			if (!box.current!.contains(event.target as Node)) props.onClose();
 		};
@@ -33,7 +39,6 @@ export function Menu(props: { label: string; items: MenuItem[]; x: number; y: nu
 		return () => {
 			removeEventListener("pointerdown", outside, true);
 			removeEventListener("blur", props.onClose);
-			before?.focus?.();
 		};
 	}, []);
 	const key = (event: KeyboardEvent) => {
@@ -87,6 +92,23 @@ export function Popup(props: { label: ComponentChildren; title: string; class?: 
 		addEventListener("pointerdown", outside, true);
 		return () => removeEventListener("pointerdown", outside, true);
 	}, [open]);
+	/* Never beyond the window's edges, whatever it holds. */
+	const body = useRef<HTMLDivElement>(null);
+	useLayoutEffect(() => {
+		const element = body.current;
+		if (!open || !element) return;
+		const place = () => {
+			element.style.translate = "";
+			const rect = element.getBoundingClientRect();
+			const right = document.documentElement.clientWidth - 4;
+			const dx = rect.right > right ? right - rect.right : 0;
+			element.style.translate = `${Math.round(Math.max(dx, 4 - rect.left))}px`;
+		};
+		place();
+		const observer = new ResizeObserver(place);
+		observer.observe(element);
+		return () => observer.disconnect();
+	}, [open]);
 	const close = () => {
 		setOpen(false);
 		box.current!.querySelector("button")?.focus();
@@ -106,7 +128,7 @@ export function Popup(props: { label: ComponentChildren; title: string; class?: 
 				{props.label}
 			</button>
 			{open && (
-				<div class="popup-body" role="dialog" aria-label={props.title}>
+				<div ref={body} class="popup-body" role="dialog" aria-label={props.title}>
 					{props.children(close)}
 				</div>
 			)}
@@ -117,6 +139,7 @@ export function Popup(props: { label: ComponentChildren; title: string; class?: 
 /** Fills the page until closed; the rest is out of reach of Tab meanwhile. */
 export function Dialog(props: { title: string; onClose(): void; children: ComponentChildren }) {
 	const box = useRef<HTMLDialogElement>(null);
+	useFocusBack();
 	useEffect(() => {
 		box.current!.showModal();
 	}, []);

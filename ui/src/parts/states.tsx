@@ -32,11 +32,22 @@ export function Command(props: { text: string }) {
 	);
 }
 
-export function ErrorBox(props: { error: ApiError }) {
+/** Where the program itself has no advice. */
+function adviceFor(error: ApiError): string {
+	if (error.status === 400) return "Nothing is lost: change what is asked for in the bar above.";
+	if (error.status === 401) return "Open the URL with its token again: the program printed it when it started.";
+	if (error.status === 404) return "It may have been at another time, or under another filter.";
+	return error.status >= 500 ? "It may pass: the page asks again. The program's log says more." : "";
+}
+
+/** `children`: what helps, to click on. */
+export function ErrorBox(props: { error: ApiError; children?: ComponentChildren }) {
+	const hint = props.error.hint || adviceFor(props.error);
 	return (
 		<div class="state error" role="alert">
 			<h2>{props.error.message}</h2>
-			{props.error.hint && <p>{props.error.hint}</p>}
+			{hint && <p>{hint}</p>}
+			{props.children && <div class="row">{props.children}</div>}
 		</div>
 	);
 }

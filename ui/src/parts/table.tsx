@@ -19,6 +19,8 @@ export interface TableProps<Row> {
 	columns: Column<Row>[];
 	rows: Row[];
 	sort?: string;
+	/** The least first. */
+	ascending?: boolean;
 	onSort?(key: string): void;
 	onChoose?(row: Row, index: number): void;
 	onMenu?(row: Row, x: number, y: number): void;
@@ -75,12 +77,12 @@ export function Table<Row>(props: TableProps<Row>) {
 						key={c.key}
 						role="columnheader"
 						class={c.number ? "cell number" : "cell"}
-						aria-sort={props.sort === c.key ? "descending" : c.sortable ? "none" : undefined}
+						aria-sort={props.sort === c.key ? (props.ascending ? "ascending" : "descending") : c.sortable ? "none" : undefined}
 					>
 						{c.sortable ? (
 							<button type="button" onClick={() => props.onSort?.(c.key)}>
 								{c.title}
-								{props.sort === c.key ? " ▾" : ""}
+								{props.sort !== c.key ? "" : props.ascending ? " ▴" : " ▾"}
 							</button>
 						) : (
 							c.title

@@ -6,7 +6,9 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Timeline as Data } from "../api";
 import type { Theme } from "../flame/colour";
+import { fnv } from "../flame/tree";
 import { percent, rate, value, tickTime } from "../format";
+import { PROCESS } from "../state";
 import { cssColour } from "../theme";
 
 /** A part of the time that has a name. */
@@ -22,16 +24,39 @@ export interface TimelineProps {
 	bands: Band[];
 	/** `other`: with Shift, for the second side. */
 	onSelect(fromNs: number, toNs: number, other: boolean): void;
+	/** A click: a moment, no length of time. */
+	onPoint?: (atNs: number) => void;
 	onFilter?: (label: string, value: string) => void;
 	label: string;
+	/** Where the data is none, and says none. */
+	unit: string;
 }
 
 const HEIGHT = 92;
 const LEGEND_MOST = 10;
+/** Up to there the legend is one line that is moved to and fro (style.css). */
+const PHONE = 760;
 const HUES = [250, 55, 155, 320, 100, 205, 25, 285, 125, 345, 75, 180];
 
-function seriesColour(name: string, index: number, theme: Theme): string {
+/* A name keeps its colour as long as the page is open, whatever rank it has at the moment; the same one elsewhere, too,
+ * unless another has it there. */
+const places = new Map<string, number>();
+
+function placeOf(name: string): number {
+	let at = places.get(name);
+	if (at === undefined) {
+		const most = 2 * HUES.length;
+		const taken = new Set(places.values());
+		at = fnv(name) % HUES.length;
+		for (let tries = 0; tries < most && taken.has(at); tries++) at = (at + 1) % most;
+		places.set(name, at);
+	}
+	return at;
+}
+
+function seriesColour(name: string, theme: Theme): string {
 	if (name === "other") return cssColour("--merged");
+	const index = placeOf(name);
 	const light = (theme === "light" ? 0.7 : 0.74) - (Math.floor(index / HUES.length) % 2) * 0.12;
 	return `oklch(${light} 0.1 ${HUES[index % HUES.length]})`;
 }
@@ -104,17 +129,24 @@ function drawBands(u: uPlot, bands: Band[]): void {
 const nameOf = (labels: Record<string, string>, otherwise: string) => Object.values(labels).join(" ") || otherwise;
 const sumOf = (values: (number | null)[]) => values.reduce<number>((sum, v) => sum + (v ?? 0), 0);
 
+/** What the axis counts. */
+const measureOf = (unit: string, gauge?: boolean) => (gauge ? (unit === "count" ? "" : unit) : unit === "nanoseconds" ? "cores" : unit === "count" || unit === "" ? "per second" : `${unit} per second`);
+
 /** The heaviest, each with its share; a click is the filter. */
 function Legend(props: TimelineProps) {
 	const { data, theme } = props;
 	const shown = useMemo(() => {
-		const all = data.series.map((s, index) => ({ key: Object.keys(s.labels)[0] ?? "", name: nameOf(s.labels, ""), index, sum: sumOf(s.values) })).filter((s) => s.sum > 0);
+		const all = data.series.map((s) => ({ key: Object.keys(s.labels)[0] ?? "", name: nameOf(s.labels, ""), sum: sumOf(s.values) })).filter((s) => s.sum > 0);
 		return { whole: all.reduce((sum, s) => sum + s.sum, 0), series: all.sort((a, b) => b.sum - a.sum).slice(0, LEGEND_MOST) };
 	}, [data]);
-	if (shown.series.length < 2 && !shown.series[0]?.name) return null;
+	const apart = shown.series.length > 1 || !!shown.series[0]?.name;
 	return (
-		<ul class="legend timeline-legend" aria-label={`Stacked by ${shown.series[0].key}`}>
-			{shown.series.map(({ key, name, index, sum }) => (
+		<ul class="legend timeline-legend" aria-label={apart ? `Stacked by ${shown.series[0].key}` : "What the line says"} tabIndex={props.onFilter || innerWidth > PHONE ? undefined : 0}>
+			<li class="dim line-title">
+				{[props.label, measureOf(data.unit || props.unit, data.gauge)].filter(Boolean).join(", ")}
+				{apart && ` by ${shown.series[0].key === PROCESS ? "process" : shown.series[0].key}`}
+			</li>
+			{(apart ? shown.series : []).map(({ key, name, sum }) => (
 				<li key={name}>
 					<button
 						type="button"
@@ -123,7 +155,7 @@ function Legend(props: TimelineProps) {
 						title={`${name || "not said"}: ${percent(sum, shown.whole)}${props.onFilter ? "; a click shows only this" : ""}`}
 						onClick={() => props.onFilter?.(key, name)}
 					>
-						<i class="dot" style={{ background: seriesColour(name, index, theme) }} />
+						<i class="dot" style={{ background: seriesColour(name, theme) }} />
 						{name || "not said"}
 					</button>
 				</li>
@@ -136,13 +168,17 @@ export function Timeline(props: TimelineProps) {
 	const box = useRef<HTMLDivElement>(null);
 	const select = useRef(props.onSelect);
 	const shift = useRef(false);
+	const pressed = useRef(0);
+	const plotted = useRef<uPlot | null>(null);
 	select.current = props.onSelect;
 	const { data, theme, bands } = props;
+	const unit = data.unit || props.unit;
 	const banded = bands.map((b) => `${b.name} ${b.from} ${b.to}`).join();
 	useLayoutEffect(() => {
 		const element = box.current!;
 		const start = Number(data.start_ns);
-		const seconds = data.step_ns / 1e9;
+		const seconds = data.gauge ? 1 : data.step_ns / 1e9;
+		const told = (v: number) => (data.gauge ? value(v, unit) : rate(v, unit, seconds));
 		const names = data.series.map((s) => nameOf(s.labels, props.label));
 		const xs = (data.series[0]?.values ?? data.covered).map((_, i) => (start + (i + 0.5) * data.step_ns) / 1e9);
 		const sums = stacked(data.series.map((s) => s.values.map((v) => (v === null ? null : v / seconds))));
@@ -156,17 +192,17 @@ export function Timeline(props: TimelineProps) {
 				legend: { show: false },
 				cursor: { drag: { x: true, y: false, setScale: false }, points: { show: false }, y: false },
 				padding: [6, 8, 0, 0],
-				scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.05 : data.unit === "nanoseconds" ? 1e9 : 1] } },
+				scales: { x: { time: true }, y: { range: (_u, _min, max) => [0, max > 0 ? max * 1.05 : unit === "nanoseconds" ? 1e9 : 1] } },
 				axes: [
 					/* A label that would be cut at the right edge is left out. */
 					{ ...axis, size: 22, space: 90, values: (u, ticks, _axis, _space, step) => ticks.map((t) => (((end - t) / (end - start / 1e9)) * u.width > 24 ? tickTime(t, step) : "")) },
-					{ ...axis, size: 62, space: 28, values: (_u, ticks) => ticks.map((t) => (data.unit === "nanoseconds" ? `${+(t / 1e9).toPrecision(3)}` : value(t, data.unit))) },
+					{ ...axis, size: 62, space: 28, values: (_u, ticks) => ticks.map((t) => (unit === "nanoseconds" ? (t < 1e13 ? `${+(t / 1e9).toPrecision(3)}` : value(t / 1e9, "")) : value(t, unit))) },
 				],
 				series: [
 					{},
 					...top.map((_, i) => {
 						const index = top.length - 1 - i;
-						const colour = seriesColour(names[index], index, theme);
+						const colour = seriesColour(names[index], theme);
 						return { stroke: colour, fill: colour, width: 1, points: { show: false }, paths: uPlot.paths.stepped!({ align: 0 as never }), label: names[index] };
 					}),
 				],
@@ -190,8 +226,8 @@ export function Timeline(props: TimelineProps) {
 							const sum = here.reduce((s, [, v]) => s + v, 0);
 							const seen = data.covered[i];
 							const most = here.sort((a, b) => b[1] - a[1]).slice(0, 6);
-							const lines = most.length > 1 ? most.map(([name, v]) => `${name}: ${rate(v, data.unit, seconds)}`) : [];
-							element.title = seen === null || seen === 0 ? "no data here" : [rate(sum, data.unit, seconds), ...lines].join("\n");
+							const lines = most.length > 1 ? most.map(([name, v]) => `${name}: ${told(v)}`) : [];
+							element.title = seen === null || seen === 0 ? "no data here" : [told(sum), ...lines].join("\n");
 						},
 					],
 				},
@@ -199,18 +235,25 @@ export function Timeline(props: TimelineProps) {
 			[xs, ...top] as uPlot.AlignedData,
 			element,
 		);
+		plotted.current = plot;
 		const observer = new ResizeObserver(() => plot.setSize({ width: Math.max(100, element.clientWidth), height: HEIGHT }));
 		observer.observe(element);
 		return () => {
 			observer.disconnect();
 			plot.destroy();
 		};
-	}, [data, theme, banded]);
-	const how = bands.length > 1 ? "Drag selects the time before, with Shift the time after." : "Drag selects a time; [ and ] move it.";
+	}, [data, theme, banded, unit]);
+	const click = (event: MouseEvent) => {
+		const plot = plotted.current;
+		if (!props.onPoint || !plot || Math.abs(event.clientX - pressed.current) > 2) return;
+		const x = event.clientX - plot.over.getBoundingClientRect().left;
+		if (x > 0 && x < plot.over.clientWidth) props.onPoint(plot.posToVal(x, "x") * 1e9);
+	};
+	const how = bands.length > 1 ? "A click parts before and after there; drag selects the time before, with Shift the time after." : "Drag selects a time; [ and ] move it.";
 	return (
 		<>
 			<Legend {...props} />
-			<div ref={box} class="timeline" role="img" aria-label={`${props.label} over time. ${how}`} onPointerDown={(event) => (shift.current = event.shiftKey)} />
+			<div ref={box} class="timeline" role="img" aria-label={`${props.label} over time. ${how}`} onPointerDown={(event) => ((shift.current = event.shiftKey), (pressed.current = event.clientX))} onClick={click} />
 		</>
 	);
 }

@@ -2,15 +2,55 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Tree } from "../flame/tree";
-import { change, percent, rate, value } from "../format";
+import { change, percent, points, rate, shorten, value } from "../format";
 
-export function diffSentence(name: string, tree: Tree, node: number): string {
-	const [a, b] = tree.header.total;
-	const [s, s2] = tree.header.seconds;
-	const before = tree.total[node];
+const signed = (v: number, text: string) => (v > 0 ? `+${text}` : text);
+
+/** "json.dumps: 8.40 % → 14.9 % of the CPU, +0.31 cores" */
+export function diffSentence(tree: Tree, node: number): string {
+	const { header, total } = tree;
+	const [a, b] = header.total;
+	const [s, s2] = header.seconds;
+	const before = total[node];
 	const after = tree.total2![node];
-	const cores = tree.header.unit === "nanoseconds" && s > 0 && s2 > 0 ? `, ${after / s2 - before / s >= 0 ? "+" : ""}${((after / s2 - before / s) / 1e9).toFixed(2)} cores` : "";
-	return `${name}: ${percent(before, a)} → ${percent(after, b)}${cores} (${change(a ? before / a : 0, b ? after / b : 0)})`;
+	const shares = change(a ? before / a : 0, b ? after / b : 0);
+	const what = /cpu/.test(header.type) ? " of CPU" : "";
+	const more = s > 0 && s2 > 0 ? after / s2 - before / s : 0;
+	return `${shorten(tree.name(node), 60)}: ${percent(before, a)} → ${percent(after, b)}${what}${s > 0 && s2 > 0 ? `, ${signed(more, rate(more, header.unit, 1))}` : ""} (${shares})`;
+}
+
+/** Both sides' numbers and their difference. */
+function Sides(props: { tree: Tree; node: number }) {
+	const { tree, node } = props;
+	const { unit, total } = tree.header;
+	const row = (name: string, before: number, after: number) => {
+		const [p, p2] = [total[0] ? (100 * before) / total[0] : 0, total[1] ? (100 * after) / total[1] : 0];
+		return (
+			<>
+				<dt>{name}</dt>
+				<dd>
+					{value(before, unit)} <span class="dim">{percent(before, total[0])}</span>
+				</dd>
+				<dd>
+					{value(after, unit)} <span class="dim">{percent(after, total[1])}</span>
+				</dd>
+				<dd>{points(p2 - p)}</dd>
+			</>
+		);
+	};
+	return (
+		<>
+			<dl>
+				<dt />
+				<dd class="dim">before</dd>
+				<dd class="dim">after</dd>
+				<dd class="dim">points</dd>
+				{row("total", tree.total[node], tree.total2![node])}
+				{row("self", tree.self[node], tree.self2![node])}
+			</dl>
+			<div>{diffSentence(tree, node)}</div>
+		</>
+	);
 }
 
 export function Tooltip(props: { tree: Tree; node: number; x: number; y: number }) {
@@ -36,7 +76,7 @@ export function Tooltip(props: { tree: Tree; node: number; x: number; y: number 
 				</div>
 			)}
 			{tree.total2 ? (
-				<div>{diffSentence("share", tree, node)}</div>
+				<Sides tree={tree} node={node} />
 			) : (
 				<dl>
 					<dt>total</dt>

@@ -2,7 +2,7 @@
 // named by the label upload.id.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, askJSON, sendFile, type Upload } from "../api";
+import { askJSON, sendFile, type Upload } from "../api";
 import { bytes, dateTime } from "../format";
 import type { State, Store } from "../state";
 import { Icon } from "./icons";
@@ -14,16 +14,23 @@ export function uploadOf(query: string): string {
 }
 
 /** Another source has other types, times and labels. */
-export const LOOK_ANEW: Partial<State> = { type: "", from: "", to: "", query: "", group: "", transforms: [], zoom: "", name: "", key: "", right: null, asof: "", live: false, trace: "", span: "" };
+export const LOOK_ANEW: Partial<State> = { type: "", from: "", to: "", query: "", group: null, transforms: [], zoom: "", name: "", key: "", right: null, asof: "", live: false, trace: "", span: "" };
 
 function shown(state: State): Partial<State> {
 	return { ...LOOK_ANEW, view: ["icicle", "flame", "inverted", "time", "heat", "raw"].includes(state.view) ? state.view : "icicle" };
 }
 
+interface Refused {
+	name: string;
+	why: string;
+}
+
 export interface Uploading {
 	over: boolean;
 	busy: string;
-	error: ApiError | null;
+	/** Of the files that came together; the first is shown. */
+	taken: Upload[];
+	refused: Refused[];
 	send(files: FileList | null): void;
 	dismiss(): void;
 }
@@ -32,20 +39,34 @@ export interface Uploading {
 export function useUpload(store: Store): Uploading {
 	const [over, setOver] = useState(false);
 	const [busy, setBusy] = useState("");
-	const [error, setError] = useState<ApiError | null>(null);
+	const [taken, setTaken] = useState<Upload[]>([]);
+	const [refused, setRefused] = useState<Refused[]>([]);
 	const latest = useRef(store);
 	latest.current = store;
+	const before = useRef(Promise.resolve());
+	const sendAll = async (files: File[]) => {
+		const [good, bad]: [Upload[], Refused[]] = [[], []];
+		setTaken([]);
+		setRefused([]);
+		for (const [i, file] of files.entries()) {
+			setBusy(files.length > 1 ? `${file.name}, ${i + 1} of ${files.length}` : file.name);
+			try {
+				const upload = await sendFile(file);
+				if (good.some(({ id }) => id === upload.id)) continue; // the same content
+				good.push(upload);
+				if (good.length === 1) latest.current.set({ ...shown(latest.current.state), query: upload.query });
+			} catch (cause) {
+				bad.push({ name: file.name, why: String((cause as Error).message ?? cause) });
+			}
+		}
+		setTaken(good);
+		setRefused(bad);
+		setBusy("");
+	};
+	/* What comes while others are sent waits for them: a list of files is the browser's, which empties it. */
 	const send = (files: FileList | null) => {
-		const file = files?.[0];
-		if (!file) return;
-		setError(null);
-		setBusy(file.name);
-		sendFile(file)
-			.then(
-				(upload) => latest.current.set({ ...shown(latest.current.state), query: upload.query }),
-				(cause) => setError(cause instanceof ApiError ? cause : new ApiError(-1, String(cause.message ?? cause), "")),
-			)
-			.finally(() => setBusy(""));
+		const all = [...(files ?? [])];
+		if (all.length > 0) before.current = before.current.then(() => sendAll(all));
 	};
 	useEffect(() => {
 		const holdsFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
@@ -72,16 +93,25 @@ export function useUpload(store: Store): Uploading {
 			removeEventListener("drop", drop);
 		};
 	}, []);
-	return { over, busy, error, send, dismiss: () => setError(null) };
+	const dismiss = () => {
+		setTaken([]);
+		setRefused([]);
+	};
+	return { over, busy, taken, refused, send, dismiss };
 }
 
-/** What is going on with a file, over the page. */
-export function UploadLayer(props: { uploading: Uploading }) {
-	const { over, busy, error, dismiss } = props.uploading;
+/** More files are not named above the picture. */
+const NAMED_MOST = 10;
+
+/** What is going on with files, over the page. */
+export function UploadLayer(props: { store: Store; uploading: Uploading }) {
+	const { store } = props;
+	const { over, busy, taken, refused, dismiss } = props.uploading;
+	const now = uploadOf(store.state.query);
 	if (over)
 		return (
 			<div class="drop" role="status">
-				<p>Drop a profile to look at it</p>
+				<p>Drop profiles to look at them</p>
 				<p class="hint">pprof, OTLP, folded stacks, speedscope, Firefox Profiler, .cpuprofile, perf script; gzip or zstd</p>
 			</div>
 		);
@@ -91,12 +121,32 @@ export function UploadLayer(props: { uploading: Uploading }) {
 				Reading {busy}…
 			</aside>
 		);
-	if (error)
+	if (refused.length > 0 || taken.length > 1)
 		return (
 			<aside class="note row" aria-label="Upload">
-				<span role="alert">
-					<b>This file can't be shown.</b> {error.message}
-				</span>
+				{taken.length > 1 && (
+					<span class="row" role="status">
+						{taken.length} files were read:
+						<span class="segments">
+							{taken.slice(0, NAMED_MOST).map((u) => (
+								<button key={u.id} type="button" title={u.name} aria-pressed={u.id === now} onClick={() => u.id !== now && store.set({ ...shown(store.state), query: u.query })}>
+									{u.name}
+								</button>
+							))}
+						</span>
+						{taken.length > NAMED_MOST && `and ${taken.length - NAMED_MOST} more, listed under “Open a file”`}
+					</span>
+				)}
+				{refused.length > 0 && (
+					<span role="alert">
+						{refused.slice(0, NAMED_MOST).map(({ name, why }, i) => (
+							<span key={i}>
+								<b>{refused.length + taken.length > 1 ? `${name} can't be shown.` : "This file can't be shown."}</b> {why}{" "}
+							</span>
+						))}
+						{refused.length > NAMED_MOST && `and ${refused.length - NAMED_MOST} more`}
+					</span>
+				)}
 				<span class="grow" />
 				<button type="button" class="quiet" onClick={dismiss}>
 					dismiss
@@ -144,9 +194,10 @@ export function OpenFile(props: { store: Store; uploading: Uploading }) {
 			<input
 				ref={input}
 				type="file"
+				multiple
 				class="visually-hidden"
 				tabIndex={-1}
-				aria-label="Profile to look at"
+				aria-label="Profiles to look at"
 				onChange={(event) => {
 					props.uploading.send(event.currentTarget.files);
 					event.currentTarget.value = "";
@@ -163,8 +214,8 @@ export function OpenFile(props: { store: Store; uploading: Uploading }) {
 								input.current!.click();
 							}}
 						>
-							<span>Choose a file…</span>
-							<span class="hint">or drop it onto the page</span>
+							<span>Choose files…</span>
+							<span class="hint">or drop them onto the page</span>
 						</button>
 						<List store={props.store} close={close} />
 					</div>

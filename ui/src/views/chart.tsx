@@ -6,8 +6,9 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Chart as Data, Lane } from "../api";
 import { fnv } from "../flame/tree";
 import { typeColour, type Theme } from "../flame/colour";
-import { clock, duration, shorten, value } from "../format";
+import { clock, count, duration, shorten, value } from "../format";
 import { cssColour } from "../theme";
+import { laneNames } from "./lanes";
 
 const HEAD = 22;
 const AXIS = 20;
@@ -17,10 +18,14 @@ const GAP = 8;
 
 interface Place {
 	lane: Lane;
+	name: string;
 	top: number;
 	height: number;
 	row: number;
 }
+
+/** More are not drawn at once. */
+const LANES_MOST = 200;
 
 const TICKS = [1, 2, 5];
 
@@ -29,25 +34,22 @@ function tickStep(span: number, most: number): number {
 	for (let power = 1; ; power *= 10) for (const n of TICKS) if (span / (n * power) <= most) return n * power;
 }
 
-function laneName(lane: Lane): string {
-	const thread = [lane.thread, lane.thread_id].filter(Boolean).join(" ");
-	return [[lane.process, lane.pid].filter(Boolean).join(" "), thread && `${thread}`, lane.host].filter(Boolean).join("  ·  ") || "(not said)";
-}
-
 function places(data: Data, opened: Set<number>): [Place[], number] {
 	let top = AXIS;
+	const names = laneNames(data.lanes);
 	const out = data.lanes.map((lane, i) => {
 		const depth = lane.boxes.reduce((d, b) => Math.max(d, b[0]), 0) + 1;
 		const row = opened.has(i) ? ROW : Math.max(1.5, Math.min(ROW, LOW / depth));
-		const one = { lane, top, row, height: HEAD + depth * row + GAP };
+		const one = { lane, name: names[i], top, row, height: HEAD + depth * row + GAP };
 		top += one.height;
 		return one;
 	});
 	return [out, top];
 }
 
-export function Chart(props: { data: Data; theme: Theme; picked: [number, number] | null; onPick(fromNs: number, toNs: number): void; onMore(): void }) {
-	const { data, theme } = props;
+export function Chart(props: { data: Data; theme: Theme; picked: [number, number] | null; onPick(fromNs: number, toNs: number): void; lanes: number; skip: number; onLanes(lanes: number, skip: number): void }) {
+	const { data, theme, skip } = props;
+	const behind = skip + data.lanes.length;
 	const box = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const [size, setSize] = useState({ width: 0, height: 0 });
@@ -108,7 +110,7 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 			g.textAlign = "left";
 			g.font = `11px ${mono}`;
 			g.fillStyle = ink;
-			g.fillText(`${opened.has(i) ? "▾" : "▸"} ${shorten(laneName(place.lane), Math.floor((size.width - 90) / charWidth) - 2)}`, 8, top + HEAD / 2 - 1);
+			g.fillText(`${opened.has(i) ? "▾" : "▸"} ${shorten(place.name, Math.floor((size.width - 90) / charWidth) - 2)}`, 8, top + HEAD / 2 - 1);
 			for (const [depth, from, length, frame, busy] of place.lane.boxes) {
 				const y = top + HEAD + depth * place.row;
 				if (y > size.height || y + place.row < AXIS) continue;
@@ -162,7 +164,7 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 		setTip({
 			x: event.clientX,
 			y: event.clientY,
-			lines: [name, `${duration(hit[2])} from ${clock(start + hit[1])} +${duration(hit[1] % 1e9)}${rested}`, [type, file && `${file}${line ? `:${line}` : ""}`, binary].filter(Boolean).join(" · "), laneName(place.lane)],
+			lines: [name, `${duration(hit[2])} from ${clock(start + hit[1])} +${duration(hit[1] % 1e9)}${rested}`, [type, file && `${file}${line ? `:${line}` : ""}`, binary].filter(Boolean).join(" · "), place.name],
 		});
 	};
 	const timeAt = (x: number) => Math.round(start + (Math.max(0, Math.min(size.width, x)) / size.width) * span);
@@ -225,9 +227,9 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 			<table class="visually-hidden">
 				<caption>Threads, the busiest first</caption>
 				<tbody>
-					{data.lanes.map((lane, i) => (
+					{lanes.map(({ lane, name }, i) => (
 						<tr key={i}>
-							<th scope="row">{laneName(lane)}</th>
+							<th scope="row">{name}</th>
 							<td>{value(lane.value, data.unit)}</td>
 							<td>{lane.events} samples</td>
 						</tr>
@@ -245,11 +247,16 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 			)}
 			<div class="row dim chart-foot">
 				<span>
-					{data.lanes.length} of {data.lanes_total} threads
+					{skip > 0 ? `${count(skip + 1)} to ${count(behind)}` : count(behind)} of {count(data.lanes_total)} threads
 				</span>
-				{data.lanes_total > data.lanes.length && data.lanes.length < 200 && !report() && (
-					<button type="button" class="quiet link" onClick={props.onMore}>
-						show more
+				{skip > 0 && (
+					<button type="button" class="quiet link" onClick={() => props.onLanes(LANES_MOST, Math.max(0, skip - LANES_MOST))}>
+						busier ones
+					</button>
+				)}
+				{data.lanes_total > behind && !report() && (
+					<button type="button" class="quiet link" onClick={() => (props.lanes < LANES_MOST ? props.onLanes(Math.min(LANES_MOST, props.lanes + 50), skip) : props.onLanes(LANES_MOST, skip + LANES_MOST))}>
+						{props.lanes < LANES_MOST ? "show more" : `the next ${count(Math.min(LANES_MOST, data.lanes_total - behind))}`}
 					</button>
 				)}
 				{data.partial && <span>{data.partial}</span>}

@@ -2,7 +2,7 @@
 // its time, and every other view follows.
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Heatmap } from "../api";
+import type { Heatmap, Timeline } from "../api";
 import type { Theme } from "../flame/colour";
 import { clock, duration, value } from "../format";
 import { cssColour } from "../theme";
@@ -16,11 +16,28 @@ function colour(t: number, theme: Theme): [number, number, number] {
 	return [0, 1, 2].map((i) => a[i] + (b[i] - a[i]) * u) as [number, number, number];
 }
 
-/** Columns that have their time below them: as many as there is room for, a round number apart. */
-function labelled(columns: number, width: number): number[] {
+/** Columns that have their time below them: as many as there is room for, at round times. */
+function labelled({ columns, start_ns, column_ns }: Heatmap, width: number): number[] {
 	const least = Math.max(1, columns / Math.max(1, Math.floor(width / 90)));
 	const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600].find((n) => n >= least) ?? Math.ceil(least);
-	return Array.from({ length: Math.ceil(columns / step) }, (_, i) => i * step).filter((c) => c === 0 || ((columns - c) / columns) * width > 60);
+	const wide = step * column_ns;
+	const first = Math.round(((wide - (Number(start_ns) % wide)) % wide) / column_ns);
+	return Array.from({ length: Math.ceil(columns / step) }, (_, i) => first + i * step).filter((c) => c < columns && ((columns - c) / columns) * width > 60);
+}
+
+/** Columns of which nobody took a profile, as the timeline says it. */
+function unseen(data: Heatmap, line: Timeline | null): Uint8Array {
+	const out = new Uint8Array(data.columns);
+	if (!line) return out;
+	const offset = Number(BigInt(data.start_ns) - BigInt(line.start_ns));
+	for (let c = 0; c < data.columns; c++) {
+		const from = Math.floor((offset + c * data.column_ns) / line.step_ns);
+		const to = Math.floor((offset + (c + 1) * data.column_ns - 1) / line.step_ns);
+		let seen = from < 0 || to >= line.covered.length;
+		for (let i = from; i <= to && !seen; i++) seen = (line.covered[i] ?? 0) > 0;
+		out[c] = seen ? 0 : 1;
+	}
+	return out;
 }
 
 const ROWS = [50, 25, 10, 5, 2];
@@ -50,9 +67,10 @@ interface Cell {
 	row: number;
 }
 
-export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: number, toNs: number): void }) {
-	const { theme } = props;
+export function Heat(props: { data: Heatmap; line: Timeline | null; theme: Theme; picked: [number, number] | null; onSelect(fromNs: number, toNs: number): void; onDrop(): void; onOpen(): void }) {
+	const { theme, picked } = props;
 	const data = useMemo(() => joined(props.data), [props.data]);
+	const dark = useMemo(() => unseen(data, props.line), [data, props.line]);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const box = useRef<HTMLDivElement>(null);
 	const [size, setSize] = useState({ width: 0, height: 0 });
@@ -73,29 +91,48 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 		const image = context.createImageData(data.columns, data.rows);
 		for (let x = 0; x < data.columns; x++)
 			for (let y = 0; y < data.rows; y++) {
+				if (dark[x]) continue; // the hatching behind it is seen
 				const v = data.counts[x * data.rows + y];
 				const [r, g, b] = colour(v === 0 ? 0 : 0.1 + 0.9 * (v / data.max), theme);
 				const at = ((data.rows - 1 - y) * data.columns + x) * 4;
 				image.data.set([r, g, b, 255], at);
 			}
-		const from = start.current;
+		const chosen = start.current && hover ? ordered(start.current, hover) : picked && cellsOf(picked);
 		context.putImageData(image, 0, 0);
-		if (from && hover) {
-			const [a, b] = ordered(from, hover);
-			context.fillStyle = cssColour("--selection");
-			for (let x = a.column; x <= b.column; x++) {
-				const lo = x === a.column ? a.row : 0;
-				const hi = x === b.column ? b.row : data.rows - 1;
-				context.fillRect(x, data.rows - 1 - hi, 1, hi - lo + 1);
+		if (chosen) {
+			const [a, b] = chosen;
+			/* What is not chosen is paler. */
+			context.globalAlpha = 0.7;
+			context.fillStyle = cssColour("--paper");
+			for (let x = 0; x < data.columns; x++) {
+				const lo = x < a.column ? data.rows : x === a.column ? a.row : 0;
+				const hi = x > b.column ? -1 : x === b.column ? b.row : data.rows - 1;
+				context.fillRect(x, data.rows - lo, 1, lo);
+				if (lo <= hi) context.fillRect(x, 0, 1, data.rows - 1 - hi);
+				else if (lo < data.rows) context.fillRect(x, 0, 1, data.rows);
 			}
+			context.globalAlpha = 1;
 		}
-	}, [data, theme, size, hover]);
+	}, [data, dark, theme, size, hover, picked?.[0], picked?.[1]]);
 
 	const ordered = (a: Cell, b: Cell): [Cell, Cell] => (a.column < b.column || (a.column === b.column && a.row <= b.row) ? [a, b] : [b, a]);
 	const cellAt = (event: PointerEvent): Cell => {
 		const rect = canvas.current!.getBoundingClientRect();
 		const clamp = (v: number, n: number) => Math.max(0, Math.min(n - 1, Math.floor(v * n)));
 		return { column: clamp((event.clientX - rect.left) / rect.width, data.columns), row: clamp(1 - (event.clientY - rect.top) / rect.height, data.rows) };
+	};
+	const begin = Number(data.start_ns);
+	const end = begin + data.columns * data.column_ns;
+	/* Its first cell and its last. */
+	const cellsOf = ([from, to]: [number, number]): [Cell, Cell] | null => {
+		if (to <= begin || from >= end) return null;
+		const cell = (ns: number): Cell => {
+			const since = Math.max(0, Math.min(end - begin - 1, ns - begin));
+			const column = Math.floor(since / data.column_ns);
+			return { column, row: Math.min(data.rows - 1, Math.floor((since - column * data.column_ns) / data.row_ns)) };
+		};
+		/* Half a cell off its edges: times are rounded. */
+		return [cell(from + data.row_ns / 2), cell(Math.max(from + data.row_ns / 2, to - data.row_ns / 2))];
 	};
 	const time = (c: Cell) => Number(data.start_ns) + c.column * data.column_ns + c.row * data.row_ns;
 	const choose = (a: Cell, b: Cell) => {
@@ -104,7 +141,18 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 	};
 	const key = (event: KeyboardEvent) => {
 		const d: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
-		if (d[event.key]) {
+		if (d[event.key] && picked && !start.current) {
+			const [dx, dy] = d[event.key];
+			const by = dx * data.column_ns + dy * data.row_ns;
+			const [from, to] = [event.shiftKey ? picked[0] : picked[0] + by, picked[1] + by];
+			if (from >= begin - 1 && to <= end + 1 && to - from > data.row_ns / 2) props.onSelect(from, to);
+		} else if (event.key === "Enter" && picked && !start.current) {
+			props.onOpen();
+		} else if (event.key === "Escape" && (picked || start.current)) {
+			start.current = null;
+			setHover(null);
+			props.onDrop();
+		} else if (d[event.key]) {
 			const [dx, dy] = d[event.key];
 			const next = { column: Math.max(0, Math.min(data.columns - 1, cursor.column + dx)), row: Math.max(0, Math.min(data.rows - 1, cursor.row + dy)) };
 			if (event.shiftKey) start.current ??= cursor;
@@ -122,7 +170,7 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 	return (
 		<section class="heat" aria-label="Heat map">
 			<p class="dim">
-				A column is {duration(data.column_ns)}, a row {duration(data.row_ns)} of it. Drag over a burst to look at just that.
+				A column is {duration(data.column_ns)}, a row {duration(data.row_ns)} of it. Drag over a burst to look at just that.{dark.includes(1) && " Hatched: nobody looked."}
 				<span class="heat-scale" role="img" aria-label={`Colours from 0 to ${value(data.max, data.unit)} a cell`}>
 					0
 					{[0, 0.25, 0.5, 0.75, 1].map((t) => (
@@ -133,7 +181,7 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 				{shown && (
 					<output>
 						{" "}
-						{clock(time(shown))} +{duration(shown.row * data.row_ns)}: {value(data.counts[shown.column * data.rows + shown.row], data.unit)}
+						{clock(time(shown))} +{duration(shown.row * data.row_ns)}: {dark[shown.column] ? "nobody looked" : value(data.counts[shown.column * data.rows + shown.row], data.unit)}
 					</output>
 				)}
 			</p>
@@ -142,7 +190,7 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 					<span key={part}>{part === 0 ? "0" : duration(data.column_ns * part)}</span>
 				))}
 			</div>
-			<div ref={box} class="heat-box" tabIndex={0} role="application" aria-label="Heat map: arrow keys move, Shift extends, Enter selects" onKeyDown={key}>
+			<div ref={box} class="heat-box" tabIndex={0} role="application" aria-label="Heat map: arrow keys move the cell, Shift extends, Enter selects; then arrow keys move what is selected, Shift changes its end, Enter opens its flame graph, Escape drops it" onKeyDown={key}>
 				<canvas
 					ref={canvas}
 					aria-hidden="true"
@@ -160,7 +208,7 @@ export function Heat(props: { data: Heatmap; theme: Theme; onSelect(fromNs: numb
 				/>
 			</div>
 			<div class="heat-columns" aria-hidden="true">
-				{labelled(data.columns, size.width).map((column) => (
+				{labelled(data, size.width).map((column) => (
 					<span key={column} style={{ left: `${(column / data.columns) * 100}%` }}>
 						{clock(Number(data.start_ns) + column * data.column_ns)}
 					</span>

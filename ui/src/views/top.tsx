@@ -1,10 +1,11 @@
 // top.tsx - functions by self and total, from all stacks, not from what the graph draws.
 
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Top as Data, TopRow } from "../api";
-import { change, percent, value } from "../format";
-import { typeColour, type Theme } from "../flame/colour";
+import { change, percent, points, value } from "../format";
+import { css, diffScale, diffStep, functionColour, typeColour, type Theme } from "../flame/colour";
 import { Table, type Column } from "../parts/table";
+import { expression } from "../selector";
 import type { FrameId } from "./flame";
 
 const rowFrame = (r: TopRow): FrameId => ({ name: r[0], binary: r[3], type: r[4], key: r[9], stack: null });
@@ -20,16 +21,11 @@ export function Top(props: {
 	onMenu(frame: FrameId, x: number, y: number): void;
 }) {
 	const { data } = props;
+	const untyped = useMemo(() => data.rows.every((r) => r[4] === ""), [data]);
 	const [, redraw] = useState(0);
 	let rows = data.rows;
-	if (props.search) {
-		try {
-			const regex = new RegExp(props.search, "i");
-			rows = rows.filter((r) => regex.test(r[0]));
-		} catch {
-			/* half-typed: all rows */
-		}
-	}
+	const regex = props.search ? expression(props.search) : "";
+	if (regex instanceof RegExp) rows = rows.filter((r) => regex.test(r[0])); // half-typed: all rows
 	const share = (v: number, total: number) => (
 		<>
 			<span class="bar" style={{ width: `${total > 0 ? (100 * v) / total : 0}%` }} />
@@ -41,7 +37,7 @@ export function Top(props: {
 		title: "function",
 		cell: (r) => (
 			<>
-				<i class="dot" style={{ background: typeColour(r[4], props.theme) }} />
+				<i class="dot" style={{ background: untyped ? functionColour(r[0], r[3], props.theme) : typeColour(r[4], props.theme) }} />
 				{r[0]}
 				<span class="hint">{r[1] ? ` ${r[1].split("/").pop()}${r[2] ? `:${r[2]}` : ""}` : ` ${r[3]}`}</span>
 			</>
@@ -49,11 +45,25 @@ export function Top(props: {
 		tip: (r) => `${r[0]}\n${[r[4], r[1] ? `${r[1]}${r[2] ? `:${r[2]}` : ""}` : "", r[3]].filter(Boolean).join(" · ")}\nself ${value(r[5], data.unit)}, total ${value(r[6], data.unit)}`,
 	};
 	const two = data.total2 !== undefined;
+	const scale = diffScale(props.theme);
+	const shares = (r: TopRow): [number, number] => [data.total ? r[6] / data.total : 0, data.total2 ? r[8] / data.total2 : 0];
+	const changed = (r: TopRow) => {
+		const [a, b] = shares(r);
+		return (
+			<>
+				<span class="bar" style={{ width: `${100 * Math.min(1, Math.abs(b - a))}%`, background: css(scale[diffStep(a, b)]) }} />
+				{points(100 * (b - a))}
+			</>
+		);
+	};
 	const columns: Column<TopRow>[] = two
 		? [
-				{ key: "total", title: "before", width: "9ch", number: true, sortable: true, cell: (r) => percent(r[6], data.total) },
-				{ key: "total2", title: "after", width: "9ch", number: true, sortable: true, cell: (r) => percent(r[8], data.total2!) },
-				{ key: "change", title: "change", width: "9ch", number: true, sortable: true, cell: (r) => change(data.total ? r[6] / data.total : 0, data.total2 ? r[8] / data.total2 : 0) },
+				{ key: "total", title: "before", width: "8ch", number: true, sortable: true, cell: (r) => percent(r[6], data.total) },
+				{ key: "total2", title: "after", width: "8ch", number: true, sortable: true, cell: (r) => percent(r[8], data.total2!) },
+				{
+					key: "change", title: "points", width: "8ch", number: true, sortable: true, cell: changed,
+					tip: (r) => `after less before, in points of share: ${percent(r[6], data.total)} → ${percent(r[8], data.total2!)} (${change(...shares(r))})`,
+				},
 				name,
 			]
 		: [
