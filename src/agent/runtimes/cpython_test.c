@@ -536,14 +536,16 @@ static enum unwind_end end_of(const struct trace *t)
 
 /*
  * A walk that met code whose tables or mappings were not there yet: it ends there, or went on over
- * the copied stack, without the interpreter's memory. On a machine that is so busy that we come
- * late there are more of these than one would wish; but they must become the smaller part.
+ * the copied stack, without the interpreter's memory, which is a lost runtime where that was only
+ * guessed yet. On a machine that is so busy that we come late there are more of these than one
+ * would wish; but they must become the smaller part.
  */
 static bool too_early(const struct stack *s, enum unwind_end end)
 {
 	return end == UNWIND_END_UNKNOWN_PROCESS || end == UNWIND_END_STALE ||
 	       end == UNWIND_END_NO_TABLE || end == UNWIND_END_NO_MAPPING ||
-	       end == UNWIND_END_CAPTURE || (end == UNWIND_END_BOTTOM && s->count == 0);
+	       end == UNWIND_END_CAPTURE ||
+	       (s->count == 0 && (end == UNWIND_END_BOTTOM || end == UNWIND_END_RUNTIME));
 }
 
 static void take_trace(void *ctx, const struct trace *t)
