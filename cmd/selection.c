@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hex.h"
 #include "base/text.h"
 #include "input.h"
 #include "model/subset.h"
@@ -208,20 +209,9 @@ void samples_close(struct samples *s)
 
 static bool hex_id(const char *text, uint8_t *out, size_t len, const char *what, struct err *err)
 {
-	bool ok = strlen(text) == len * 2;
-
-	for (size_t i = 0; ok && i < len * 2; i++) {
-		char c = text[i];
-		int d = c >= '0' && c <= '9'   ? c - '0'
-			: c >= 'a' && c <= 'f' ? c - 'a' + 10
-			: c >= 'A' && c <= 'F' ? c - 'A' + 10
-					       : -1;
-
-		ok = d >= 0;
-		out[i / 2] = (uint8_t)(out[i / 2] << 4 | (d & 15));
-	}
-	return ok || err_set(err, ERR_INVALID, "-%s \"%.40s\": %zu hex digits are due", what, text,
-			     len * 2);
+	return hex_decode(str_cstr(text), out, len) ||
+	       err_set(err, ERR_INVALID, "-%s \"%.40s\": %zu hex digits are due", what, text,
+		       len * 2);
 }
 
 static bool add_filters(struct query_request *r, const struct flag_list *list,

@@ -5,6 +5,7 @@
 #include "model/profiles.h"
 #include "query/engine.h"
 #include "query/label_match.h"
+#include "query/select.h"
 #include "store/id_list.h"
 
 struct walk {

@@ -41,6 +41,3 @@ bool label_bits_match(const struct query *q, const struct match_bits *sample,
 		      uint32_t empty_match);
 /* The matchers that an absent attribute satisfies. */
 bool label_empty_match(const struct query *q, uint32_t *out, struct err *err) MUST_CHECK;
-
-/* Series again, with the values of a group-by key (select.c). */
-bool select_series(struct query *q, struct str group_key, struct err *err) MUST_CHECK;

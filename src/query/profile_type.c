@@ -1,0 +1,184 @@
+/* profile_type.c - the types of profiles that series have, and the one that is asked for. */
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "query/select.h"
+
+bool query_is_gauge(struct str type)
+{
+	static const char *const gauges[] = { "inuse_space",   "inuse_objects", "inuse_bytes",
+					      "goroutine",     "goroutines",    "threads",
+					      "threadcreate",  "thread",        "live_heap",
+					      "heap_live_size" };
+
+	for (size_t i = 0; i < ARRAY_LEN(gauges); i++)
+		if (str_is(type, gauges[i]))
+			return true;
+	return false;
+}
+
+/* The names that Pyroscope and its clients use for the usual types. */
+static struct str type_name(struct str type, struct str period_type)
+{
+	static const struct {
+		const char *type, *name;
+	} names[] = { { "cpu", "process_cpu" },        { "inuse_space", "memory" },
+		      { "inuse_objects", "memory" },   { "alloc_space", "memory" },
+		      { "alloc_objects", "memory" },   { "goroutine", "goroutines" },
+		      { "contentions", "contention" }, { "delay", "contention" } };
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (str_is(type, names[i].type))
+			return str_cstr(names[i].name);
+	if (str_is(type, "samples") && str_is(period_type, "cpu"))
+		return STR("process_cpu");
+	return type.len ? type : period_type;
+}
+
+static int64_t time_unit_ns(struct str unit)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = { { "nanoseconds", 1 },        { "ns", 1 },
+		      { "microseconds", 1000 },    { "us", 1000 },
+		      { "milliseconds", 1000000 }, { "ms", 1000000 },
+		      { "seconds", 1000000000 },   { "s", 1000000000 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(units); i++)
+		if (str_is(unit, units[i].name))
+			return units[i].ns;
+	return 0;
+}
+
+/* Counted samples of a period in time are that much time. */
+static struct shown_type show_type(const struct query_series *s)
+{
+	int64_t period_ns = time_unit_ns(s->period_unit), own_ns = time_unit_ns(s->sample_unit);
+
+	if (str_is(s->sample_unit, "count") && str_is(s->sample_type, "samples") && period_ns &&
+	    s->period > 0 && s->period <= INT64_MAX / period_ns)
+		return (struct shown_type){ s->period_type, STR("nanoseconds"),
+					    s->period * period_ns, true };
+	if (own_ns)
+		return (struct shown_type){ s->sample_type, STR("nanoseconds"), own_ns, false };
+	return (struct shown_type){ s->sample_type, s->sample_unit, 1, false };
+}
+
+static bool dup_type(struct query *q, const struct query_series *s, struct shown_type shown,
+		     struct query_type *out, struct err *err)
+{
+	struct str name = type_name(shown.type, s->period_type);
+	char *id;
+	size_t room = name.len + shown.type.len + shown.unit.len + s->period_type.len +
+		      s->period_unit.len + 5;
+
+	*out = (struct query_type){ .gauge = query_is_gauge(shown.type) };
+	id = query_alloc(q, room, 1, err);
+	if (!id || !query_str_dup(q, name, &out->name, err) ||
+	    !query_str_dup(q, shown.type, &out->type, err) ||
+	    !query_str_dup(q, shown.unit, &out->unit, err) ||
+	    !query_str_dup(q, s->period_type, &out->period_type, err) ||
+	    !query_str_dup(q, s->period_unit, &out->period_unit, err))
+		return false;
+	snprintf(id, room, "%.*s:%.*s:%.*s:%.*s:%.*s", STR_ARG(name), STR_ARG(shown.type),
+		 STR_ARG(shown.unit), STR_ARG(s->period_type), STR_ARG(s->period_unit));
+	out->id = str_from(id, room - 1);
+	return true;
+}
+
+bool profile_type_enter(struct query *q, const struct query_series *s, struct shown_type shown,
+			struct series_says *series, struct err *err)
+{
+	struct query_type *t = q->types;
+	uint32_t at;
+
+	for (at = 0; at < q->type_count; at++, t++)
+		if (str_equal(t->type, shown.type) && str_equal(t->unit, shown.unit) &&
+		    str_equal(t->period_type, s->period_type) &&
+		    str_equal(t->period_unit, s->period_unit))
+			break;
+	if (at == q->type_count) {
+		if (!query_grow(q, &q->types, &q->type_cap, q->type_count + 1u, sizeof(*q->types),
+				err) ||
+		    !dup_type(q, s, shown, &q->types[at], err))
+			return false;
+		q->type_count++;
+	}
+	q->types[at].series_count++;
+	q->types[at].preferred |= s->first_type.len && str_equal(s->first_type, s->sample_type);
+	series->type = at;
+	series->scale = shown.scale;
+	series->counted = shown.counted;
+	return true;
+}
+
+bool profile_type_of(struct query *q, const struct query_series *s, struct series_says *series,
+		     struct err *err)
+{
+	return profile_type_enter(q, s, show_type(s), series, err);
+}
+
+/* How well a type answers to a name; 0: not at all. */
+static int type_is_called(const struct query_type *t, struct str wanted)
+{
+	ptrdiff_t colon = str_find(wanted, ':');
+
+	if (str_equal(t->id, wanted) || str_equal(t->type, wanted) || str_equal(t->name, wanted))
+		return 2;
+	if (colon > 0 && str_equal(t->type, str_head(wanted, (size_t)colon)) &&
+	    str_equal(t->unit, str_skip(wanted, (size_t)colon + 1)))
+		return 2;
+	/* Ids of others carry counted samples in the second part. */
+	return str_is(wanted, "samples") && str_is(t->unit, "nanoseconds") &&
+	       str_equal(t->type, t->period_type);
+}
+
+static int type_rank(const struct query_type *t)
+{
+	return t->preferred ? -1 : str_is(t->type, "cpu") ? 0 : t->gauge ? 2 : 1;
+}
+
+/* All of them, as far as there is room. */
+static bool no_such_type(const struct query *q, struct str wanted, struct err *err)
+{
+	char list[sizeof(err->msg) / 2];
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < q->type_count; i++) {
+		struct str id = q->types[i].id;
+		size_t room = sizeof(list) - len - sizeof(", and 4294967295 more");
+
+		if (id.len + 2 > room) {
+			snprintf(list + len, sizeof(list) - len, "%s%u%s", len ? " and " : "",
+				 q->type_count - i, len ? " more" : " with long names");
+			break;
+		}
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s", len ? ", " : "",
+					STR_ARG(id));
+	}
+	return err_set(err, ERR_NOT_FOUND, "no profile type \"%.*s\" here; there is %s",
+		       STR_ARG(str_head(wanted, 60)), list);
+}
+
+bool profile_type_choose(struct query *q, struct err *err)
+{
+	struct str wanted =
+		q->request.profile_type.len ? q->request.profile_type : q->selector->profile_type;
+	int best_called = 0;
+
+	q->type = q->type_count;
+	for (uint32_t i = 0; i < q->type_count; i++) {
+		const struct query_type *t = &q->types[i], *best = &q->types[q->type];
+		int called = wanted.len ? type_is_called(t, wanted) : 1;
+
+		if (called < best_called || !called)
+			continue;
+		if (called > best_called || type_rank(t) < type_rank(best) ||
+		    (type_rank(t) == type_rank(best) && t->series_count > best->series_count))
+			q->type = i;
+		best_called = called;
+	}
+	return q->type < q->type_count || !wanted.len || !q->type_count ||
+	       no_such_type(q, wanted, err);
+}

@@ -1,0 +1,137 @@
+/* query.c - a query from its beginning to its end, and what its request is made of. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "query/select.h"
+
+static int hash_order(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint32_t count_processes(const struct query *q)
+{
+	uint64_t *hashes = calloc(q->series_count + 1u, sizeof(*hashes));
+	uint32_t count = 0, distinct = 0;
+
+	assert(hashes);
+	for (uint32_t i = 0; i < q->series_count; i++)
+		if (q->series[i].seen && q->series[i].process)
+			hashes[count++] = q->series[i].process;
+	if (count)
+		qsort(hashes, count, sizeof(*hashes), hash_order);
+	for (uint32_t i = 0; i < count; i++)
+		distinct += i == 0 || hashes[i] != hashes[i - 1];
+	free(hashes);
+	return distinct;
+}
+
+static bool begin(struct query *q, struct err *err)
+{
+	struct query_source *s = q->request.source;
+
+	q->selector = selector_parse(q->request.selector, err);
+	if (!q->selector)
+		return false;
+	if (q->request.range.from == 0 && q->request.range.to == 0)
+		q->request.range = QUERY_ALWAYS;
+	if (q->request.asof == 0 && !s->ops->asof(s, &q->request.asof, err))
+		return false;
+	return selector_take_ids(q, err) && select_links(q, err) && linked_series(q, err) &&
+	       select_series(q, q->request.group_by, err) && call_site_select(q, err);
+}
+
+struct query *query_begin(const struct query_request *request, struct err *err)
+{
+	struct query *q = calloc(1, sizeof(*q));
+
+	assert(q);
+	q->request = *request;
+	q->filter_by = request->by;
+	q->limit_bytes = request->limit_bytes ? request->limit_bytes : QUERY_LIMIT_BYTES;
+	arena_init(&q->arena, 16384, q->limit_bytes);
+	if (!begin(q, err)) {
+		query_end(q);
+		return NULL;
+	}
+	return q;
+}
+
+void query_end(struct query *q)
+{
+	if (!q)
+		return;
+	selector_free(q->selector);
+	query_drop(q, &q->types, &q->type_cap, sizeof(*q->types));
+	query_drop(q, &q->series, &q->series_cap, sizeof(*q->series));
+	query_drop(q, &q->series_ids, &q->series_ids_cap, sizeof(*q->series_ids));
+	query_drop(q, &q->says, &q->says_cap, sizeof(*q->says));
+	number_release(q, &q->says_numbers);
+	query_drop(q, &q->links, &q->link_cap, sizeof(*q->links));
+	query_drop(q, &q->linked, &q->linked_cap, sizeof(*q->linked));
+	query_drop(q, &q->sets, &q->set_cap, sizeof(*q->sets));
+	query_drop(q, &q->profiles, &q->profile_cap, sizeof(*q->profiles));
+	number_release(q, &q->set_numbers);
+	number_release(q, &q->site_stacks);
+	for (uint32_t i = 0; i < q->given_count; i++)
+		free(q->given[i]);
+	query_drop(q, &q->given, &q->given_cap, sizeof(*q->given));
+	arena_release(&q->arena);
+	free(q);
+}
+
+struct query_facts query_facts(const struct query *q)
+{
+	struct query_facts f = {
+		.range = q->request.range,
+		.asof = q->request.asof,
+		.types = q->types,
+		.type_count = q->type_count,
+		.series_count = q->series_count,
+		.period = q->series_count ? q->series[0].says->period : 0,
+		.events = q->events,
+		.processes = count_processes(q),
+		.partial = q->partial,
+		.reason = q->reason,
+	};
+
+	if (q->type < q->type_count)
+		f.type = q->types[q->type];
+	return f;
+}
+
+bool query_by_parse(struct str text, enum query_by *out, struct err *err)
+{
+	static const char *const names[] = { "function", "line", "address", "file", "binary" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		if (str_is(text, names[i])) {
+			*out = (enum query_by)i;
+			return true;
+		}
+	}
+	return err_set(err, ERR_INVALID,
+		       "by=\"%.*s\": one of function, line, address, file, binary",
+		       (int)(text.len < 40 ? text.len : 40), text.ptr ? text.ptr : "");
+}
+
+void query_filter_parse(struct str text, enum query_filter_kind kind, struct query_filter *out)
+{
+	static const struct str fields[] = {
+		[FIELD_FUNCTION] = { "function:", 9 },
+		[FIELD_FILE] = { "file:", 5 },
+		[FIELD_BINARY] = { "binary:", 7 },
+		[FIELD_TYPE] = { "type:", 5 },
+	};
+
+	*out = (struct query_filter){ kind, FIELD_FUNCTION, text };
+	for (unsigned i = 0; i < ARRAY_LEN(fields); i++) {
+		if (str_has_prefix(text, fields[i])) {
+			out->field = (enum query_filter_field)i;
+			out->pattern = str_skip(text, fields[i].len);
+		}
+	}
+}

@@ -1,0 +1,49 @@
+/*
+ * select.h - the steps from a request to the series, links and profile type that it means; within
+ * the module. query_begin() (query.c) goes through them.
+ */
+#pragma once
+#include "query/engine.h"
+
+/* ---- profile_type.c ---- */
+
+/* What the values of a series are shown as. */
+struct shown_type {
+	struct str type, unit;
+	int64_t scale;
+	bool counted; /* samples of a period in time: they are that much time */
+};
+
+/* Counts the series under the type, which is added where it is new. */
+bool profile_type_enter(struct query *q, const struct query_series *s, struct shown_type shown,
+			struct series_says *series, struct err *err) MUST_CHECK;
+/* The same with what the series is usually shown as. */
+bool profile_type_of(struct query *q, const struct query_series *s, struct series_says *series,
+		     struct err *err) MUST_CHECK;
+/* Sets q->type to what the request or its selector asks for, else to what most people want.
+ * ERR_NOT_FOUND names what there is. */
+bool profile_type_choose(struct query *q, struct err *err) MUST_CHECK;
+
+/* ---- series_says.c ---- */
+
+/* The one that says the same as x, of q->says or added to it; two of one hash stay apart. */
+bool series_says_share(struct query *q, const struct series_says *x, const struct series_says **out,
+		       struct err *err) MUST_CHECK;
+
+/* ---- two_columns.c ---- */
+
+/* Takes counts apart from the time that the same owner and process says itself. */
+bool part_columns(struct query *q, struct err *err) MUST_CHECK;
+
+/* ---- select_series.c ---- */
+
+/* Series again, with the values of a group-by key. */
+bool select_series(struct query *q, struct str group_key, struct err *err) MUST_CHECK;
+
+/* ---- select_links.c ---- */
+
+/* {trace_id="...", span_id="..."} of the selector: through the links, so that a store need not look
+ * at all samples. */
+bool selector_take_ids(struct query *q, struct err *err) MUST_CHECK;
+/* q->links: those of the request's trace and span. */
+bool select_links(struct query *q, struct err *err) MUST_CHECK;

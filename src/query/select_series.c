@@ -1,0 +1,300 @@
+/* select_series.c - the series of a request, and what each says of its matchers and groups. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "query/label_match.h"
+#include "query/select.h"
+
+static bool match_series(struct query *q, const struct query_series *s, struct series_says *out,
+			 struct err *err)
+{
+	struct label_matching m;
+
+	label_matching_init(&m, q);
+	return label_match_series(&m, s, q->types[out->type].id, err) &&
+	       label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
+				  err);
+}
+
+/* What series of those types, that period and those labels say; NULL: they are not asked for. */
+struct known_says {
+	uint32_t texts; /* of selecting.texts, + 1; 0: a free place */
+	int64_t period;
+	uint64_t labels;
+	uint32_t type;
+	const struct series_says *says;
+};
+
+/* Powers of two. Where there are more, some are looked at again. */
+enum { KNOWN_MOST = 256, TEXTS_MOST = 16 };
+
+struct selecting {
+	struct query *q;
+	struct known_says known[KNOWN_MOST];
+	struct str texts[TEXTS_MOST][4]; /* types and units */
+	uint32_t text_count;
+	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
+	struct str keys[SELECTOR_MATCHERS_MOST + 1]; /* that series are to say */
+	uint32_t key_count;
+	bool by_service; /* nothing is asked for but one service */
+	bool too_brief;  /* a series did not say enough */
+};
+
+/* The number of the series' types and units, + 1; 0: there are too many. */
+static bool number_texts(struct selecting *x, const struct query_series *s, uint32_t *out,
+			 struct err *err)
+{
+	const struct str texts[] = { s->sample_type, s->sample_unit, s->period_type,
+				     s->period_unit };
+	uint32_t at = 0;
+
+	for (; at < x->text_count; at++) {
+		const struct str *known = x->texts[at];
+
+		if (str_equal(known[0], texts[0]) && str_equal(known[1], texts[1]) &&
+		    str_equal(known[2], texts[2]) && str_equal(known[3], texts[3]))
+			break;
+	}
+	*out = at < TEXTS_MOST ? at + 1 : 0;
+	if (at < x->text_count || at == TEXTS_MOST)
+		return true;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (!query_str_dup(x->q, texts[i], &x->texts[at][i], err))
+			return false;
+	x->text_count++;
+	return true;
+}
+
+/* Where what they say is, or would be, known: the types, the period and the labels make it. */
+static struct known_says *known_place(struct selecting *x, const struct query_series *s,
+				      uint32_t texts)
+{
+	uint64_t parts[] = { texts, (uint64_t)s->period, s->labels };
+
+	return &x->known[hash64(str_from(parts, sizeof(parts))) % KNOWN_MOST];
+}
+
+static bool is_known(const struct known_says *k, const struct query_series *s, uint32_t texts)
+{
+	return texts && k->texts == texts && k->period == s->period && k->labels == s->labels;
+}
+
+static bool judge_series(struct selecting *x, const struct query_series *s, bool plain,
+			 uint32_t *type, const struct series_says **out, struct err *err)
+{
+	struct series_says says = { .period = s->period };
+
+	*out = NULL;
+	if (!profile_type_of(x->q, s, &says, err))
+		return false;
+	*type = says.type;
+	if (!plain) {
+		if (!match_series(x->q, s, &says, err))
+			return false;
+		if (!label_series_matches(&says.bits, x->decided, x->empty_match))
+			return true;
+	}
+	return series_says_share(x->q, &says, out, err);
+}
+
+/* What a series says; *out NULL: it is none of those that are asked for. */
+static bool says_of(struct selecting *x, const struct query_series *s,
+		    const struct series_says **out, struct err *err)
+{
+	struct query *q = x->q;
+	/* Nothing of it is matched but, perhaps, its service, which it is of. */
+	bool plain = (!q->selector->count && !q->group_key.len) || (s->brief && x->by_service);
+	struct known_says *k;
+	uint32_t texts, type;
+
+	if (!plain && !s->brief)
+		return judge_series(x, s, false, &type, out, err);
+	if (!number_texts(x, s, &texts, err))
+		return false;
+	k = known_place(x, s, texts);
+	if (is_known(k, s, texts)) {
+		*out = k->says;
+		q->types[k->type].series_count++;
+		return true;
+	}
+	if (!judge_series(x, s, plain, &type, out, err))
+		return false;
+	*k = (struct known_says){ texts, s->period, s->labels, type, *out };
+	return true;
+}
+
+static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+{
+	struct selecting *x = ctx;
+	struct query *q = x->q;
+	struct engine_series series = { .id = s->id, .owner = s->owner, .process = s->process };
+
+	if (!query_alive(q, err))
+		return false;
+	if (s->brief && x->by_service && !s->of_service) {
+		x->too_brief = true;
+		return true;
+	}
+	if (!says_of(x, s, &series.says, err))
+		return false;
+	if (!series.says)
+		return true;
+	if (!query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
+			err))
+		return false;
+	q->series[q->series_count++] = series;
+	return true;
+}
+
+static int series_order(const void *a, const void *b)
+{
+	uint64_t x = ((const struct engine_series *)a)->id,
+		 y = ((const struct engine_series *)b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool keep_chosen(struct query *q, struct err *err)
+{
+	uint32_t kept = 0;
+	bool ordered = true; /* stores give them so */
+
+	for (uint32_t i = 0; i < q->series_count; i++) {
+		if (q->series[i].says->type != q->type)
+			continue;
+		ordered = ordered && (!kept || q->series[kept - 1].id < q->series[i].id);
+		q->series[kept++] = q->series[i];
+	}
+	q->series_count = kept;
+	query_fit(q, &q->series, &q->series_cap, kept, sizeof(*q->series));
+	if (!ordered)
+		qsort(q->series, kept, sizeof(*q->series), series_order);
+	if (!query_grow(q, &q->series_ids, &q->series_ids_cap, kept + 1u, sizeof(uint64_t), err))
+		return false;
+	for (uint32_t i = 0; i < kept; i++)
+		q->series_ids[i] = q->series[i].id;
+	return true;
+}
+
+static bool take_key(void *ctx, struct str key, struct err *err)
+{
+	struct query *q = ctx;
+	bool group;
+
+	(void)err;
+	q->open_matchers |= label_key_concerns(q, key, &group);
+	q->group_open |= group;
+	return true;
+}
+
+/* What samples themselves may say of what is asked; the rest their series decide. */
+static bool find_open(struct query *q, struct err *err)
+{
+	struct query_source *s = q->request.source;
+	bool known = false;
+
+	q->open_matchers = 0;
+	q->group_open = false;
+	if (s->ops->sample_keys && !s->ops->sample_keys(s, take_key, q, &known, err))
+		return false;
+	if (!known) {
+		q->open_matchers = UINT32_MAX;
+		q->group_open = q->group_key.len > 0;
+	}
+	return true;
+}
+
+/* The one service that is asked for, where series know it. */
+static struct str one_service(const struct query *q)
+{
+	for (uint32_t i = 0; i < q->selector->count; i++) {
+		const struct matcher *m = &q->selector->matchers[i];
+
+		if (m->op == MATCH_EQUAL && m->value.len && label_is_service(m->key) &&
+		    !(q->open_matchers & 1u << i))
+			return m->value;
+	}
+	return (struct str){ 0 };
+}
+
+static void forget_series(struct selecting *x)
+{
+	struct query *q = x->q;
+
+	q->series_count = q->type_count = q->says_count = 0;
+	number_release(q, &q->says_numbers);
+	memset(x->known, 0, sizeof(x->known));
+}
+
+/* What series say whatever their attributes are. */
+static bool is_of_type(struct str key)
+{
+	static const char *const keys[] = { "__profile_type__", "__type__", "__unit__",
+					    "__period_type__", "__period_unit__" };
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (str_is(key, keys[i]))
+			return true;
+	return false;
+}
+
+/* Of which keys the attributes are looked at. */
+static void note_keys(struct selecting *x)
+{
+	const struct query *q = x->q;
+
+	for (uint32_t i = 0; i < q->selector->count; i++)
+		if (!is_of_type(q->selector->matchers[i].key))
+			x->keys[x->key_count++] = q->selector->matchers[i].key;
+	if (q->group_key.len && !is_of_type(q->group_key))
+		x->keys[x->key_count++] = q->group_key;
+}
+
+static bool take_all(struct query *q, struct selecting *x, struct query_series_ask *ask,
+		     struct err *err)
+{
+	struct query_source *s = q->request.source;
+
+	forget_series(x);
+	x->too_brief = false;
+	if (!s->ops->series(s, ask, take_series, x, err))
+		return false;
+	if (!x->too_brief)
+		return part_columns(q, err) && profile_type_choose(q, err);
+	forget_series(x);
+	ask->brief = false;
+	return s->ops->series(s, ask, take_series, x, err) && part_columns(q, err) &&
+	       profile_type_choose(q, err);
+}
+
+bool select_series(struct query *q, struct str group_key, struct err *err)
+{
+	struct query_series_ask ask = { .range = q->request.range,
+					.after = q->request.after,
+					.asof = q->request.asof };
+	struct selecting x = { .q = q };
+	bool ok;
+
+	ask.brief = true;
+	ask.keys = x.keys;
+	q->group_key = group_key;
+	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
+		return false;
+	x.decided = (uint32_t)((UINT64_C(1) << q->selector->count) - 1) & ~q->open_matchers;
+	ask.service = one_service(q);
+	x.by_service = ask.service.len && q->selector->count == 1 && !group_key.len;
+	if (!x.by_service)
+		note_keys(&x);
+	ask.key_count = x.key_count;
+	ask.ids = q->linked_count ? q->linked : NULL;
+	ask.id_count = q->linked_count;
+	ok = take_all(q, &x, &ask, err);
+	/* A type that the trace has no samples of is there all the same. */
+	if (!ok && ask.ids && err->kind == ERR_NOT_FOUND) {
+		ask.ids = NULL;
+		ok = take_all(q, &x, &ask, err);
+	}
+	return ok && keep_chosen(q, err);
+}
