@@ -324,6 +324,10 @@ WRONG = [
     ("SelectMergeStacktraces", {"span_selector": ["xyz"]}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"profile_id_selector": ["12"]}, 400, "invalid_argument"),
     ("SelectMergeStacktraces", {"trace_id_selector": ["a" * 32] * 65}, 429, "resource_exhausted"),
+    ("SelectMergeStacktraces", {"profile_typeID": "a:b"}, 400, "invalid_argument"),
+    ("SelectMergeStacktraces", {"profile_typeID": "cpu"}, 400, "invalid_argument"),
+    ("SelectMergeProfile", {"profile_typeID": "a:b:c:d"}, 400, "invalid_argument"),
+    ("SelectSeries", {"profile_typeID": "a:b", "step": 1}, 400, "invalid_argument"),
     ("SelectMergeSpanProfile", {}, 400, "invalid_argument"),
     ("SelectSeries", {}, 400, "invalid_argument"), ("SelectSeries", {"step": -1}, 400, "invalid_argument"),
     ("SelectSeries", {"step": 0.001, "start": 1, "end": 10 ** 12}, 400, "invalid_argument"),
@@ -341,6 +345,18 @@ def test_what_is_wrong_is_said_connects_way(big, method, fields, status, code, f
     with pytest.raises(grpc.RpcError) as e:
         call(big, method, "grpc", **fields)
     assert e.value.code().name.lower() == code
+
+
+def test_a_type_id_that_is_none(big, cpu, window):
+    with pytest.raises(ConnectError) as e:
+        call(big, "SelectMergeStacktraces", profile_typeID="a:b", **window)
+    assert e.value.error["message"] == 'profile type id "a:b" has 2 of 5 parts, wanted is NAME:SAMPLE_TYPE:SAMPLE_UNIT:PERIOD_TYPE:PERIOD_UNIT'
+    times = {"from": window["start"], "until": window["end"]}
+    for query in ("a:b{}", "a:b", "cpu", ' a:b {thread_name="x"}'):
+        assert f'"{query.split("{")[0].strip()}" has' in rest(big, "render", 400, query=query, **times).json()["error"]["what"], query
+    rest(big, "render-diff", 400, leftQuery=cpu, rightQuery="a:b{}")
+    for query in (cpu + "{}", "{}", 'thread_name=~"a{1}:b"', '{__profile_type__="%s"}' % cpu):
+        rest(big, "render", query=query, **times)
 
 
 def test_broken_requests(big):

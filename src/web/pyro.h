@@ -3,8 +3,8 @@
  *
  * querier.v1.QuerierService over Connect (connect.h) and gRPC; GET /pyroscope/render,
  * /render-diff, /label-values. Times are milliseconds, steps seconds. A profile type or selector
- * that nothing matches has an empty answer. Source: the query API as Grafana's data source uses it
- * (docs/api.md).
+ * that nothing matches has an empty answer; what is no type's id is refused. Source: the query API
+ * as Grafana's data source uses it (docs/api.md).
  */
 #pragma once
 #include "web/connect.h"
@@ -47,7 +47,10 @@ extern const struct connect_method pyro_methods[PYRO_METHODS];
 bool pyro_request_read(const struct proto_message *m, struct str message, struct pyro_request *out,
 		       struct err *err) MUST_CHECK;
 
-/* pyro_select.c: the selection of a request. ERR_NOT_FOUND: no such profile type. */
+/* pyro_select.c: is it an id such as ProfileTypes answers? Whether there is such a type is another
+ * question. */
+bool pyro_type_id_check(struct str id, struct err *err) MUST_CHECK;
+/* The selection of a request. ERR_NOT_FOUND: no such profile type. */
 struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct str selector,
 			 struct str profile_type, struct err *err) MUST_CHECK;
 struct go_pgo_options; /* query/formats/go_pgo.h */

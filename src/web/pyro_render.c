@@ -17,6 +17,18 @@ static const uint64_t SECOND = 1000000000;
 
 /* ---- what is asked ---- */
 
+/* What stands before the brace, or all of it where no matcher is in it. */
+static bool leading_type_check(struct str query, struct err *err)
+{
+	ptrdiff_t brace = str_find(query, '{');
+	struct str type = str_trim(brace >= 0 ? str_head(query, (size_t)brace) : query);
+
+	for (size_t i = 0; i < type.len; i++)
+		if (strchr("=~\"'`", type.ptr[i]))
+			return true;
+	return !type.len || pyro_type_id_check(type, err);
+}
+
 /* from and until; an hour up to now where they are absent, as Pyroscope has it. */
 static struct query *begin_side(struct web_ask *a, const char *query, const char *from,
 				const char *until, struct err *err)
@@ -33,7 +45,8 @@ static struct query *begin_side(struct web_ask *a, const char *query, const char
 		err_set(err, ERR_INVALID, "%s is missing: which profiles?", query);
 		return NULL;
 	}
-	if (!time_range_parse(begin.len ? begin : STR("now-1h"), end.len ? end : STR("now"),
+	if (!leading_type_check(q.selector, err) ||
+	    !time_range_parse(begin.len ? begin : STR("now-1h"), end.len ? end : STR("now"),
 			      a->now_ns, &q.range, err))
 		return NULL;
 	return query_begin(&q, err);

@@ -5,7 +5,7 @@
 #include "web/pyro.h"
 #include "wire/pb_reader.h"
 
-enum { TYPES_MOST = 256, MS = 1000000, CALL_SITE_MOST = 4096 };
+enum { TYPE_ID_PARTS = 5, TYPES_MOST = 256, MS = 1000000, CALL_SITE_MOST = 4096 };
 
 static bool range_of(const struct pyro_request *r, struct query_range *out, struct err *err)
 {
@@ -142,6 +142,20 @@ bool pyro_pgo_read(const struct pyro_request *q, struct go_pgo_options *out, boo
 	return !r.fault || pb_report(&r, q->stack_traces.ptr, err);
 }
 
+/* More parts than five are fine: a sender's own names may hold colons. */
+bool pyro_type_id_check(struct str id, struct err *err)
+{
+	uint32_t parts = 1;
+
+	for (size_t i = 0; i < id.len; i++)
+		parts += id.ptr[i] == ':';
+	return parts >= TYPE_ID_PARTS ||
+	       err_set(err, ERR_INVALID,
+		       "profile type id \"%.*s\" has %u of %d parts, wanted is "
+		       "NAME:SAMPLE_TYPE:SAMPLE_UNIT:PERIOD_TYPE:PERIOD_UNIT",
+		       STR_ARG(str_head(id, 60)), parts, TYPE_ID_PARTS);
+}
+
 struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct str selector,
 			 struct str profile_type, struct err *err)
 {
@@ -156,7 +170,8 @@ struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct
 		.cancelled = a->cancelled,
 	};
 
-	if (!range_of(r, &q.range, err) || !call_site_read(a, r->stack_traces, &q, err) ||
+	if ((profile_type.len && !pyro_type_id_check(profile_type, err)) ||
+	    !range_of(r, &q.range, err) || !call_site_read(a, r->stack_traces, &q, err) ||
 	    !ids_read(a, &r->traces, 16, "trace id", &q.trace_id, err) ||
 	    !ids_read(a, &r->spans, 8, "span id", &q.span_id, err) ||
 	    !ids_read(a, &r->profile_ids, 16, "profile id", &q.profile_ids, err))
