@@ -310,6 +310,65 @@ static void test_profiles_tell_where_samples_do_not(void **state)
 	}
 }
 
+/* Samples of a stack and field 2 only: what the field's entries can be decides, and what is assumed
+ * is said. */
+static void test_field_2_alone(void **state)
+{
+	static const struct {
+		uint64_t entries[2]; /* LIST_END: one of them */
+		bool unpacked, ambiguous;
+		enum wire_version want;
+	} cases[] = {
+		{ { 1, 2 }, false, true, WIRE_V1_10 },
+		{ { 2, 1 }, true, true, WIRE_V1_10 },
+		{ { 1, LIST_END }, false, true, WIRE_V1_9 },
+		{ { 7, LIST_END }, false, false, WIRE_V1_9 },
+		{ { 1, 7 }, false, false, WIRE_V1_9 },
+		{ { 2, 2 }, false, false, WIRE_V1_9 },
+		{ { 0, 1 }, true, false, WIRE_V1_9 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct msg request = { .len = 0 }, profile = { .len = 0 }, dict = { .len = 0 },
+			   m = { .len = 0 };
+		const uint64_t *e = cases[i].entries;
+		struct otlp_decode_report report;
+		const struct sample *s;
+		struct profiles *p;
+
+		num(&m, 1, 0);
+		if (cases[i].unpacked) {
+			num(&m, 2, e[0]);
+			num(&m, 2, e[1]);
+		} else {
+			list(&m, 2, e[0], e[1], LIST_END);
+		}
+		sub(&profile, 2, &m);
+		request_add_profile(&request, &profile);
+		text(&dict, 5, "");
+		for (unsigned key = 1; key < 4; key++) {
+			struct msg a = { .len = 0 };
+
+			text(&dict, 5, "key");
+			num(&a, 1, key);
+			sub(&dict, 6, &a);
+		}
+		sub(&request, 2, &dict);
+		p = decode_with(&request, NULL, &report);
+		if (report.version != cases[i].want ||
+		    report.version_ambiguous != cases[i].ambiguous)
+			fail_msg("case %zu: version %d, %s", i, report.version, report.evidence);
+		assert_int_equal(cases[i].ambiguous, strstr(report.evidence, "assumed") != NULL);
+		s = &p->samples[0];
+		if (cases[i].want == WIRE_V1_10)
+			assert_int_equal(s->attributes.count, 2);
+		else
+			assert_int_equal(s->values.count, e[1] == LIST_END ? 1 : 2);
+		profiles_free(p);
+	}
+}
+
 /* Unknown fields of every wire type, groups among them, are kept as they came. */
 static void test_unknown_fields_are_kept(void **state)
 {
@@ -383,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_v1_8_extras),
 		cmocka_unit_test(test_payload_tells_v1_8),
 		cmocka_unit_test(test_profiles_tell_where_samples_do_not),
+		cmocka_unit_test(test_field_2_alone),
 		cmocka_unit_test(test_unknown_fields_are_kept),
 		cmocka_unit_test(test_versions_by_name),
 	};

@@ -101,18 +101,25 @@ static bool is_v1_7(const struct survey *s, struct verdict *out)
 	return false;
 }
 
-/* Are the elements of Sample field 2 attribute indices? Fields 1, 2 and 5 only, equally many
- * entries in 2 and 5. */
+/* Can the entries of Sample field 2 be attribute indices? */
 struct attribute_test {
 	uint32_t attribute_count;
-	uint32_t samples;
+	uint32_t several; /* samples with more than one entry */
 	bool plausible;
 };
+
+/* Distinct keys need distinct indices; runs of equal ones are what values look like. */
+static void test_entry(struct attribute_test *t, uint64_t v, uint64_t *last)
+{
+	t->plausible = t->plausible && v >= 1 && v < t->attribute_count && v != *last;
+	*last = v;
+}
 
 static bool test_sample_attributes(void *arg, struct str sample)
 {
 	struct attribute_test *t = arg;
 	struct pb_reader r = pb_reader_of(sample);
+	uint32_t entries = 0;
 	uint64_t last = 0;
 
 	while (pb_more(&r) && t->plausible) {
@@ -121,20 +128,46 @@ static bool test_sample_attributes(void *arg, struct str sample)
 		if (tag == PB_TAG(2, PB_LEN)) {
 			struct pb_reader list = pb_message(&r);
 
-			while (pb_more(&list) && t->plausible) {
-				uint64_t v = pb_varint(&list);
-
-				/* Distinct keys need distinct indices; runs of equal ones are what
-				 * values look like. */
-				t->plausible = v >= 1 && v < t->attribute_count && v != last;
-				last = v;
-			}
-			t->samples++;
+			for (; pb_more(&list) && t->plausible; entries++)
+				test_entry(t, pb_varint(&list), &last);
+		} else if (tag == PB_TAG(2, PB_VARINT)) {
+			test_entry(t, pb_varint(&r), &last);
+			entries++;
 		} else {
 			pb_skip(&r, tag);
 		}
 	}
+	t->several += entries > 1;
 	return t->plausible;
+}
+
+/*
+ * Samples with nothing but a stack and field 2. As values of v1.9 each has one entry, the sum; as
+ * attributes of v1.10 they are samples without a value, which no sender should write.
+ */
+static bool is_v1_10_alone(const struct survey *s, const struct attribute_test *test,
+			   struct verdict *out)
+{
+	if (!test->plausible) {
+		say(out,
+		    "in %u samples field 2 stands alone, with entries that cannot be "
+		    "attribute indices: values",
+		    s->samples_2_without_5);
+		return false;
+	}
+	out->ambiguous = true;
+	if (test->several) {
+		say(out,
+		    "in %u samples field 2 stands alone with several entries, where a value would "
+		    "be one: assumed to be attribute indices",
+		    test->several);
+		return true;
+	}
+	say(out,
+	    "in %u samples field 2 stands alone with one entry, which can be an attribute index: "
+	    "assumed to be a value, as v1.10 needs values or timestamps besides",
+	    s->samples_2_without_5);
+	return false;
 }
 
 static bool test_key_value(struct pb_reader r, unsigned depth);
@@ -243,8 +276,8 @@ static bool is_v1_10(const struct survey *s, struct str body, struct verdict *ou
 		return true;
 	}
 	if (s->samples_2_without_5) {
-		say(out, "in %u samples field 2 stands alone: values", s->samples_2_without_5);
-		return false;
+		survey_each_sample(body, test_sample_attributes, &test);
+		return is_v1_10_alone(s, &test, out);
 	}
 	if (s->sample[2].len_count == 0) {
 		out->ambiguous = s->sample[5].len_count + s->sample[5].i64_count == 0;
@@ -255,7 +288,7 @@ static bool is_v1_10(const struct survey *s, struct str body, struct verdict *ou
 	survey_each_sample(body, test_sample_attributes, &test);
 	out->ambiguous = true;
 	say(out, test.plausible
-			 ? "every entry of Sample field 2 can be an attribute index"
+			 ? "every entry of Sample field 2 can be an attribute index: assumed to be"
 			 : "Sample field 2 has entries that cannot be attribute indices: values");
 	return test.plausible;
 }

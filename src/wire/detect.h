@@ -5,7 +5,7 @@
 
 struct verdict {
 	enum wire_version version;
-	bool ambiguous; /* nothing in the body told; the newest possible was taken */
+	bool ambiguous; /* the body fits several versions; `evidence` says what was assumed */
 	bool firm; /* by marks that one version can have and another cannot, not by what is likely
 		    */
 	bool references; /* attributes refer to the string table: v1.10 */

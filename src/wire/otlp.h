@@ -47,7 +47,7 @@ struct otlp_decode_options {
 struct otlp_decode_report {
 	enum wire_version version;
 	bool version_forced;    /* by options */
-	bool version_ambiguous; /* no evidence told: the newest possible was taken */
+	bool version_ambiguous; /* it fits several; `evidence` says what was assumed */
 	char evidence[320]; /* for people: "dictionary.attribute_table entries start with a varint;
 			       Sample field 3 is LEN" */
 	uint32_t unknown_field_count;
