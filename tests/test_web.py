@@ -76,6 +76,40 @@ def test_tree_holds_together(big):
         assert ("max_nodes" in more) == (header["pruned"] > 0)
 
 
+def keyed(arrays, strings):
+    """{path of names: (key, total)} of a tree, `other` by that name."""
+    paths, found = [], {}
+    for i, (parent, frame) in enumerate(zip(arrays["parent"], arrays["frame"])):
+        paths.append(paths[parent] + ("other" if frame == 1 else strings[arrays["name"][frame]],) if i else ())
+        found[paths[-1]] = (f'{arrays["key"][frame]:x}', arrays["total"][i])
+    return found
+
+
+def test_a_root_that_is_none_says_so(big):
+    """A key of nothing, the key of an `other`, and one more frame than any stack has."""
+    header, arrays, strings = tree(ask(big, "flamegraph", max_nodes=50).body)
+    first = max((t, k) for path, (k, t) in keyed(arrays, strings).items() if len(path) == 1 and path != ("other",))[1]
+    for root, frame in (("abc", 1), (f"{first}.abc", 2), (f'{first}.{arrays["key"][1]:x}', 2)):
+        none = tree(ask(big, "flamegraph", root=root).body)[0]
+        assert none["total"] == [0] and f"frame {frame}, {int(root.split('.')[-1], 16):016x}, is not where root says" in none["partial"]
+    assert tree(ask(big, "flamegraph", root=first).body)[0]["partial"] == header["partial"] == ""
+    nothing = tree(ask(big, "flamegraph", root="abc", query='{service.name="none"}').body)[0]
+    assert nothing["partial"] == "", "nothing is selected, whatever root says"
+
+
+@pytest.mark.parametrize("question", ["flamegraph", "diff"])
+def test_what_adds_up_to_nothing_opens(tmp_path, question):
+    """Two stacks of a difference whose values cancel are too light for the tree: they are in an `other` of 0, and come with its root."""
+    path = tmp_path / "difference.folded"
+    path.write_text("main;a;x 50\nmain;a;y -50\nmain;b 30\n")
+    with web_pages.view(path) as address:
+        pairs = {"from": "1970-01-01T00:00:00Z"} | ({"query2": "{}"} if question == "diff" else {})
+        few = keyed(*tree(ask(address, question, max_nodes=5, **pairs).body)[1:])
+        assert {p: t for p, (_, t) in few.items()} == {(): 30, ("main",): 30, ("main", "b"): 30, ("main", "other"): 0}
+        below = keyed(*tree(ask(address, question, root=few["main",][0], **pairs).body)[1:])
+        assert {p: t for p, (_, t) in below.items()} == {(): 30, ("b",): 30, ("a",): 0, ("a", "x"): 50, ("a", "y"): -50}
+
+
 def test_diff_of_a_selection_with_itself(big):
     header, a, _ = tree(ask(big, "diff", query="{}", query2="{}").body)
     assert header["sides"] == 2 and header["total"][0] == header["total"][1]

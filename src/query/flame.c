@@ -10,30 +10,36 @@ struct drawing {
 	struct query *q; /* whose memory it is */
 	struct search search;
 	struct found_paths found;
+	uint32_t farthest; /* how many frames of the path any run has, at most */
+	bool any;          /* there was a run that could have it */
 };
 
 /* ---- what is asked about stacks before they become a tree ---- */
 
-static bool follows(const struct frame_set *s, const struct query_tree_options *o,
-		    const struct frame_run *r)
+static bool follows(struct drawing *d, const struct frame_set *s, const struct frame_run *r)
 {
+	const struct query_tree_options *o = d->o;
 	uint32_t n = 0;
 
 	while (n < o->path_count && n < r->count && s->pool[r->first + n] != RUN_CUT &&
 	       s->frames[s->pool[r->first + n]].key == o->path[n])
 		n++;
+	d->any = true;
+	if (n > d->farthest)
+		d->farthest = n;
 	return n == o->path_count;
 }
 
 /* Leaves the runs that begin with the path, from behind it. */
-static void follow_path(struct frame_set *s, const struct query_tree_options *o, uint32_t first)
+static void follow_path(struct drawing *d, struct frame_set *s, uint32_t first)
 {
+	const struct query_tree_options *o = d->o;
 	uint32_t kept = first;
 
 	for (uint32_t i = first; i < s->run_count && o->path_count; i++) {
 		struct frame_run r = s->runs[i];
 
-		if (follows(s, o, &r)) {
+		if (follows(d, s, &r)) {
 			r.first += o->path_count;
 			r.count -= o->path_count;
 			s->runs[kept++] = r;
@@ -44,6 +50,19 @@ static void follow_path(struct frame_set *s, const struct query_tree_options *o,
 	}
 	if (o->path_count)
 		s->run_count = kept;
+}
+
+/* A key of another answer, of a frame that merged several, or of nothing at all. */
+static void note_no_path(const struct drawing *d)
+{
+	uint32_t count = d->o->path_count;
+
+	if (d->any && d->farthest < count)
+		query_note_partial(d->q,
+				   "nothing below root: no stack begins with its %u frames; frame "
+				   "%u, %016llx, is not where root says",
+				   count, d->farthest + 1,
+				   (unsigned long long)d->o->path[d->farthest]);
 }
 
 static void reverse(uint32_t *frames, uint32_t count)
@@ -74,7 +93,7 @@ static bool look_at(void *ctx, struct frame_set *s, uint32_t first, struct err *
 
 	if (!search_frames(&d->search, s, err))
 		return false;
-	follow_path(s, d->o, first);
+	follow_path(d, s, first);
 	for (uint32_t i = first; i < s->run_count; i++)
 		found_add(&d->found, &d->search, s, &s->runs[i], s->pool);
 	return true;
@@ -85,6 +104,8 @@ static void begin(void *ctx)
 	struct drawing *d = ctx;
 
 	found_release(d->q, &d->found);
+	d->farthest = 0;
+	d->any = false;
 }
 
 /* ---- flame graph and diff ---- */
@@ -105,6 +126,7 @@ static bool draw(struct drawing *d, struct query *left, struct query *right, str
 		return false;
 	if (o->path_count)
 		frame_set_drop_unresolved(&s);
+	note_no_path(d);
 	memcpy(tree.matched, d->found.matched, sizeof(tree.matched));
 	found_keep(&d->found, &s, o->nodes_most ? o->nodes_most : TREE_NODES_USUAL);
 	ok = tree_build(&s, s.runs, s.run_count, s.pool, o, &tree, err) &&

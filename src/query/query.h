@@ -167,7 +167,8 @@ struct query_tree_options {
 	bool inverted;
 	uint32_t nodes_most;  /* 0: 16384 */
 	double share_least;   /* of the total: lighter nodes are pruned; 0: none for it */
-	const uint64_t *path; /* keys of frames from the root: only what is below them */
+	const uint64_t *path; /* keys of frames from the root: only what is below them; `partial`
+				 says when there is no such path */
 	uint32_t path_count;
 	struct str search; /* regex within the names; empty: none */
 	/* A label: its values are the root's children, outermost frames that no filter sees. Empty:

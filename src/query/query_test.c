@@ -630,6 +630,7 @@ static void a_path_opens_what_it_leads_to(void **state)
 	key = whole.frames.ptr[whole.nodes[1].frame].key;
 	MUST(query_flamegraph(q, &o, &below, &err));
 	assert_int_equal(below.total[0], whole.nodes[1].total[0]);
+	assert_false(query_facts(q).partial);
 	query_end(q);
 }
 

@@ -611,7 +611,6 @@ static void emit_node(struct emitting *e, const struct raw_node *n)
 	memcpy(out->self, n->self, sizeof(out->self));
 }
 
-/* What a node's kept children and itself do not account for is its `other`. */
 /* Sums near the end of what 64 bits hold are cut, as in engine_add(). */
 static int64_t less(int64_t a, int64_t b)
 {
@@ -620,9 +619,12 @@ static int64_t less(int64_t a, int64_t b)
 	return __builtin_sub_overflow(a, b, &v) ? (b < 0 ? INT64_MAX : INT64_MIN) : v;
 }
 
+/* What a node's kept children and itself do not account for is its `other`: also where it adds up
+ * to nothing, values of both signs can be found below it. */
 static void emit_other(struct emitting *e, const struct raw_node *n)
 {
 	struct query_node other = { .frame = QUERY_FRAME_OTHER, .depth = n->depth + 1 };
+	uint32_t kept = 0;
 
 	for (unsigned side = 0; side < QUERY_SIDES; side++) {
 		other.total[side] = less(n->total[side], n->self[side]);
@@ -630,7 +632,9 @@ static void emit_other(struct emitting *e, const struct raw_node *n)
 			other.total[side] = less(other.total[side], e->g->nodes[c].total[side]);
 		other.self[side] = other.total[side];
 	}
-	if (other.total[0] || other.total[1])
+	for (uint32_t c = n->child; c; c = e->g->nodes[c].next)
+		kept++;
+	if (other.total[0] || other.total[1] || kept < n->children)
 		e->out[e->count++] = other;
 }
 
