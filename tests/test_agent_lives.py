@@ -142,3 +142,30 @@ def test_a_library_is_written_over(needs_bpf, programs, peer, tmp_path):
             assert len(whole) >= 0.7 * len(own), (name, [e.frames for e in own if e not in whole][:3])
         assert server.stop() == 0
     assert ids["left"] != ids["right"]
+
+
+def resident_kib(pid, path):
+    """What of a file is in the memory of a process."""
+    total, here = 0, False
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+            here = line.endswith(str(path))
+        elif here and line.startswith("Rss:"):
+            total += int(line.split()[1])
+    return total
+
+
+def test_files_that_were_read_are_let_go(needs_bpf, peer, tmp_path):
+    """A program of 30 MB of symbols is named, and its pages do not stay in the agent's memory."""
+    names = tmp_path / "names.s"
+    names.write_text('.text\n.altmacro\n.macro name n\nl_\\n\\()_%s:\n.endm\n.set i, 0\n.rept 200000\nname %%i\n.set i, i + 1\n.endr\nret\n'
+                     '.section .note.GNU-stack,"",@progbits\n' % ("long" * 25))
+    (tmp_path / "spin.c").write_text(agents.SPIN)
+    big = tmp_path / "big_spin"
+    subprocess.run(["gcc", "-O1", "-Wa,-L", "-o", big, tmp_path / "spin.c", names], check=True)
+    assert big.stat().st_size > 20 << 20
+    with agents.Spinning(big) as spin, agents.agent(peer, tmp_path, "-pid", spin.pid, "-samples-per-second", "97") as a:
+        found = agents.wait_events(peer, spin.pid, 20)
+        assert any("known_leaf" in e.names for e in found), found[-1].names
+        for pid in agents.parts(a).values():
+            program.wait_for(lambda p=pid: resident_kib(p, big) < 2048, what=f"less than 2 MiB of {big} in process {pid}", every=0.5)

@@ -201,6 +201,12 @@ bool elf_section_compressed(const struct elf_file *f, const struct elf_section *
 	return true;
 }
 
+void elf_data_let_go(const struct elf_data *d)
+{
+	if (d->mapped_bytes)
+		(void)madvise((void *)(uintptr_t)d->bytes.ptr, d->mapped_bytes, MADV_DONTNEED);
+}
+
 void elf_data_release(struct elf_data *d)
 {
 	if (d->owned)

@@ -310,6 +310,12 @@ void elf_file_free(struct elf_file *f)
 	free(f);
 }
 
+void elf_file_let_go(const struct elf_file *f)
+{
+	if (f && f->mapped_bytes)
+		(void)madvise((void *)(uintptr_t)f->image.ptr, f->mapped_bytes, MADV_DONTNEED);
+}
+
 bool elf_file_damaged(const struct elf_file *f)
 {
 	return f->guard_slot >= 0 && file_guard_damaged(f->guard_slot);

@@ -62,6 +62,10 @@ struct elf_file *elf_file_open(int fd, struct err *err) MUST_CHECK;
 struct elf_file *elf_file_from_memory(const void *image, size_t bytes, bool heap,
 				      struct err *err) MUST_CHECK;
 void elf_file_free(struct elf_file *f);
+/* Pages of the file that were read no longer count as ours; what is read again comes from the
+ * kernel's cache, or from the disk. Names and bytes that point into the mapping stay valid. NULL,
+ * or an image in memory: nothing happens. */
+void elf_file_let_go(const struct elf_file *f);
 
 /* The file has lost pages since it was opened; nothing read from it deserves trust. */
 bool elf_file_damaged(const struct elf_file *f);
@@ -100,6 +104,8 @@ bool elf_file_section_data(const struct elf_file *f, const struct elf_section *s
 bool elf_file_section_spill(const struct elf_file *f, const struct elf_section *section, int folder,
 			    uint64_t limit_bytes, struct elf_data *out, struct err *err) MUST_CHECK;
 void elf_data_release(struct elf_data *d);
+/* As elf_file_let_go(), of what was spilled. */
+void elf_data_let_go(const struct elf_data *d);
 /* Is it SHF_COMPRESSED, and what does it grow to? */
 bool elf_section_compressed(const struct elf_file *f, const struct elf_section *section,
 			    uint64_t *inflated_bytes);

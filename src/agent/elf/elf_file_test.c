@@ -300,6 +300,41 @@ static void test_file_changes_under_us(void **state)
 	elf_file_free(f);
 }
 
+/* How much of the mapping is in our page tables, in kB. */
+static long resident_kb(const void *start)
+{
+	FILE *f = fopen("/proc/self/smaps", "re");
+	char line[512], key[40];
+	bool here = false;
+	long kb = -1;
+
+	assert_non_null(f);
+	snprintf(key, sizeof(key), "%lx-", (unsigned long)(uintptr_t)start);
+	while (kb < 0 && fgets(line, sizeof(line), f)) {
+		here = here || strncmp(line, key, strlen(key)) == 0;
+		if (here)
+			(void)sscanf(line, "Rss: %ld kB", &kb);
+	}
+	fclose(f);
+	assert_true(kb >= 0);
+	return kb;
+}
+
+static void test_let_go(void **state)
+{
+	struct elf_file *f = open_path(libc_path);
+	struct bytes b = elf_file_bytes(f);
+	uint32_t crc = elf_file_crc(f);
+
+	(void)state;
+	assert_true(resident_kb(b.ptr) >= (long)(b.len / 1024));
+	elf_file_let_go(f);
+	assert_int_equal(resident_kb(b.ptr), 0);
+	assert_int_equal(elf_file_crc(f), crc);
+	elf_file_free(f);
+	elf_file_let_go(NULL);
+}
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -393,6 +428,7 @@ int main(void)
 		cmocka_unit_test(test_vdso),
 		cmocka_unit_test(test_packed_sections),
 		cmocka_unit_test(test_file_changes_under_us),
+		cmocka_unit_test(test_let_go),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_offsets_that_lie),
 	};

@@ -156,8 +156,24 @@ struct module *modules_by_executable(const struct modules *all, const struct exe
 	return m && m->facts == e ? m : NULL;
 }
 
+static void let_go_of_files(struct modules *all, uint64_t now_ns)
+{
+	if (now_ns - all->let_go_ns < SWEEP_NS)
+		return;
+	all->let_go_ns = now_ns;
+	for (uint32_t i = 1; i < all->store->executable_count; i++) {
+		struct module *m = all->by_id[i];
+
+		if (m && m->read) {
+			elf_file_let_go(m->file);
+			m->read = false;
+		}
+	}
+}
+
 void modules_sweep(struct modules *all, uint64_t now_ns)
 {
+	let_go_of_files(all, now_ns);
 	if (!all->idle_count || now_ns - all->swept_ns < SWEEP_NS)
 		return;
 	all->swept_ns = now_ns;
@@ -393,6 +409,7 @@ static void make_ready(struct module *m, struct elf_file *f, int fd)
 	m->facts = make_facts(m, f);
 	all->by_id[m->id] = m;
 	m->state = MODULE_READY;
+	m->read = true;
 	open_tables(m);
 }
 
@@ -498,6 +515,7 @@ bool module_build(struct module *m, uint64_t elf_vaddr)
 		return false;
 	if (page->state != UNWIND_PAGE_ABSENT)
 		return true;
+	m->read = true;
 	since = thread_cpu_ns();
 	result = unwind_tables_build_page(m->tables, elf_vaddr >> UNWIND_PAGE_SHIFT,
 					  &all->store->rules, all->scratch, UNWIND_BLOCK_ROWS,

@@ -54,6 +54,7 @@ struct module {
 	 * this file will need the same. step 0: none yet. */
 	struct unwind_runtime usual;
 	bool built; /* all its rows were asked for */
+	bool read;  /* pages of `file` were, since they were let go */
 	char *path;
 };
 
@@ -68,7 +69,7 @@ struct modules {
 	const struct runtime_tables *tables; /* needed where there are steps */
 	uint32_t steps; /* runtimes to look for: bits 1 << enum unwind_step_kind */
 	uint32_t count, idle_count;
-	uint64_t swept_ns;
+	uint64_t swept_ns, let_go_ns;
 	uint64_t opened, refused, built, empty, pages_refused, evicted, build_ns;
 };
 
@@ -83,7 +84,8 @@ void module_unref(struct module *m); /* NULL is fine */
 struct module *modules_by_id(const struct modules *all, uint32_t id);
 /* The module of an executable; NULL: it is gone, others may have its id. */
 struct module *modules_by_executable(const struct modules *all, const struct executable *e);
-/* Once per round: forgets modules that nobody has mapped for some minutes. */
+/* Once per round: forgets modules that nobody has mapped for some minutes, and lets go of pages of
+ * files that were read for tables (elf_file_let_go). */
 void modules_sweep(struct modules *all, uint64_t now_ns);
 
 /* Opens the file if that was not tried yet, and tells BPF its bias in all mappings. False: refused.

@@ -107,6 +107,12 @@ void dwarf_free(struct dwarf *d)
 	free(d);
 }
 
+void dwarf_let_go(const struct dwarf *d)
+{
+	for (int i = 0; d && i < DWARF_SECTION_COUNT; i++)
+		elf_data_let_go(&d->data[i]);
+}
+
 size_t dwarf_bytes(const struct dwarf *d)
 {
 	return d->used_bytes;

@@ -47,6 +47,8 @@ struct dwarf *dwarf_open(const struct elf_file *f, struct dwarf *alt, int spill_
 			 size_t limit_bytes, struct err *err) MUST_CHECK;
 void dwarf_free(struct dwarf *d);
 size_t dwarf_bytes(const struct dwarf *d);
+/* As elf_file_let_go(), of sections that were spilled; NULL is fine. */
+void dwarf_let_go(const struct dwarf *d);
 
 /* Innermost inlined function first; the last is the function itself. Without a function (assembler)
  * one frame has the line only. */

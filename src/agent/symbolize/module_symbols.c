@@ -73,6 +73,15 @@ void module_symbols_trim(struct module_symbols *m)
 	m->symbols_tried = m->lines_tried = false;
 }
 
+void module_symbols_let_go(const struct module_symbols *m)
+{
+	elf_file_let_go(m->file);
+	elf_file_let_go(m->debug);
+	elf_file_let_go(m->alt);
+	dwarf_let_go(m->dwarf);
+	dwarf_let_go(m->alt_dwarf);
+}
+
 size_t module_symbols_bytes(const struct module_symbols *m)
 {
 	return (m->symbols ? symbol_table_bytes(m->symbols) : 0) +
@@ -188,6 +197,7 @@ static void make_symbols(struct module_symbols *m, const struct module_context *
 	}
 	m->symbols = symbol_table_new(tables, files, n, part_of_memory(c), &err);
 	c->stats->tables_refused += !m->symbols && err.kind == ERR_LIMIT;
+	module_symbols_let_go(m); /* a table is read whole, its names one by one */
 }
 
 static void open_lines(struct module_symbols *m, const struct module_context *c)

@@ -36,6 +36,8 @@ struct module_symbols *module_symbols_new(const struct executable *e);
 void module_symbols_free(struct module_symbols *m);
 /* Drops what can be made again; the rest is small. */
 void module_symbols_trim(struct module_symbols *m);
+/* Pages of its files no longer count as ours (elf_file_let_go). */
+void module_symbols_let_go(const struct module_symbols *m);
 size_t module_symbols_bytes(const struct module_symbols *m);
 uint64_t module_symbols_id(const struct module_symbols *m);
 

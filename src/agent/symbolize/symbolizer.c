@@ -26,6 +26,7 @@ enum {
 /* The kernel's symbols take 60 ms to read: not more often, whatever comes and goes. */
 #define KERNEL_READ_INTERVAL_NS (30 * SECOND_NS)
 #define FILE_IDLE_NS            (10 * 60 * SECOND_NS)
+#define FILE_RESIDENT_NS        (10 * SECOND_NS) /* how long pages of files stay ours at most */
 
 struct module_slot {
 	struct module_symbols *module;
@@ -45,8 +46,9 @@ struct symbolizer {
 	struct debuginfod *debuginfod; /* NULL: none */
 	struct work_budget budget;
 	uint64_t stamp, report;
-	uint64_t now_ns,
-		swept_ns; /* when this report began; when idle files were last looked for */
+	uint64_t now_ns;    /* when this report began */
+	uint64_t swept_ns;  /* when idle files were last looked for */
+	uint64_t let_go_ns; /* when pages of files were last let go */
 	struct arena arena;
 	struct buf scratch;
 	struct name_line lines[LINES_MOST];
@@ -455,12 +457,24 @@ static void close_idle(struct symbolizer *s)
 	}
 }
 
+static void let_go_of_files(struct symbolizer *s)
+{
+	if (s->now_ns - s->let_go_ns < FILE_RESIDENT_NS)
+		return;
+	for (int i = 0; i < BUCKETS; i++)
+		for (struct module_slot *at = s->buckets[i]; at; at = at->next)
+			if (at->used_ns >= s->let_go_ns)
+				module_symbols_let_go(at->module);
+	s->let_go_ns = s->now_ns;
+}
+
 static void begin(void *ctx, uint64_t budget_ns)
 {
 	struct symbolizer *s = ctx;
 
 	s->report++;
 	close_idle(s);
+	let_go_of_files(s);
 	s->budget = budget_ns ? work_budget_of(budget_ns) : (struct work_budget){ 0 };
 }
 
