@@ -1,6 +1,6 @@
 // bar.tsx - the selection: profile type, time, filter; and what is done with it: views, grouping, export, link.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { INSENSITIVE, type Status } from "./api";
 import { ciCommand, noCommand } from "./ci";
 import { typeLabel } from "./questions";
@@ -12,6 +12,7 @@ import { Filter } from "./parts/filter";
 import { LabelInput, ValueInput } from "./parts/labels";
 import { Popup } from "./parts/menu";
 import { copyText } from "./parts/states";
+import { useNarrow } from "./narrow";
 import { OpenFile, type Uploading } from "./parts/upload";
 import { expression } from "./selector";
 import { report } from "./report";
@@ -368,19 +369,6 @@ function Options(props: { store: Store }) {
 			</div>
 		</>
 	);
-}
-
-const narrow = matchMedia("(max-width: 760px)");
-
-/** A phone, or large letters: what does not fit beside each other is opened. */
-function useNarrow(): boolean {
-	const [is, setIs] = useState(narrow.matches);
-	useEffect(() => {
-		const change = () => setIs(narrow.matches);
-		narrow.addEventListener("change", change);
-		return () => narrow.removeEventListener("change", change);
-	}, []);
-	return is;
 }
 
 export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void; uploading: Uploading; lost: boolean }) {

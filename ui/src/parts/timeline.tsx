@@ -9,6 +9,7 @@ import type { Theme } from "../flame/colour";
 import { fnv } from "../flame/tree";
 import { percent, rate, value, tickTime } from "../format";
 import { PROCESS } from "../state";
+import { useNarrow } from "../narrow";
 import { cssColour } from "../theme";
 
 /** A part of the time that has a name. */
@@ -34,8 +35,6 @@ export interface TimelineProps {
 
 const HEIGHT = 92;
 const LEGEND_MOST = 10;
-/** Up to there the legend is one line that is moved to and fro (style.css). */
-const PHONE = 760;
 const HUES = [250, 55, 155, 320, 100, 205, 25, 285, 125, 345, 75, 180];
 
 /* A name keeps its colour as long as the page is open, whatever rank it has at the moment; the same one elsewhere, too,
@@ -135,13 +134,14 @@ const measureOf = (unit: string, gauge?: boolean) => (gauge ? (unit === "count" 
 /** The heaviest, each with its share; a click is the filter. */
 function Legend(props: TimelineProps) {
 	const { data, theme } = props;
+	const narrow = useNarrow();
 	const shown = useMemo(() => {
 		const all = data.series.map((s) => ({ key: Object.keys(s.labels)[0] ?? "", name: nameOf(s.labels, ""), sum: sumOf(s.values) })).filter((s) => s.sum > 0);
 		return { whole: all.reduce((sum, s) => sum + s.sum, 0), series: all.sort((a, b) => b.sum - a.sum).slice(0, LEGEND_MOST) };
 	}, [data]);
 	const apart = shown.series.length > 1 || !!shown.series[0]?.name;
 	return (
-		<ul class="legend timeline-legend" aria-label={apart ? `Stacked by ${shown.series[0].key}` : "What the line says"} tabIndex={props.onFilter || innerWidth > PHONE ? undefined : 0}>
+		<ul class="legend timeline-legend" aria-label={apart ? `Stacked by ${shown.series[0].key}` : "What the line says"} tabIndex={props.onFilter || !narrow ? undefined : 0}>
 			<li class="dim line-title">
 				{[props.label, measureOf(data.unit || props.unit, data.gauge)].filter(Boolean).join(", ")}
 				{apart && ` by ${shown.series[0].key === PROCESS ? "process" : shown.series[0].key}`}
