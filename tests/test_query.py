@@ -324,6 +324,21 @@ def test_bad_questions_are_refused_in_time(words, message):
         assert message in done.stderr.decode()
 
 
+def test_a_pattern_that_is_dear_on_one_name_leaves_no_stack_out(tmp_path):
+    """A C++ name of 1 kB against three ".*": it is matched all the same, and the other names of its file count."""
+    name = "std::vector<std::pair<std::basic_string<char, std::char_traits<char> >, std::map<int, int> > >::push_back" * 11
+    body = tmp_path / "cpp.folded"
+    body.write_text("".join(f"main;work{i};emplace{i} 5\n" for i in range(3000)) + f"main;{name};{name}::emplace 7\n")
+    for pattern, events in (("std.*<.*char.*emplace", 7), (".*<.*>.*::emplace", 7), ("emplace", 15007)):
+        top = json.loads(program.run("top", "--json", "--focus", pattern, body).stdout)
+        assert top["top"]["total"] == [events] and top["partial"] is False
+
+
+def test_a_pattern_that_passes_every_limit_is_to_blame_not_memory():
+    done = program.run("top", "--focus", r"(?<x>.+)+(?<y>.+)+\k<x>\k<y>\k<y>[Q]$", fixtures.body(fixtures.BIG).path, check=1)
+    assert "steps on a text of" in done.stderr.decode() and "KiB" not in done.stderr.decode()
+
+
 def test_a_type_that_is_not_there_names_those_that_are(tmp_path):
     body = tmp_path / "body.pb"
     body.write_bytes(query_bodies.random_body(random.Random(1)))

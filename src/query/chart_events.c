@@ -142,10 +142,9 @@ static bool stack_of(struct chart *c, uint64_t id, uint32_t *out, struct err *er
 	*out = number_find(&c->stack_numbers, id);
 	if (*out != UINT32_MAX)
 		return true;
-	if (!number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
-		return false;
 	if (!query_grow(c->q, &c->stacks, &c->stack_cap, c->stack_count + 1u, sizeof(*c->stacks),
-			err))
+			err) ||
+	    !number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
 		return false;
 	c->stacks[c->stack_count++] = id;
 	return true;

@@ -31,7 +31,8 @@ void query_give_back(struct query *q, void *block, size_t bytes);
 void *query_alloc(struct query *q, uint64_t count, size_t bytes,
 		  struct err *err); /* arena, zeroed */
 bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *err) MUST_CHECK;
-/* Looks at the deadline and at `cancelled`, every few thousand calls. */
+/* Looks at the deadline and at `cancelled`; query_alive() does so every few thousand calls only. */
+bool query_alive_now(struct query *q, struct err *err) MUST_CHECK;
 bool query_alive(struct query *q, struct err *err) MUST_CHECK;
 
 /* ---- a table from a 64-bit number to a 32-bit one ---- */
@@ -69,6 +70,9 @@ bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint
 /* All numbers in ascending order, where that costs no sorting: they are all small and close. */
 bool number_list(const struct number_table *t, uint64_t *out);
 void number_release(struct query *q, struct number_table *t);
+/* Forgets all and keeps room for `count`, of at most as many as there were: these can be entered
+ * whatever memory there is. */
+void number_reset(struct query *q, struct number_table *t, uint32_t count);
 
 /* ---- the query ---- */
 

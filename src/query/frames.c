@@ -57,31 +57,46 @@ void query_frame_append_name(struct buf *b, const struct query_frame *f, enum qu
 	}
 }
 
-/* ---- interning ---- */
+/*
+ * ---- interning ----
+ *
+ * What is new is entered into its table once all of it is there: a failure on the way leaves no
+ * number behind that nothing has, as the set is used further with fewer stacks.
+ */
 
-/* The number of a text that was met, entered when it is new. */
-static bool enter_text(struct frame_set *s, struct str text, uint32_t *at, bool *added,
-		       struct err *err)
-{
-	return number_enter(s->q, &s->text_keys, hash64(text), s->text_count, at, added, err) &&
-	       (!*added || query_grow(s->q, &s->texts, &s->text_cap, s->text_count + 1u,
-				      sizeof(*s->texts), err));
-}
-
-static bool intern_text(struct frame_set *s, struct str text, struct str *out, struct err *err)
+/* A text that is the query's already. */
+static bool keep_text(struct frame_set *s, struct str text, uint64_t key, struct err *err)
 {
 	uint32_t at;
 	bool added;
 
+	if (!query_grow(s->q, &s->texts, &s->text_cap, s->text_count + 1u, sizeof(*s->texts),
+			err) ||
+	    !number_enter(s->q, &s->text_keys, key, s->text_count, &at, &added, err))
+		return false;
+	if (added)
+		s->texts[s->text_count++] = text;
+	return true;
+}
+
+static bool intern_text(struct frame_set *s, struct str text, struct str *out, struct err *err)
+{
+	uint64_t key;
+	uint32_t at;
+	struct str copy;
+
 	*out = (struct str){ 0 };
 	if (!text.len)
 		return true;
-	if (!enter_text(s, text, &at, &added, err))
+	key = hash64(text);
+	at = number_find(&s->text_keys, key);
+	if (at != UINT32_MAX) {
+		*out = s->texts[at];
+		return true;
+	}
+	if (!query_str_dup(s->q, text, &copy, err) || !keep_text(s, copy, key, err))
 		return false;
-	if (added && !query_str_dup(s->q, text, &s->texts[s->text_count], err))
-		return false;
-	s->text_count += added;
-	*out = s->texts[at];
+	*out = copy;
 	return true;
 }
 
@@ -192,17 +207,17 @@ static bool marked_frame_of(struct frame_set *s, uint32_t at, const struct query
 {
 	uint64_t parts[] = { s->frames[at].key, hash64(f->type), hash64(f->binary),
 			     hash64(f->function), hash64(f->file) };
+	uint64_t key = hash64(str_from(parts, sizeof(parts)));
 	struct marked_frame m = { .frame = at };
 	bool added;
 
-	if (!number_enter(s->q, &s->marked_keys, hash64(str_from(parts, sizeof(parts))),
-			  s->marked_count, out, &added, err))
-		return false;
-	if (!added)
+	*out = number_find(&s->marked_keys, key);
+	if (*out != UINT32_MAX)
 		return true;
 	if (!query_grow(s->q, &s->marked, &s->marked_cap, s->marked_count + 1u, sizeof(*s->marked),
 			err) ||
-	    !mark(s, f, &m, err))
+	    !mark(s, f, &m, err) || !query_alive_now(s->q, err) || /* each may take a second */
+	    !number_enter(s->q, &s->marked_keys, key, s->marked_count, out, &added, err))
 		return false;
 	s->marked[s->marked_count++] = m;
 	return true;
@@ -216,13 +231,17 @@ static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t k
 	struct query_frame f = {
 		.key = key, .line = line, .address = id->address, .inlined = id->inlined
 	};
+	uint32_t at;
+	bool added;
 
 	if (!query_grow(s->q, &s->frames, &s->frame_cap, s->frame_count + 1u, sizeof(*s->frames),
 			err))
 		return false;
 	if (!intern_text(s, id->type, &f.type, err) ||
 	    !intern_text(s, id->binary, &f.binary, err) ||
-	    !intern_text(s, id->function, &f.function, err) || !intern_text(s, file, &f.file, err))
+	    !intern_text(s, id->function, &f.function, err) ||
+	    !intern_text(s, file, &f.file, err) ||
+	    !number_enter(s->q, &s->frame_keys, key, s->frame_count, &at, &added, err))
 		return false;
 	s->frames[s->frame_count++] = f;
 	return true;
@@ -261,20 +280,23 @@ static bool frame_of(struct frame_set *s, const struct query_location *l,
 		     const struct query_line *line, bool inlined, uint32_t *out, struct err *err)
 {
 	struct identity id;
+	uint32_t at;
 	uint64_t key;
-	bool added;
 
 	identify(s, l, line, inlined, &id);
 	key = identity_key(&id);
-	if (!number_enter(s->q, &s->frame_keys, key, s->frame_count, out, &added, err))
-		return false;
-	if (added && !add_frame(s, &id, key, line ? line->file : (struct str){ 0 },
-				line ? line->line : 0, err))
-		return false;
+	at = number_find(&s->frame_keys, key);
+	if (at == UINT32_MAX) {
+		at = s->frame_count;
+		if (!add_frame(s, &id, key, line ? line->file : (struct str){ 0 },
+			       line ? line->line : 0, err))
+			return false;
+	}
+	*out = at;
 	if (s->q->request.filter_count) {
 		struct query_frame whole = whole_frame(l, line, inlined);
 
-		return marked_frame_of(s, *out, &whole, out, err);
+		return marked_frame_of(s, at, &whole, out, err);
 	}
 	return true;
 }
@@ -282,15 +304,14 @@ static bool frame_of(struct frame_set *s, const struct query_location *l,
 bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out, struct err *err)
 {
 	const struct identity id = { .type = STR("group"), .function = value };
-	bool added;
-
 	/* No frame of code has all of: this type's hash, no binary, an address of ones. */
-	if (!number_enter(s->q, &s->frame_keys, ~identity_key(&id), s->frame_count, out, &added,
-			  err))
-		return false;
-	if (!added)
+	uint64_t key = ~identity_key(&id);
+
+	*out = number_find(&s->frame_keys, key);
+	if (*out != UINT32_MAX)
 		return true;
-	if (!add_frame(s, &id, ~identity_key(&id), (struct str){ 0 }, 0, err))
+	*out = s->frame_count;
+	if (!add_frame(s, &id, key, (struct str){ 0 }, 0, err))
 		return false;
 	s->frames[*out].type = (struct str){ 0 };
 	s->frames[*out].group = true;
@@ -351,9 +372,9 @@ bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_c
 	uint32_t at;
 	bool added, ok = true;
 
-	number_release(s->q, &s->frame_keys);
+	number_reset(s->q, &s->frame_keys, frame_count);
 	number_release(s->q, &s->marked_keys); /* runs that there are hold frames */
-	number_release(s->q, &s->text_keys);
+	number_reset(s->q, &s->text_keys, text_count);
 	s->marked_count = 0;
 	for (uint32_t i = 0; ok && i < frame_count; i++)
 		ok = number_enter(s->q, &s->frame_keys, s->frames[i].key, i, &at, &added, err);
@@ -373,39 +394,30 @@ static void mark_used(const struct frame_set *s, uint32_t *number)
 			number[s->pool[i]] = 1;
 }
 
-/* A text that is the query's already. */
-static bool keep_text(struct frame_set *s, struct str text, struct err *err)
-{
-	uint32_t at;
-	bool added;
-
-	if (!text.len)
-		return true;
-	if (!enter_text(s, text, &at, &added, err))
-		return false;
-	if (added)
-		s->texts[s->text_count++] = text;
-	return true;
-}
-
 static bool enter_frame(struct frame_set *s, const struct query_frame *f, uint32_t number,
 			struct err *err)
 {
+	const struct str texts[] = { f->type, f->binary, f->function, f->file };
 	uint32_t at;
 	bool added;
 
-	return number_enter(s->q, &s->frame_keys, f->key, number, &at, &added, err) &&
-	       keep_text(s, f->type, err) && keep_text(s, f->binary, err) &&
-	       keep_text(s, f->function, err) && keep_text(s, f->file, err);
+	if (!number_enter(s->q, &s->frame_keys, f->key, number, &at, &added, err))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (texts[i].len && !keep_text(s, texts[i], hash64(texts[i]), err))
+			return false;
+	return true;
 }
 
 /* number[i] != 0: frame i stays, and that becomes its new number. */
 static bool renumber(struct frame_set *s, uint32_t *number, struct err *err)
 {
-	uint32_t count = s->frame_count, kept = 0, earlier = s->kept_frames;
+	uint32_t count = s->frame_count, kept = 0, earlier = s->kept_frames, stay = 0;
 
-	number_release(s->q, &s->frame_keys);
-	number_release(s->q, &s->text_keys);
+	for (uint32_t i = 0; i < count; i++)
+		stay += number[i] != 0;
+	number_reset(s->q, &s->frame_keys, stay);
+	number_reset(s->q, &s->text_keys, s->text_count);
 	number_release(s->q, &s->marked_keys);
 	s->marked_count = s->text_count = 0;
 	for (uint32_t i = 0; i < count; i++) {

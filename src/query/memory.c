@@ -129,16 +129,19 @@ bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *e
 	return true;
 }
 
-bool query_alive(struct query *q, struct err *err)
+bool query_alive_now(struct query *q, struct err *err)
 {
-	if (q->ticks++ % TICKS)
-		return true;
 	if (q->request.cancelled &&
 	    atomic_load_explicit(q->request.cancelled, memory_order_relaxed))
 		return err_set(err, ERR_CANCELLED, "the query was cancelled");
 	if (q->request.deadline_ns && clock_monotonic_ns() > q->request.deadline_ns)
 		return err_set(err, ERR_TIMEOUT, "the query ran into its time limit");
 	return true;
+}
+
+bool query_alive(struct query *q, struct err *err)
+{
+	return q->ticks++ % TICKS || query_alive_now(q, err);
 }
 
 void query_note_partial(struct query *q, const char *format, ...)
@@ -261,6 +264,22 @@ bool number_list(const struct number_table *t, uint64_t *out)
 			if (t->pages[page][i])
 				*out++ = page * NUMBER_PAGE + i;
 	return true;
+}
+
+/* Freed before it is taken again, and no more than there was: that cannot fail. */
+void number_reset(struct query *q, struct number_table *t, uint32_t count)
+{
+	uint32_t had = t->cap, cap = FIRST_SLOTS;
+
+	number_release(q, t);
+	while (cap < had && count > cap / 4 * 3)
+		cap *= 2;
+	if (!had || !count)
+		return;
+	t->slots = calloc(cap, sizeof(*t->slots));
+	assert(t->slots);
+	t->cap = cap;
+	q->heap_bytes += cap * sizeof(*t->slots);
 }
 
 void number_release(struct query *q, struct number_table *t)

@@ -668,6 +668,34 @@ static void little_memory_gives_a_coarser_answer_then_none(void **state)
 	assert_true(coarse && refused);
 }
 
+/* Whatever memory there is, frames are numbered as those are that could be made: the table of a
+ * filter that keeps all is the one without. */
+static void filters_with_little_memory_lose_nothing(void **state)
+{
+	struct query_request r = { .source = source, .filter_count = 2 };
+	uint32_t answered = 0;
+
+	(void)state;
+	r.filters[0] = (struct query_filter){ .kind = FILTER_FOCUS, .pattern = STR(".") };
+	r.filters[1] = (struct query_filter){ .kind = FILTER_IGNORE, .pattern = STR("^\001$") };
+	for (size_t limit = 2 << 20; limit > 64 << 10; limit = limit / 64 * 63) {
+		struct query_top top;
+		struct err err;
+		struct query *q;
+
+		r.limit_bytes = limit;
+		q = query_begin(&r, &err);
+		if (q && query_top(q, &top, &err)) {
+			assert_int_equal(top.total[0], EVENTS * PERIOD);
+			for (uint32_t i = 0; i < top.row_count; i++)
+				assert_true(top.rows[i].frame < top.frames.count);
+			answered++;
+		}
+		query_end(q);
+	}
+	assert_true(answered > 10);
+}
+
 /* Whatever memory there is: a chart that is whole says what it says with more, and the others are
  * coarser, or refused with a reason. */
 static void a_chart_is_coarser_before_it_is_refused(void **state)
@@ -841,6 +869,7 @@ int main(void)
 		cmocka_unit_test(a_pruned_tree_is_a_part_of_the_whole),
 		cmocka_unit_test(a_path_opens_what_it_leads_to),
 		cmocka_unit_test(little_memory_gives_a_coarser_answer_then_none),
+		cmocka_unit_test(filters_with_little_memory_lose_nothing),
 		cmocka_unit_test(a_chart_is_coarser_before_it_is_refused),
 		cmocka_unit_test(a_tree_is_coarser_before_it_is_refused),
 		cmocka_unit_test(what_is_cut_short_is_right_outside),

@@ -1,9 +1,11 @@
 /*
  * regex.h - a regular expression from a person or a URL, matched in bounded time.
  *
- * PCRE2 (the syntax of RE2 and more of it) with limits on backtracking, depth and memory: a match
- * that would pass them ends with ERR_LIMIT, and so the query. Patterns are UTF-8; bad UTF-8 in the
- * subject matches as no character. Memory: own heap. Threads: a regex is used by one at a time.
+ * PCRE2 (the syntax of RE2 and more of it) with limits on backtracking, depth and memory. A match
+ * that would pass them is made without backtracking, which bounds it by the text's length; one that
+ * this cannot do either ends with ERR_INVALID, and so the query: it is the pattern that is to be
+ * changed, less memory or fewer stacks would not help. Patterns are UTF-8; bad UTF-8 in the subject
+ * matches as no character. Memory: own heap. Threads: a regex is used by one at a time.
  */
 #pragma once
 #include <stdbool.h>

@@ -35,7 +35,7 @@ bool search_frames(const struct search *x, struct frame_set *s, struct err *err)
 		f->searched = true;
 		buf_reset(&name);
 		query_frame_append_name(&name, f, s->q->request.by);
-		ok = query_alive(s->q, err) &&
+		ok = query_alive_now(s->q, err) && /* a match may take a second */
 		     regex_match(x->regex, buf_view(&name), &f->found, err);
 	}
 	buf_release(&name);
