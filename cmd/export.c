@@ -13,6 +13,7 @@
 #include "command.h"
 #include "export_view.h"
 #include "flags.h"
+#include "output.h"
 #include "store/reader.h"
 #include "wire/losses.h"
 #include "wire/otlp_json.h"
@@ -62,22 +63,6 @@ static const struct command command = {
 	.flags = flags,
 };
 
-static bool write_all(int fd, const struct buf *b, struct err *err)
-{
-	size_t done = 0;
-
-	while (done < b->len) {
-		ssize_t n = write(fd, b->ptr + done, b->len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_set_errno(err, "cannot write %s", out);
-		done += (size_t)n;
-	}
-	return true;
-}
-
 static struct otlp_losses losses; /* of all requests */
 
 static void add_losses(const struct profiles *p, bool json)
@@ -125,7 +110,7 @@ static bool encode(const struct profiles *p, struct buf *b, struct err *err)
 	return true;
 }
 
-static bool export_all(struct store_snapshot *snap, int fd, struct err *err)
+static bool export_all(struct store_snapshot *snap, const struct output *o, struct err *err)
 {
 	AUTO(buf_release) struct buf b = { 0 };
 	struct profiles *p;
@@ -135,27 +120,10 @@ static bool export_all(struct store_snapshot *snap, int fd, struct err *err)
 	while (ok && store_next_request(snap, seq, 0, &seq, &p, err)) {
 		if (!p)
 			return true;
-		ok = encode(p, &b, err) && write_all(fd, &b, err);
+		ok = encode(p, &b, err) && output_write(o, buf_view(&b), err);
 		profiles_free(p);
 	}
 	return false;
-}
-
-static int open_output(struct err *err)
-{
-	int fd = strcmp(out, "-") == 0 ? STDOUT_FILENO
-				       : open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-
-	if (fd < 0)
-		err_set_errno(err, "cannot write %s", out);
-	return fd;
-}
-
-static bool close_output(int fd, bool ok, struct err *err)
-{
-	if (fd != STDOUT_FILENO && close(fd) < 0 && ok)
-		return err_set_errno(err, "cannot write %s", out);
-	return ok;
 }
 
 /* The whole store, request by request. */
@@ -164,16 +132,17 @@ static bool export_store(struct err *err)
 	struct store_open_options options = { .location = selection.db };
 	struct store_snapshot *snap = NULL;
 	struct store *store = NULL;
+	struct output o;
 	bool ok = wire_version_parse(str_cstr(version_text), &version, err) &&
-		  store_open(&options, &store, err) && store_begin(store, &snap, err);
-	int fd = ok ? open_output(err) : -1;
+		  store_open(&options, &store, err) && store_begin(store, &snap, err) &&
+		  output_begin(&o, out, &selection.db, 1, err);
 
-	if (fd >= 0)
-		ok = close_output(fd, export_all(snap, fd, err), err);
+	if (ok)
+		ok = output_end(&o, export_all(snap, &o, err), err);
 	tell_losses();
 	store_end(snap);
 	store_close(store);
-	return ok && fd >= 0;
+	return ok;
 }
 
 static bool export_selected(const struct words *words, struct err *err)
@@ -185,8 +154,9 @@ static bool export_selected(const struct words *words, struct err *err)
 				 .losses = &losses,
 				 .files = words->items,
 				 .file_count = words->count };
+	const char *const *inputs = selection.db ? &selection.db : (const char **)words->items;
 	AUTO(buf_release) struct buf b = { 0 };
-	int fd;
+	struct output o;
 
 	/* What cannot be made leaves no empty file behind. */
 	if (!wire_version_parse(str_cstr(version_text), &v.version, err) ||
@@ -194,8 +164,8 @@ static bool export_selected(const struct words *words, struct err *err)
 		return false;
 	version = v.version;
 	tell_losses();
-	fd = open_output(err);
-	return fd >= 0 && close_output(fd, write_all(fd, &b, err), err);
+	return output_begin(&o, out, inputs, selection.db ? 1 : words->count, err) &&
+	       output_end(&o, output_write(&o, buf_view(&b), err), err);
 }
 
 static bool whole_store_wanted(const struct words *words)
