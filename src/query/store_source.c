@@ -282,12 +282,10 @@ static bool walk_profiles(struct query_source *q, const struct query_scan *scan,
 
 /* ---- what numbers mean ---- */
 
-static bool give_stack(void *arg, store_id id, struct hash128 hash, const store_id *locations,
-		       uint32_t count)
+static bool give_stack(void *arg, store_id id, const store_id *locations, uint32_t count)
 {
 	struct walk *w = arg;
 
-	(void)hash;
 	return go_on(w, w->fn.stack(w->ctx, id, locations, count, w->err));
 }
 

@@ -229,10 +229,10 @@ struct store_link {
 	uint8_t trace_id[16], span_id[8];
 };
 
-/* Locations leaf first. `hash` is the content's: for URLs. */
+/* Locations leaf first. */
 bool store_each_stack(struct store_snapshot *snap, const store_id *ids, size_t count,
-		      bool (*fn)(void *arg, store_id id, struct hash128 hash,
-				 const store_id *locations, uint32_t location_count),
+		      bool (*fn)(void *arg, store_id id, const store_id *locations,
+				 uint32_t location_count),
 		      void *arg, struct err *err) MUST_CHECK;
 bool store_each_location(struct store_snapshot *snap, const store_id *ids, size_t count,
 			 bool (*fn)(void *arg, store_id id, const struct store_location *l),

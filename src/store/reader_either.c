@@ -161,8 +161,8 @@ bool store_each_profile(struct store_snapshot *snap, const struct store_scan *wh
 }
 
 bool store_each_stack(struct store_snapshot *snap, const store_id *ids, size_t count,
-		      bool (*fn)(void *arg, store_id id, struct hash128 hash,
-				 const store_id *locations, uint32_t location_count),
+		      bool (*fn)(void *arg, store_id id, const store_id *locations,
+				 uint32_t location_count),
 		      void *arg, struct err *err)
 {
 	if (snap->clickhouse)

@@ -41,8 +41,8 @@ bool sqlite_each_profile(struct sqlite_snapshot *snap, const struct store_scan *
 			 bool (*fn)(void *arg, const struct store_profile *p), void *arg,
 			 struct err *err) MUST_CHECK;
 bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-		       bool (*fn)(void *arg, store_id id, struct hash128 hash,
-				  const store_id *locations, uint32_t location_count),
+		       bool (*fn)(void *arg, store_id id, const store_id *locations,
+				  uint32_t location_count),
 		       void *arg, struct err *err) MUST_CHECK;
 bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
 			  bool (*fn)(void *arg, store_id id, const struct store_location *l),

@@ -6,24 +6,19 @@
 
 struct stack_reader {
 	const store_id *ids;
-	bool (*fn)(void *arg, store_id id, struct hash128 hash, const store_id *locations,
-		   uint32_t location_count);
+	bool (*fn)(void *arg, store_id id, const store_id *locations, uint32_t location_count);
 	void *arg;
 	store_id *locations;
 	size_t cap;
 	bool ended; /* by fn, which is no failure */
 };
 
-/* locations, hash */
 static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
 {
 	struct stack_reader *r = ctx;
-	struct str locations = row_bytes(columns[0]), hash_bytes = row_bytes(columns[1]);
-	struct hash128 hash = { 0, 0 };
+	struct str locations = row_bytes(columns[0]);
 	size_t count;
 
-	if (hash_bytes.len == sizeof(hash))
-		memcpy(&hash, hash_bytes.ptr, sizeof(hash));
 	if (locations.len > r->cap) {
 		r->cap = locations.len * 2;
 		free(r->locations);
@@ -34,13 +29,13 @@ static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err
 	if (count > UINT32_MAX)
 		return err_set(err, ERR_INVALID, "the stack %llu is damaged",
 			       (unsigned long long)r->ids[at]);
-	r->ended = !r->fn(r->arg, r->ids[at], hash, r->locations, (uint32_t)count);
+	r->ended = !r->fn(r->arg, r->ids[at], r->locations, (uint32_t)count);
 	return !r->ended;
 }
 
 bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-		       bool (*fn)(void *arg, store_id id, struct hash128 hash,
-				  const store_id *locations, uint32_t location_count),
+		       bool (*fn)(void *arg, store_id id, const store_id *locations,
+				  uint32_t location_count),
 		       void *arg, struct err *err)
 {
 	struct stack_reader r = { .ids = ids, .fn = fn, .arg = arg };

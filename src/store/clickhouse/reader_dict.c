@@ -319,8 +319,8 @@ bool ch_stack_locations(struct ch_snapshot *snap, const struct ch_entry *e, stru
 }
 
 bool ch_each_stack(struct ch_snapshot *snap, const store_id *ids, size_t count,
-		   bool (*fn)(void *arg, store_id id, struct hash128 hash,
-			      const store_id *locations, uint32_t location_count),
+		   bool (*fn)(void *arg, store_id id, const store_id *locations,
+			      uint32_t location_count),
 		   void *arg, struct err *err)
 {
 	for (size_t from = 0; from < count; from += CHUNK) {
@@ -338,8 +338,7 @@ bool ch_each_stack(struct ch_snapshot *snap, const store_id *ids, size_t count,
 			if (!e || !ch_stack_locations(snap, e, &snap->kept, &locations,
 						      &location_count, err))
 				return false;
-			if (!fn(arg, e->id, (struct hash128){ e->id, e->hash_hi }, locations,
-				location_count))
+			if (!fn(arg, e->id, locations, location_count))
 				return true;
 		}
 	}
