@@ -20,7 +20,8 @@ static const size_t limit_usual = (size_t)8 << 20;
 	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
 #define BRIEF(labels)                                                                              \
 	"SELECT brief(id, resource_id, scope_id, sample_type_id, sample_unit_id, period_type_id, " \
-	"period_unit_id, period, process, service_id, " labels ") FROM series WHERE id<=?1"
+	"period_unit_id, period, process, service_id, " labels                                     \
+	") FROM series WHERE id BETWEEN ?1 AND ?2"
 
 /* What row_each() gives. */
 #define ROW_OF_LOCATION      "mapping_id, address, attrset_id, frame_type_id, lines"
@@ -69,11 +70,13 @@ static const char *const sql[QUERY_COUNT] = {
 	[GET_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id=?1",
 	[GET_SERIES_OF_4] = "SELECT " SERIES ", process, NULL FROM series WHERE id=?1",
 	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL, NULL FROM series WHERE id=?1",
-	[EACH_SERIES] = "SELECT " SERIES ", process, labels FROM series",
-	[EACH_SERIES_OF_4] = "SELECT " SERIES ", process, NULL FROM series",
+	[EACH_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id BETWEEN ?1 AND ?2",
+	[EACH_SERIES_OF_4] =
+		"SELECT " SERIES ", process, NULL FROM series WHERE id BETWEEN ?1 AND ?2",
 	[EACH_BRIEF] = BRIEF("labels"),
 	[EACH_BRIEF_PLAIN] = BRIEF("NULL"),
-	[SERVICES_OF_SERIES] = "SELECT unmark(id, service_id) FROM series WHERE id<=?1",
+	[SERVICES_OF_SERIES] =
+		"SELECT unmark(id, service_id) FROM series WHERE id BETWEEN ?1 AND ?2",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
 	[EACH_STACK] = EACH("stack", "locations"),

@@ -142,6 +142,10 @@ struct id_bits {
 	uint64_t most; /* there is no series above */
 };
 
+struct id_span {
+	uint64_t first, last, count; /* count: those that are marked */
+};
+
 static bool mark_id(struct id_bits *b, uint64_t id)
 {
 	if (id > b->most)
@@ -396,15 +400,17 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 		sqlite3_result_error_code(context, SQLITE_ABORT);
 }
 
-/* A walk over the series up to an id, row by row through an aggregate. */
-static bool run_series(struct series_walk *w, enum query query, uint64_t last, struct err *err)
+/* A walk over the series of a span, row by row through an aggregate. */
+static bool run_series(struct series_walk *w, enum query query, const struct id_span *span,
+		       struct err *err)
 {
 	sqlite3_stmt *s = reader_query(w->snap, query, err);
 	int rc;
 
 	if (!s)
 		return false;
-	db_bind_u64(s, 1, last);
+	db_bind_u64(s, 1, span->first);
+	db_bind_u64(s, 2, span->last);
 	w->snap->series_walk = w;
 	do
 		rc = sqlite3_step(s);
@@ -419,10 +425,11 @@ static bool run_series(struct series_walk *w, enum query query, uint64_t last, s
 }
 
 /* All are of the service that is asked for, or of none. */
-static bool walk_brief(struct series_walk *w, const struct id_bits *b, struct err *err)
+static bool walk_brief(struct series_walk *w, const struct id_bits *b, const struct id_span *span,
+		       struct err *err)
 {
 	w->marked = b;
-	return run_series(w, w->labels ? EACH_BRIEF : EACH_BRIEF_PLAIN, b->last, err);
+	return run_series(w, w->labels ? EACH_BRIEF : EACH_BRIEF_PLAIN, span, err);
 }
 
 /* ---- many in full ---- */
@@ -525,7 +532,8 @@ static bool collect_row(struct series_walk *w, struct some_series *some, sqlite3
 	return some->count < SERIES_AT_ONCE || give_some(w, some, err);
 }
 
-static bool walk_table(struct series_walk *w, const struct id_bits *b, struct err *err)
+static bool walk_table(struct series_walk *w, const struct id_bits *b, const struct id_span *span,
+		       struct err *err)
 {
 	sqlite3_stmt *s = reader_query(w->snap, EACH_SERIES, err);
 	struct some_series *some = calloc(1, sizeof(*some));
@@ -533,9 +541,13 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, struct er
 
 	assert(some);
 	reader_trim(w->snap);
+	if (ok) {
+		db_bind_u64(s, 1, span->first);
+		db_bind_u64(s, 2, span->last);
+	}
 	while (ok && !w->ended) {
 		ok = db_step(w->snap->db, s, &row, err, "listing series");
-		if (!ok || !row || db_u64(s, COL_ID) > b->last)
+		if (!ok || !row)
 			break;
 		if (is_marked(b, db_u64(s, COL_ID)))
 			ok = collect_row(w, some, s, err);
@@ -571,14 +583,17 @@ static void unmark_step(sqlite3_context *context, int count, sqlite3_value **arg
 	}
 }
 
-/* Takes the marks away from those of other services. */
-static bool unmark_others(struct series_walk *w, struct id_bits *b, struct err *err)
+/* Takes the marks away from those of other services, and counts those that are left. */
+static bool unmark_others(struct series_walk *w, struct id_bits *b, struct id_span *span,
+			  struct err *err)
 {
+	uint64_t before = b->count;
 	bool ok;
 
 	w->snap->marking = b;
-	ok = run_series(w, SERVICES_OF_SERIES, b->last, err);
+	ok = run_series(w, SERVICES_OF_SERIES, span, err);
 	w->snap->marking = NULL;
+	span->count -= before - b->count;
 	return ok;
 }
 
@@ -607,26 +622,62 @@ static bool are_labelled(struct series_walk *w, bool *yes, struct err *err)
 	return ok;
 }
 
+enum {
+	DENSE = 6, /* a row of a walk costs less than that many seeks */
+	APART = 64,
+	FEW = 16, /* for which no room is made for what many name */
+	MANY = 256,
+};
+
+/* Marked ids that lie close together, from `at` on: of an old series that goes on and new ones it
+ * makes two. */
+static bool next_span(const struct id_bits *b, uint64_t at, struct id_span *out)
+{
+	while (at <= b->last && !is_marked(b, at))
+		at++;
+	*out = (struct id_span){ .first = at, .last = at };
+	for (; at <= b->last && at - out->last <= APART; at++) {
+		if (!is_marked(b, at))
+			continue;
+		out->last = at;
+		out->count++;
+	}
+	return out->count > 0;
+}
+
+static bool is_dense(const struct id_span *span)
+{
+	return span->count > (span->last - span->first + 1) / DENSE;
+}
+
+static bool walk_span(struct series_walk *w, struct id_bits *b, struct id_span *span, bool labelled,
+		      struct err *err)
+{
+	bool picked = w->ask->service.len && span->count > MANY && is_dense(span), ok = true;
+
+	if (picked && !unmark_others(w, b, span, err))
+		return false;
+	if (w->snap->version > 1 && is_dense(span)) {
+		if (w->brief && labelled && (picked || !w->ask->service.len))
+			return walk_brief(w, b, span, err);
+		if (span->count > FEW)
+			return walk_table(w, b, span, err);
+	}
+	for (uint64_t id = span->first; ok && !w->ended && id <= span->last && span->count; id++)
+		if (is_marked(b, id))
+			ok = give_one(w, id, err);
+	return ok;
+}
+
 static bool walk_marked(struct series_walk *w, struct err *err)
 {
-	enum { DENSE = 6, MANY = 256 };
 	struct id_bits b = { 0 };
-	bool labelled, picked = false;
+	struct id_span span = { 0 };
+	bool labelled;
 	bool ok = mark_window(w->snap, w->ask, &b, err) && are_labelled(w, &labelled, err);
 
-	if (ok && w->ask->service.len && b.count > MANY && b.count > b.last / DENSE) {
-		ok = unmark_others(w, &b, err);
-		picked = true;
-	}
-	if (ok && w->snap->version > 1 && b.count > b.last / DENSE && w->brief && labelled &&
-	    (picked || !w->ask->service.len))
-		ok = walk_brief(w, &b, err);
-	else if (ok && w->snap->version > 1 && b.count > b.last / DENSE)
-		ok = walk_table(w, &b, err);
-	else
-		for (uint64_t id = 0; ok && !w->ended && id <= b.last && b.count; id++)
-			if (is_marked(&b, id))
-				ok = give_one(w, id, err);
+	for (uint64_t at = 0; ok && !w->ended && next_span(&b, at, &span); at = span.last + 1)
+		ok = walk_span(w, &b, &span, labelled, err);
 	free(b.bits);
 	return ok;
 }

@@ -10,6 +10,7 @@
 #include "store/check.h"
 #include "store/id_list.h"
 #include "store/reader.h"
+#include "store/schema.h"
 #include "store/store_for_tests.h"
 #include "wire_fixtures.h"
 
@@ -570,9 +571,84 @@ static void test_events_are_those_of_the_samples(void **state)
 	test_store_remove(&t);
 }
 
+/* ---- series that lie close together, apart, and thinly ---- */
+
+struct seen_series {
+	uint64_t count, sum, last;
+	bool ascending;
+};
+
+static bool see_series(void *arg, const struct store_series *s)
+{
+	struct seen_series *x = arg;
+
+	x->ascending = x->ascending && s->id > x->last;
+	x->last = s->id;
+	x->sum += s->id;
+	x->count++;
+	assert_true(s->sample_type.len > 0);
+	return true;
+}
+
+static void ask_series(struct store_snapshot *snap, const struct store_series_ask *ask,
+		       uint64_t count, uint64_t sum)
+{
+	struct seen_series x = { .ascending = true };
+	struct err err;
+
+	if (!store_each_series(snap, ask, see_series, &x, &err))
+		fail_msg("%s", err.msg);
+	assert_true(x.ascending);
+	assert_int_equal(x.count, count);
+	assert_int_equal(x.sum, sum);
+}
+
+/* Copies of the first one: 1000 to 1599, 3000, 5000 and 6000, and each twentieth from 8000 to 9980;
+ * in a bucket of their own. */
+static const char spread_series[] =
+	"CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n "
+	"WHERE i < 9999) SELECT i FROM n WHERE i < 1600 OR i IN (3000, 5000, 6000) OR (i >= 8000 "
+	"AND "
+	"i % 20 = 0);"
+	"INSERT INTO series(id, tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, "
+	"period_type_id, period_unit_id, period, lifted_id, service_id, process, labels) SELECT i, "
+	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, period_type_id, "
+	"period_unit_id, period, lifted_id, service_id, process, labels FROM n, series WHERE id=1;"
+	"INSERT INTO bucket VALUES(100, 0, 1, 1, 1);"
+	"INSERT INTO bucket_series SELECT 100, i FROM n;"
+	"INSERT INTO sample(bucket, series_id, dt, seq) VALUES(100, 1000, 0, 1);";
+
+static void test_series_are_found_however_they_lie(void **state)
+{
+	struct profiles *p = test_fixture("v1.11.0-oncpu-start");
+	const uint64_t count = 600 + 3 + 100;
+	const uint64_t sum = (1000 + 1599) * 300 + 14000 + (8000 + 9980) * 50;
+	struct store_series_ask ask = { .from = 100 * STORE_BUCKET_NS,
+					.to = 101 * STORE_BUCKET_NS };
+	struct store_snapshot *snap;
+	struct test_store t;
+
+	(void)state;
+	test_store_make(&t);
+	assert_true(test_store_put(&t, p, 1));
+	profiles_free(p);
+	test_store_sql(t.path, spread_series);
+	snap = test_store_read(&t);
+	ask_series(snap, &ask, count, sum);
+	ask.brief = true;
+	ask_series(snap, &ask, count, sum);
+	ask.service = STR("none has this name");
+	ask_series(snap, &ask, 0, 0);
+	ask.brief = false;
+	ask_series(snap, &ask, 0, 0);
+	test_store_end(&t, snap);
+	test_store_remove(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_series_are_found_however_they_lie),
 		cmocka_unit_test(test_scans),
 		cmocka_unit_test(test_long_samples_are_found_from_later_windows),
 		cmocka_unit_test(test_extent_is_exact),
