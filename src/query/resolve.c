@@ -9,8 +9,8 @@
 #include "query/stacks.h"
 
 enum {
-	BATCH = 16384, /* stacks at a time; a quarter of that of many */
-	MANY = 4 * BATCH,
+	MANY = 65536,         /* stacks that are not tried all at once */
+	BATCH = 4096,         /* of those at a time */
 	LEAST = 16,           /* fewer are not tried */
 	HEAVY = 8192,         /* that come first where there are many, or a quarter */
 	LOCATIONS_SHARE = 16, /* of the query's memory, for what is remembered between batches */
@@ -221,9 +221,9 @@ static bool retreat(struct adding *a, uint32_t *size, struct err *err)
 
 static bool add_all(struct adding *a, struct err *err)
 {
-	uint32_t size = a->count > MANY ? BATCH / 4 : BATCH;
+	uint32_t size = a->count > MANY ? BATCH : a->count;
 
-	if ((a->count > BATCH || a->count > a->most) && !heaviest_first(a, err))
+	if ((a->count > MANY || a->count > a->most) && !heaviest_first(a, err))
 		return false;
 	while (a->done < a->count) {
 		uint32_t end = a->done < a->heavy ? a->heavy : a->count;
