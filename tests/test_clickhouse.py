@@ -26,7 +26,7 @@ import view
 from test_decode import same, same_message, source_view
 from test_query import check, check_columns, check_selections, events_of, random_selection, resource_of
 from test_store import NEWEST, export
-from test_symbolize import binaries, body, shown, symbolize, wanted  # noqa: F401 (two are fixtures)
+from test_symbolize import binaries, body, check_tags, shown, symbolize, wanted  # noqa: F401 (two are fixtures)
 
 pytestmark = pytest.mark.peer
 _databases = itertools.count()
@@ -164,6 +164,14 @@ def test_names_found_later(server, database, binaries, body):  # noqa: F811
     if server.quick or program.LONG:
         assert f"{everything} of {everything} addresses named" in symbolize(url, "--again", "--no-lines", "--files", first.path.parent)
         assert {name for name, _ in shown(url)} >= {"outer", "plain", "main"} and not any(inlined for _, inlined in shown(url))
+
+
+def test_names_found_later_are_in_the_tag(server, database, binaries, body, tmp_path):  # noqa: F811
+    url = f"{server.url}/{database}"
+    with Keeping(url) as keeping:
+        assert clients.post(keeping.server.http, body).status == 200
+        keeping.settled(1)
+    check_tags(url, tmp_path, binaries)
 
 
 def test_a_repeated_request_is_known_again(server, database):

@@ -13,6 +13,7 @@ import pytest
 import clients
 import program
 import query_bodies
+import web_pages
 
 SOURCE = """
 static inline __attribute__((always_inline)) int innermost(int v) { return v * v %% 7; }
@@ -115,6 +116,41 @@ def test_names_are_those_of_addr2line(store, binaries):
     assert symbolize(store) == "0 of 0 addresses named, in 0 of 0 files\n"
     assert f"{everything} of {everything} addresses named" in symbolize(store, "--again", "--no-lines", "--files", first.path.parent)
     assert {name for name, _ in shown(store)} >= {"outer", "plain", "main"} and not any(inlined for _, inlined in shown(store))
+
+
+PAGE = """
+receivers: {otlp: {protocols: {http: {endpoint: "127.0.0.1:0"}}}}
+exporters: {nop: {}}
+extensions: {web: {endpoint: "127.0.0.1:0", store: "%s", uploads: "%s"}}
+service:
+  extensions: [web]
+  pipelines: {profiles: {receivers: [otlp], exporters: [nop]}}
+"""
+
+
+def check_tags(store, folder, binaries):
+    """An answer's entity tag holds until names are found: then the answer is another, although no sample came."""
+    config, first = folder / "page.yaml", binaries[0]
+    config.write_text(PAGE % (store, folder / "uploads"))
+
+    def ask(page, have=None):
+        got = web_pages.request(page, "GET", web_pages.target("top", web_pages.ALWAYS), headers={"If-None-Match": have} if have else {})
+        return got.status, got.headers["etag"], got.body
+
+    with program.Server("collector", "--config", config) as server:
+        page = web_pages.page_of(server)
+        _, tag, before = ask(page)
+        assert ask(page, tag)[:2] == (304, tag)
+        for words in (["--files", first.path], ["--files", first.path, "--again", "--no-lines"]):
+            symbolize(store, *words)
+            status, new, after = ask(page, tag)
+            assert status == 200 and new != tag and after != before and b'"outer"' in after
+            assert ask(page, new)[0] == 304
+            tag, before = new, b""
+
+
+def test_what_a_client_has_is_sent_again_with_its_names(store, tmp_path, binaries):
+    check_tags(store, tmp_path, binaries)
 
 
 @pytest.mark.parametrize("older", [False, True], ids=["new views", "views of an older program"])

@@ -201,6 +201,8 @@ struct query_source_ops {
 			 void *ctx, struct err *err);
 	/* The newest state: what a scan's `asof` takes. */
 	bool (*asof)(struct query_source *s, uint64_t *out, struct err *err);
+	/* Another number whenever names were found later. NULL: none ever are. */
+	bool (*names_state)(struct query_source *s, uint64_t *out, struct err *err);
 	/* First and last moment of any sample; false and err->kind ERR_NOT_FOUND when empty. */
 	bool (*extent)(struct query_source *s, struct query_range *out, struct err *err);
 	void (*free)(struct query_source *s);

@@ -466,6 +466,11 @@ static bool tell_asof(struct query_source *q, uint64_t *out, struct err *err)
 	return store_asof(source_of(q)->snapshot, out, err);
 }
 
+static bool tell_names_state(struct query_source *q, uint64_t *out, struct err *err)
+{
+	return store_names_state(source_of(q)->snapshot, out, err);
+}
+
 static bool tell_extent(struct query_source *q, struct query_range *out, struct err *err)
 {
 	uint64_t oldest, newest;
@@ -502,6 +507,7 @@ static void free_source(struct query_source *q)
 	.find_links = find_links, \
 	.coverage = walk_coverage, \
 	.asof = tell_asof, \
+	.names_state = tell_names_state, \
 	.extent = tell_extent, \
 	.free = free_source
 /* clang-format on */

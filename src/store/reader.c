@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "store/chunk.h"
 #include "store/reader_internal.h"
+#include "store/schema.h"
 
 enum { CACHE_KIB = 1 << 10, BUSY_MS = 5000 };
 static const size_t limit_usual = (size_t)8 << 20;
@@ -381,6 +382,19 @@ bool sqlite_asof(struct sqlite_snapshot *snap, uint64_t *out, struct err *err)
 		return false;
 	most = request > profile ? request : profile;
 	*out = (uint64_t)(most > saved ? most : saved);
+	return true;
+}
+
+bool sqlite_names_state(struct sqlite_snapshot *snap, uint64_t *out, struct err *err)
+{
+	char text[64];
+	int64_t state;
+
+	snprintf(text, sizeof(text), "SELECT id FROM lookup_state WHERE kind=%d",
+		 STORE_STATE_NAMES);
+	if (!db_number(snap->db, text, 0, &state, err))
+		return false;
+	*out = (uint64_t)state;
 	return true;
 }
 

@@ -54,6 +54,8 @@ struct store_facts {
 bool store_facts(struct store_snapshot *snap, struct store_facts *out, struct err *err) MUST_CHECK;
 /* Parts of the facts that cost little, however much there is. */
 bool store_asof(struct store_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;
+/* Another number whenever names were found later (symbols.h); 0 = never. */
+bool store_names_state(struct store_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;
 /* The first and the last moment of any sample; 0, 0 = empty. */
 bool store_extent(struct store_snapshot *snap, uint64_t *oldest, uint64_t *newest,
 		  struct err *err) MUST_CHECK;

@@ -243,6 +243,13 @@ bool store_asof(struct store_snapshot *snap, uint64_t *out, struct err *err)
 	return sqlite_asof(snap->sqlite, out, err);
 }
 
+bool store_names_state(struct store_snapshot *snap, uint64_t *out, struct err *err)
+{
+	if (snap->clickhouse)
+		return ch_names_state(snap->clickhouse, out, err);
+	return sqlite_names_state(snap->sqlite, out, err);
+}
+
 bool store_extent(struct store_snapshot *snap, uint64_t *oldest, uint64_t *newest, struct err *err)
 {
 	if (snap->clickhouse)

@@ -63,5 +63,6 @@ void sqlite_tolerate(struct sqlite_snapshot *snap, struct store_lost *lost);
 bool sqlite_next_request(struct sqlite_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
 			 struct profiles **out, struct err *err) MUST_CHECK;
 bool sqlite_asof(struct sqlite_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;
+bool sqlite_names_state(struct sqlite_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;
 bool sqlite_extent(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *newest,
 		   struct err *err) MUST_CHECK;

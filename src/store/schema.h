@@ -11,6 +11,8 @@ enum {
 	STORE_APPLICATION_ID = 0x464c4d54, /* "FLMT" in bytes 68..71 of the file */
 	STORE_VERSION = 5,                 /* user_version */
 	STORE_PAGE_BYTES = 8192,
+	STORE_STATE_NAMES =
+		67, /* lookup_state.kind: how often names were found later (symbols.h) */
 };
 #define STORE_BUCKET_NS (UINT64_C(600) * 1000000000) /* of the clustering */
 

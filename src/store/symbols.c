@@ -201,7 +201,11 @@ bool store_symbols_put(struct store_symbols *s, const struct store_symbol *symbo
 		ok = put_all(s, insert, symbols, count, err);
 		sqlite3_finalize(insert);
 	}
-	ok = ok && db_exec(s->db, "COMMIT", err);
+	ok = ok &&
+	     db_exec_f(s->db, err,
+		       "INSERT INTO lookup_state VALUES(%d, 1) ON CONFLICT(kind) DO UPDATE SET "
+		       "id = id + 1; COMMIT",
+		       STORE_STATE_NAMES);
 	if (!ok && !db_exec(s->db, "ROLLBACK", &ignored))
 		return false;
 	return ok;

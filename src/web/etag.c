@@ -13,20 +13,23 @@ static bool stands_still(struct str from, struct str to)
 	return to.len && !str_has_prefix(from, STR("now")) && !str_has_prefix(to, STR("now"));
 }
 
-/* The newest sample, the oldest (upkeep takes those away), and the window where none was named. */
+/* The newest sample, the oldest (upkeep takes those away), names that were found later, and the
+ * window where none was named. */
 static bool put_source(struct web_ask *a, struct query_source *s, struct buf *b)
 {
 	struct query_range extent = { 0, 0 }, recent;
 	struct err err;
-	uint64_t asof;
+	uint64_t asof, names = 0;
 
 	if (!s->ops->asof(s, &asof, &err) ||
+	    (s->ops->names_state && !s->ops->names_state(s, &names, &err)) ||
 	    (!s->ops->extent(s, &extent, &err) && err.kind != ERR_NOT_FOUND) ||
 	    !web_recent(a, s, &recent, &err))
 		return false;
-	buf_printf(b, "|%llu %llu %llu %llu %llu", (unsigned long long)asof,
-		   (unsigned long long)extent.from, (unsigned long long)extent.to,
-		   (unsigned long long)recent.from, (unsigned long long)recent.to);
+	buf_printf(b, "|%llu %llu %llu %llu %llu %llu", (unsigned long long)asof,
+		   (unsigned long long)names, (unsigned long long)extent.from,
+		   (unsigned long long)extent.to, (unsigned long long)recent.from,
+		   (unsigned long long)recent.to);
 	return true;
 }
 

@@ -143,14 +143,15 @@ static bool find_asof(struct ch_snapshot *snap, struct err *err)
 	struct codec c;
 
 	buf_reset(&snap->sql);
-	buf_printf(&snap->sql,
-		   "SELECT max(last_seq), (SELECT count() FROM flametap_dictionary WHERE kind = "
-		   "%d) FROM flametap_requests FORMAT RowBinary",
-		   CH_KIND_SYMBOL);
+	buf_printf(
+		&snap->sql,
+		"SELECT max(last_seq), (SELECT max(hash_hi) FROM flametap_dictionary WHERE kind = "
+		"%d) FROM flametap_requests FORMAT RowBinary",
+		CH_KIND_SYMBOL);
 	if (!ch_ask(snap, &c, err))
 		return false;
 	snap->asof = row_get(&c, 8);
-	snap->overlay = row_get(&c, 8) != 0;
+	snap->names_put_ns = row_get(&c, 8);
 	return ch_answer_ended(&c, "requests", err);
 }
 
@@ -287,6 +288,13 @@ bool ch_asof(struct ch_snapshot *snap, uint64_t *out, struct err *err)
 {
 	(void)err;
 	*out = snap->asof;
+	return true;
+}
+
+bool ch_names_state(struct ch_snapshot *snap, uint64_t *out, struct err *err)
+{
+	(void)err;
+	*out = snap->names_put_ns;
 	return true;
 }
 

@@ -57,5 +57,6 @@ void ch_tolerate(struct ch_snapshot *snap, uint64_t *lost);
 bool ch_next_request(struct ch_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
 		     struct profiles **out, struct err *err) MUST_CHECK;
 bool ch_asof(struct ch_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;
+bool ch_names_state(struct ch_snapshot *snap, uint64_t *out, struct err *err) MUST_CHECK;
 bool ch_extent(struct ch_snapshot *snap, uint64_t *oldest, uint64_t *newest,
 	       struct err *err) MUST_CHECK;

@@ -379,7 +379,7 @@ static bool fill_overlay(struct ch_snapshot *snap, struct store_location *l, str
 	const struct ch_entry *e;
 	struct store_line *lines;
 
-	if (!snap->overlay || l->line_count || !l->build_id.len)
+	if (!snap->names_put_ns || l->line_count || !l->build_id.len)
 		return true;
 	slot = idmap_find(&snap->entries[ch_slot(CH_KIND_SYMBOL)],
 			  ch_symbol_id(l->build_id, l->address));
@@ -436,7 +436,7 @@ static bool fetch_overlay(struct ch_snapshot *snap, const uint64_t *ids, size_t 
 	struct id_list symbols = { 0 };
 	bool ok = true;
 
-	for (size_t i = 0; i < n && snap->overlay; i++) {
+	for (size_t i = 0; i < n && snap->names_put_ns; i++) {
 		const struct idmap_slot *l = idmap_find(&snap->entries[KIND_LOCATION], ids[i]);
 		const struct ch_entry *e = l ? l->ptr : NULL;
 		const struct idmap_slot *m =

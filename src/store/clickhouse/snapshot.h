@@ -59,8 +59,8 @@ struct ch_snapshot {
 	struct ch_store *store;
 	struct ch_server *server;
 	uint64_t asof;
-	bool split;   /* columns of the tables: clickhouse/schema.h */
-	bool overlay; /* there are names found later */
+	bool split;            /* columns of the tables: clickhouse/schema.h */
+	uint64_t names_put_ns; /* when names were found later, the last time; 0: none were */
 	struct buf sql, answer;
 
 	/* What was met; forgotten when it passes the limit. */
