@@ -348,6 +348,21 @@ def test_a_type_that_is_not_there_names_those_that_are(tmp_path):
         assert id_ in said
 
 
+def test_the_type_is_one_that_the_selection_has(tmp_path):
+    """Without --type it is the most usual one of what is selected, not of everything that is there."""
+    m = query_bodies.Maker()
+    for service, columns in (("cpu", ("cpu", "nanoseconds")), ("heap", ("inuse_space", "bytes"))):
+        resource = m.request.resource_profiles.add()
+        resource.resource.attributes.add(key="service.name").value.string_value = service
+        profile = m.profile(resource.scope_profiles.add(), *columns, "cpu", "nanoseconds", 1)
+        profile.samples.add(stack_index=m.stack([m.location("native", "/opt/app", ("f",), 16)]), values=[7])
+    body = tmp_path / "body.pb"
+    body.write_bytes(m.request.SerializeToString())
+    assert ask(body)["profileType"]["id"] == "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+    answer = ask(body, "--select", '{service.name="heap"}')
+    assert (answer["profileType"]["id"], answer["top"]["total"]) == ("memory:inuse_space:bytes:cpu:nanoseconds", [7])
+
+
 def test_bad_files_are_refused(tmp_path):
     (tmp_path / "directory").mkdir()
     (tmp_path / "cut.pb").write_bytes(fixtures.body(fixtures.BIG).bytes[:5000])

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "query/label_match.h"
 #include "query/select.h"
 
 bool query_is_gauge(struct str type)
@@ -161,24 +162,62 @@ static bool no_such_type(const struct query *q, struct str wanted, struct err *e
 		       STR_ARG(str_head(wanted, 60)), list);
 }
 
-bool profile_type_choose(struct query *q, struct err *err)
+/* Among types that answer alike to the name: those that the selection has come first. */
+static bool is_better(const struct query *q, const uint32_t *selected, uint32_t one, uint32_t other)
 {
-	struct str wanted =
-		q->request.profile_type.len ? q->request.profile_type : q->selector->profile_type;
+	int rank = type_rank(&q->types[one]), other_rank = type_rank(&q->types[other]);
+
+	if (!selected[one] != !selected[other])
+		return selected[one];
+	if (rank != other_rank)
+		return rank < other_rank;
+	if (selected[one] != selected[other])
+		return selected[one] > selected[other];
+	return q->types[one].series_count > q->types[other].series_count;
+}
+
+static void choose(struct query *q, struct str wanted, const uint32_t *selected)
+{
 	int best_called = 0;
 
 	q->type = q->type_count;
 	for (uint32_t i = 0; i < q->type_count; i++) {
-		const struct query_type *t = &q->types[i], *best = &q->types[q->type];
-		int called = wanted.len ? type_is_called(t, wanted) : 1;
+		int called = wanted.len ? type_is_called(&q->types[i], wanted) : 1;
 
 		if (called < best_called || !called)
 			continue;
-		if (called > best_called || type_rank(t) < type_rank(best) ||
-		    (type_rank(t) == type_rank(best) && t->series_count > best->series_count))
+		if (called > best_called || is_better(q, selected, i, q->type))
 			q->type = i;
 		best_called = called;
 	}
-	return q->type < q->type_count || !wanted.len || !q->type_count ||
-	       no_such_type(q, wanted, err);
+}
+
+/* For each type how many series match, as far as their samples do not say otherwise. */
+static bool count_selected(struct query *q, uint32_t *selected, struct err *err)
+{
+	uint32_t all = (uint32_t)((UINT64_C(1) << q->selector->count) - 1), empty_match;
+
+	if (!label_empty_match(q, &empty_match, err))
+		return false;
+	for (uint32_t i = 0; i < q->series_count; i++) {
+		const struct series_says *says = q->series[i].says;
+
+		selected[says->type] += label_series_matches(&says->bits, all, empty_match);
+	}
+	return true;
+}
+
+bool profile_type_choose(struct query *q, struct err *err)
+{
+	struct str wanted =
+		q->request.profile_type.len ? q->request.profile_type : q->selector->profile_type;
+	size_t bytes = (q->type_count + 1u) * sizeof(uint32_t);
+	uint32_t *selected = query_take(q, bytes, err);
+	bool ok = selected && count_selected(q, selected, err);
+
+	if (ok)
+		choose(q, wanted, selected);
+	query_give_back(q, selected, bytes);
+	return ok && (q->type < q->type_count || !wanted.len || !q->type_count ||
+		      no_such_type(q, wanted, err));
 }
