@@ -20,13 +20,17 @@ void folding_release(struct folding *f)
 
 static uint64_t hash_of(const uint32_t *frames, uint32_t count)
 {
-	uint64_t h = count;
+	uint64_t h = count, two;
+	uint32_t i = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		h = (h ^ frames[i]) * UINT64_C(0x9fb21c651e98df25);
+	for (; i + 1 < count; i += 2) {
+		memcpy(&two, frames + i, sizeof(two));
+		h = (h ^ two) * UINT64_C(0x9fb21c651e98df25);
 		h ^= h >> 29;
 	}
-	return h;
+	if (i < count)
+		h = (h ^ frames[i]) * UINT64_C(0x9fb21c651e98df25);
+	return h ^ h >> 29;
 }
 
 /* The run that is equal to run `at`, or the slot where that belongs. */
