@@ -96,7 +96,8 @@ void sum_table_list(const struct sum_table *t, uint32_t most, struct stack_sum *
 			if (stays(&cut, p->sum[i]))
 				out[(*count)++] =
 					(struct stack_sum){ .stack = (uint64_t)page * SUM_PAGE + i,
-							    .value = p->sum[i] };
+							    .value = p->sum[i],
+							    .group = p->met[i] - 1 };
 			else
 				*left_out = engine_add(*left_out, p->sum[i]);
 		}

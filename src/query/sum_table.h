@@ -1,7 +1,8 @@
 /*
  * sum_table.h - values added up by number, where numbers are small and lie close together, as rows
  * of a store do: pages of sums, which cost a third of what an entry in a list and its place in a
- * table do. Only src/query includes this.
+ * table do. Of a number with several groups the first that is met is in here: most stacks are of
+ * one process. Only src/query includes this.
  *
  * Memory: the query's counted heap, until sum_table_release().
  */
@@ -12,7 +13,7 @@ enum { SUM_PAGE = 256 };
 
 struct sum_page {
 	int64_t sum[SUM_PAGE];
-	uint8_t met[SUM_PAGE];
+	uint32_t met[SUM_PAGE]; /* its group + 1; 0: not met */
 };
 
 struct sum_table {
@@ -24,9 +25,10 @@ struct sum_table {
 /* NULL: the number is too large or too far from others, or there is no room. */
 struct sum_page *sum_table_make_page(struct query *q, struct sum_table *t, uint64_t number);
 
-/* False, and nothing is added, where the table is not for that number. */
+/* False, and nothing is added, where the table is not for that number, or has it with another
+ * group. */
 static inline bool sum_table_add(struct query *q, struct sum_table *t, uint64_t number,
-				 int64_t value)
+				 uint32_t group, int64_t value)
 {
 	uint64_t page = number / SUM_PAGE;
 	unsigned at = number % SUM_PAGE;
@@ -37,8 +39,10 @@ static inline bool sum_table_add(struct query *q, struct sum_table *t, uint64_t 
 		if (!p)
 			return false;
 	}
+	if (p->met[at] && p->met[at] != group + 1)
+		return false;
 	t->count += !p->met[at];
-	p->met[at] = 1;
+	p->met[at] = group + 1;
 	p->sum[at] = engine_add(p->sum[at], value);
 	return true;
 }

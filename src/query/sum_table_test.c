@@ -50,10 +50,10 @@ static uint32_t fill(struct query *q, struct sum_table *t)
 		count += !met[number];
 		met[number] = true;
 		known[number] = engine_add(known[number], value);
-		assert_true(sum_table_add(q, t, number, value));
+		assert_true(sum_table_add(q, t, number, 0, value));
 	}
-	assert_true(sum_table_add(q, t, 3, -known[3]) && sum_table_add(q, t, 6, INT64_MAX) &&
-		    sum_table_add(q, t, 6, INT64_MAX));
+	assert_true(sum_table_add(q, t, 3, 0, -known[3]) && sum_table_add(q, t, 6, 0, INT64_MAX) &&
+		    sum_table_add(q, t, 6, 0, INT64_MAX));
 	known[3] = 0;
 	known[6] = INT64_MAX;
 	return count;
@@ -136,12 +136,34 @@ static void what_is_far_apart_is_not_held(void **state)
 	uint32_t held = 0;
 
 	(void)state;
-	assert_false(sum_table_add(q, &t, UINT64_C(1) << 24, 1));
-	assert_false(sum_table_add(q, &t, UINT64_MAX, 1));
+	assert_false(sum_table_add(q, &t, UINT64_C(1) << 24, 0, 1));
+	assert_false(sum_table_add(q, &t, UINT64_MAX, 0, 1));
 	for (uint32_t i = 0; i < 1000; i++)
-		held += sum_table_add(q, &t, (uint64_t)i * SUM_PAGE, 1);
+		held += sum_table_add(q, &t, (uint64_t)i * SUM_PAGE, 0, 1);
 	assert_true(held > 0 && held < 100);
 	assert_int_equal(t.count, held);
+	end(q, &t);
+}
+
+static void the_first_group_of_a_number_is_held(void **state)
+{
+	struct query *q = query_of(8 << 20);
+	struct sum_table t = { 0 };
+	struct stack_sum out[2];
+	int64_t left_out = 0;
+	uint32_t listed;
+
+	(void)state;
+	assert_true(sum_table_add(q, &t, 7, 3, 10));
+	assert_true(sum_table_add(q, &t, 8, 0, 1));
+	assert_false(sum_table_add(q, &t, 7, 0, 100));
+	assert_false(sum_table_add(q, &t, 8, 3, 100));
+	assert_true(sum_table_add(q, &t, 7, 3, 5));
+	assert_int_equal(t.count, 2);
+	sum_table_list(&t, 2, out, &listed, &left_out);
+	assert_int_equal(listed, 2);
+	assert_true(out[0].stack == 7 && out[0].group == 3 && out[0].value == 15);
+	assert_true(out[1].stack == 8 && out[1].group == 0 && out[1].value == 1);
 	end(q, &t);
 }
 
@@ -150,6 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_are_listed_in_order),
 		cmocka_unit_test(the_heaviest_are_listed),
+		cmocka_unit_test(the_first_group_of_a_number_is_held),
 		cmocka_unit_test(what_is_far_apart_is_not_held),
 	};
 

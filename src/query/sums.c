@@ -152,7 +152,7 @@ enum { LIST_SHARE = 6 /* of the query's memory, for the list of sums */ };
 struct summing {
 	struct query *q;
 	struct stack_sums *out;
-	struct sum_table table; /* stacks without groups; what it is not for is in out->ptr */
+	struct sum_table table; /* what it is not for is in out->ptr */
 	struct number_table stacks, groups;
 	bool grouped;
 	struct str group_text; /* of the newest batch, and its number */
@@ -258,10 +258,13 @@ static void add_one(struct summing *s, const struct engine_batch *b, uint32_t i)
 static bool add_batch(void *ctx, const struct engine_batch *b, struct err *err)
 {
 	struct summing *s = ctx;
+	uint32_t group = 0;
+	struct err full;
+	bool numbered = !s->grouped || group_of(s, b->group, &group, &full);
 
 	(void)err;
 	for (uint32_t i = 0; i < b->count; i++)
-		if (s->grouped || !sum_table_add(s->q, &s->table, b->stacks[i], b->values[i]))
+		if (!numbered || !sum_table_add(s->q, &s->table, b->stacks[i], group, b->values[i]))
 			add_one(s, b, i);
 	return true;
 }
