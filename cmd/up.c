@@ -23,7 +23,7 @@
 #include "net/address.h"
 #include "net/tls.h"
 #include "service.h"
-#include "store/writer.h"
+#include "store/store_lock.h"
 #include "up_page.h"
 #include "web/web.h"
 

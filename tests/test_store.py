@@ -148,6 +148,25 @@ def test_a_second_writer_is_refused(tmp_path):
         assert "being written by another" in second.log
 
 
+@pytest.mark.parametrize("first", ["flametap.db", "link.db"])
+def test_a_second_writer_by_another_name_is_refused(tmp_path, first):
+    """Links to the file, also one that is there before it; SQLite would have two logs of one file behind a hard one."""
+    (tmp_path / "link.db").symlink_to("flametap.db")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "far.db").symlink_to("../link.db")
+    with keeping(tmp_path / first) as server:
+        send(server, fixtures.body(fixtures.BIG).bytes)
+        (tmp_path / "hard.db").hardlink_to(tmp_path / "flametap.db")
+        for name in ("flametap.db", "link.db", "sub/far.db", "hard.db"):
+            second = keeping(tmp_path / name, ready=False)
+            assert second.process.wait(30) != 0
+            second.kill()
+            assert "being written by another" in second.log
+        send(server, fixtures.body(fixtures.BIG).bytes)
+    with keeping(tmp_path / "hard.db") as server:
+        send(server, fixtures.body(fixtures.BIG).bytes)
+
+
 def test_a_damaged_file_is_set_aside(tmp_path):
     """Never overwritten: the noise is still there, under another name."""
     db = tmp_path / "flametap.db"

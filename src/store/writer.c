@@ -2,10 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,37 +85,6 @@ static uint64_t now_unix_ns(const struct store_writer *w)
 }
 
 /* ---- opening ---- */
-
-static bool lock_name(const char *path, char name[4096])
-{
-	return (size_t)snprintf(name, 4096, "%s-lock", path) < 4096;
-}
-
-bool store_written_elsewhere(const char *path)
-{
-	char name[4096];
-	AUTO(fd_close) int fd = lock_name(path, name) ? open(name, O_RDONLY | O_CLOEXEC) : -1;
-
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
-static bool take_lock(struct store_writer *w, struct err *err)
-{
-	char name[4096];
-
-	if (!lock_name(w->path, name))
-		return err_set(err, ERR_INVALID, "the path of the store is longer than 4 kB");
-	w->lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (w->lock_fd < 0)
-		return err_set_errno(err, "cannot open %s", name);
-	if (flock(w->lock_fd, LOCK_EX | LOCK_NB) == 0)
-		return true;
-	if (errno == EWOULDBLOCK)
-		return err_set(err, ERR_PERMISSION,
-			       "%s is being written by another flametap; a store has one writer",
-			       w->path);
-	return err_set_errno(err, "cannot lock %s", name);
-}
 
 /* SQLite makes what it cannot find; a directory or a device is no place for a store. */
 static bool check_path(const char *path, bool *exists, struct err *err)
@@ -282,7 +249,7 @@ static bool is_ours(const struct store_writer *w)
 {
 	struct stat st;
 
-	return db_is_store(w->path) || (fstat(w->lock_fd, &st) == 0 && st.st_size > 0);
+	return db_is_store(w->path) || (fstat(w->lock.beside_fd, &st) == 0 && st.st_size > 0);
 }
 
 static void mark_as_ours(const struct store_writer *w)
@@ -291,8 +258,8 @@ static void mark_as_ours(const struct store_writer *w)
 	struct stat st;
 
 	/* Without it a file that cannot be read later on stays where it is. */
-	if (fstat(w->lock_fd, &st) == 0 && st.st_size == 0 &&
-	    pwrite(w->lock_fd, mark, sizeof(mark) - 1, 0) < 0)
+	if (fstat(w->lock.beside_fd, &st) == 0 && st.st_size == 0 &&
+	    pwrite(w->lock.beside_fd, mark, sizeof(mark) - 1, 0) < 0)
 		return;
 }
 
@@ -318,13 +285,12 @@ bool store_writer_open(const struct store_writer_options *options, struct store_
 		aside[0] = '\0';
 	w->options = *options;
 	w->options.tenant = options->tenant ? options->tenant : "";
-	w->lock_fd = -1;
-	w->path = strdup(options->path);
-	assert(w->path);
+	w->lock = STORE_LOCK_NONE;
+	w->path = store_path_resolve(options->path);
 	known_init(&w->known, options->known_bytes ? options->known_bytes : KNOWN_BYTES);
 	spool_seen_init(&w->seen, options->dedup_window_ns);
 	arena_init(&w->arena, 64 << 10, 0);
-	if (!check_path(w->path, &exists, err) || !take_lock(w, err))
+	if (!check_path(w->path, &exists, err) || !store_lock_take(&w->lock, w->path, err))
 		goto fail;
 	if (!check_whole(w, err) || !open_whole(w, err)) {
 		if (!w->damaged || !exists || !is_ours(w) || !aside)
@@ -338,6 +304,8 @@ bool store_writer_open(const struct store_writer_options *options, struct store_
 			goto fail;
 		}
 	}
+	if (!store_lock_file(&w->lock, w->path, err)) /* it may have been made just now */
+		goto fail;
 	mark_as_ours(w);
 	*out = w;
 	return true;
@@ -367,8 +335,7 @@ void store_writer_close(struct store_writer *w)
 		sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 		close_db(w);
 	}
-	if (w->lock_fd >= 0)
-		close(w->lock_fd);
+	store_lock_release(&w->lock); /* not before SQLite has closed the file */
 	known_release(&w->known);
 	free(w->filter);
 	spool_seen_release(&w->seen);

@@ -10,8 +10,9 @@
  * process but not a loss of power. A request that came before within dedup_window_ns is not stored
  * again; which ones came is recorded in the same transaction.
  *
- * A second writer of the same file is refused (a lock on PATH-lock). A damaged file is renamed to
- * PATH.damaged-<time> (with its log) and a new one begun; it is never written to.
+ * A second writer of the same file is refused, by whatever name it comes (store_lock.h). A damaged
+ * file is renamed to PATH.damaged-<time> (with its log) and a new one begun; it is never written
+ * to.
  *
  * Memory: SQLite's cache of cache_bytes, known ids of known_bytes, what one request needs. Threads:
  * one at a time.
@@ -41,8 +42,6 @@ struct store_writer_options {
  */
 bool store_writer_open(const struct store_writer_options *options, struct store_writer **out,
 		       char set_aside[512], struct err *err) MUST_CHECK;
-/* Does another writer hold the store at this path just now? False also where nobody can tell. */
-bool store_written_elsewhere(const char *path);
 void store_writer_close(struct store_writer *w); /* NULL is fine; an open transaction is dropped */
 
 struct store_request {

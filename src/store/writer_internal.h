@@ -6,6 +6,7 @@
 #include "store/ident.h"
 #include "store/known.h"
 #include "store/schema.h"
+#include "store/store_lock.h"
 #include "store/sweep.h"
 #include "store/writer.h"
 
@@ -57,7 +58,7 @@ struct writer_marks {
 struct store_writer {
 	struct store_writer_options options;
 	sqlite3 *db;
-	int lock_fd;
+	struct store_lock lock;
 	char *path;
 	sqlite3_stmt *statements[STATEMENT_COUNT];
 	sqlite3_stmt *verify[KIND_COUNT];
