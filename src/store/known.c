@@ -4,16 +4,28 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { WAYS = 4 };
+enum { WAYS = 4, LARGE_PAGE = 2 << 20, KIND_BITS = 5, KIND_MASK = 31 };
+static_assert((int)KIND_COUNT < KIND_MASK, "also the writer's own kinds");
+static_assert(WAYS * sizeof(struct known_place) == 64, "a set is a cache line");
 
-/* Each look goes to another page of the cache: with large ones the processor finds them. */
-static void prefer_large_pages(void *memory, size_t bytes)
+static size_t cache_bytes_of(const struct known *k)
 {
-	uintptr_t page = 4096, from = ((uintptr_t)memory + page - 1) & ~(page - 1),
-		  to = ((uintptr_t)memory + bytes) & ~(page - 1);
+	return ((size_t)k->set_mask + 1) * WAYS * sizeof(*k->places);
+}
 
-	if (to > from)
-		(void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* or not: it is a wish */
+/* At the beginning of a large page: each look goes to another page of the cache, and with large
+ * ones the processor finds them. */
+static void map_places(struct known *k)
+{
+	size_t bytes = cache_bytes_of(k);
+
+	k->memory_bytes = bytes + LARGE_PAGE;
+	k->memory = mmap(NULL, k->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	assert(k->memory != MAP_FAILED);
+	k->places =
+		(void *)(((uintptr_t)k->memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1));
+	(void)madvise(k->places, bytes, MADV_HUGEPAGE); /* or not: it is a wish */
 }
 
 void known_init(struct known *k, size_t cache_bytes)
@@ -21,20 +33,20 @@ void known_init(struct known *k, size_t cache_bytes)
 	uint32_t sets = 64;
 
 	*k = (struct known){ 0 };
-	while ((size_t)sets * 2 * WAYS * sizeof(*k->slots) <= cache_bytes)
+	while ((size_t)sets * 2 * WAYS * sizeof(*k->places) <= cache_bytes)
 		sets *= 2;
-	k->slots = calloc((size_t)sets * WAYS, sizeof(*k->slots));
 	k->set_mask = sets - 1;
-	prefer_large_pages(k->slots, (size_t)sets * WAYS * sizeof(*k->slots));
+	map_places(k);
 	k->pending_cap = KNOWN_PENDING_MOST;
 	k->pending = calloc(k->pending_cap, sizeof(*k->pending));
 	k->pending_slots = calloc((size_t)k->pending_cap * 2, sizeof(*k->pending_slots));
-	assert(k->slots && k->pending && k->pending_slots);
+	assert(k->pending && k->pending_slots);
 }
 
 void known_release(struct known *k)
 {
-	free(k->slots);
+	if (k->memory)
+		munmap(k->memory, k->memory_bytes);
 	free(k->pending);
 	free(k->pending_slots);
 	*k = (struct known){ 0 };
@@ -45,9 +57,25 @@ static bool same(const struct known_entry *e, enum store_kind kind, struct hash1
 	return e->hash.lo == hash.lo && e->hash.hi == hash.hi && e->kind == kind && e->id;
 }
 
-static struct known_entry *set_of(const struct known *k, enum store_kind kind, struct hash128 hash)
+static struct known_place *set_of(const struct known *k, enum store_kind kind, struct hash128 hash)
 {
-	return &k->slots[((hash.lo + kind * 0x9e3779b9u) & k->set_mask) * WAYS];
+	return &k->places[((hash.lo + kind * 0x9e3779b9u) & k->set_mask) * WAYS];
+}
+
+/* What a kind is beyond its lower digits, a day in ClickHouse's, changes the hash. */
+static uint64_t upper_of(enum store_kind kind, struct hash128 hash)
+{
+	return hash.hi ^ (uint64_t)(kind >> KIND_BITS) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static uint32_t mark_of(enum store_kind kind, struct hash128 hash)
+{
+	return (uint32_t)(hash.lo >> 32) << KIND_BITS | (kind & KIND_MASK);
+}
+
+static enum store_kind kind_of_mark(uint32_t mark)
+{
+	return (enum store_kind)(mark & KIND_MASK);
 }
 
 /* The slot that the pending entry is named by, or the free one where it would be. */
@@ -62,28 +90,35 @@ static uint32_t *pending_slot(struct known *k, enum store_kind kind, struct hash
 
 void known_expect(const struct known *k, enum store_kind kind, struct hash128 hash)
 {
-	const struct known_entry *set = set_of(k, kind, hash);
+	__builtin_prefetch(set_of(k, kind, hash), 1);
+}
 
-	__builtin_prefetch(&set[0], 1); /* a set is two cache lines */
-	__builtin_prefetch(&set[2], 1);
+uint32_t known_cached(struct known *k, enum store_kind kind, struct hash128 hash)
+{
+	struct known_place *set = set_of(k, kind, hash);
+	uint64_t upper = upper_of(kind, hash);
+	uint32_t mark = mark_of(kind, hash);
+
+	for (int i = 0; i < WAYS; i++) {
+		struct known_place e = set[i];
+
+		if (e.hash != upper || e.mark != mark || !e.id)
+			continue;
+		if (i) { /* a step to the front: what is asked for often stays */
+			set[i] = set[i - 1];
+			set[i - 1] = e;
+		}
+		return e.id;
+	}
+	return 0;
 }
 
 uint32_t known_find(struct known *k, enum store_kind kind, struct hash128 hash)
 {
-	struct known_entry *set = set_of(k, kind, hash);
-	uint32_t place;
+	uint32_t id = known_cached(k, kind, hash), place;
 
-	if (same(&set[0], kind, hash))
-		return set[0].id;
-	for (int i = 1; i < WAYS; i++) {
-		struct known_entry e = set[i];
-
-		if (!same(&e, kind, hash))
-			continue;
-		set[i] = set[i - 1]; /* a step to the front: what is asked for often stays */
-		set[i - 1] = e;
-		return e.id;
-	}
+	if (id)
+		return id;
 	place = *pending_slot(k, kind, hash);
 	if (!place || !k->pending[place - 1].id)
 		return 0;
@@ -93,12 +128,12 @@ uint32_t known_find(struct known *k, enum store_kind kind, struct hash128 hash)
 
 void known_cache(struct known *k, enum store_kind kind, struct hash128 hash, uint32_t id)
 {
-	struct known_entry *set = set_of(k, kind, hash);
+	struct known_place *set = set_of(k, kind, hash);
 
 	/* New ones push out the last but one half of the set: a flood of them leaves the first. */
 	set[WAYS - 1] = set[WAYS - 2];
 	set[WAYS - 2] = set[WAYS / 2 - 1];
-	set[WAYS / 2 - 1] = (struct known_entry){ .hash = hash, .id = id, .kind = kind };
+	set[WAYS / 2 - 1] = (struct known_place){ upper_of(kind, hash), mark_of(kind, hash), id };
 }
 
 void known_add(struct known *k, enum store_kind kind, struct hash128 hash, uint32_t id)
@@ -111,12 +146,12 @@ void known_add(struct known *k, enum store_kind kind, struct hash128 hash, uint3
 
 void known_forget(struct known *k, enum store_kind kind, struct hash128 hash)
 {
-	struct known_entry *set = set_of(k, kind, hash);
-	uint32_t place = *pending_slot(k, kind, hash);
+	struct known_place *set = set_of(k, kind, hash);
+	uint32_t place = *pending_slot(k, kind, hash), mark = mark_of(kind, hash);
 
 	for (int i = 0; i < WAYS; i++)
-		if (same(&set[i], kind, hash))
-			set[i] = (struct known_entry){ 0 };
+		if (set[i].hash == upper_of(kind, hash) && set[i].mark == mark)
+			set[i] = (struct known_place){ 0 };
 	if (place)
 		k->pending[place - 1].id = 0; /* keeps its place in the chain of slots */
 }
@@ -157,17 +192,19 @@ void known_folded(struct known *k)
 void known_clear(struct known *k)
 {
 	known_folded(k);
-	memset(k->slots, 0, ((size_t)k->set_mask + 1) * WAYS * sizeof(*k->slots));
+	/* Which the kernel gives back as zeros. */
+	if (madvise(k->places, cache_bytes_of(k), MADV_DONTNEED) != 0)
+		memset(k->places, 0, cache_bytes_of(k));
 }
 
 void known_purge(struct known *k, bool (*gone)(void *arg, enum store_kind kind, uint32_t id),
 		 void *arg)
 {
-	size_t slots = ((size_t)k->set_mask + 1) * WAYS;
+	size_t places = ((size_t)k->set_mask + 1) * WAYS;
 
-	for (size_t i = 0; i < slots; i++)
-		if (k->slots[i].id && gone(arg, (enum store_kind)k->slots[i].kind, k->slots[i].id))
-			k->slots[i] = (struct known_entry){ 0 };
+	for (size_t i = 0; i < places; i++)
+		if (k->places[i].id && gone(arg, kind_of_mark(k->places[i].mark), k->places[i].id))
+			k->places[i] = (struct known_place){ 0 };
 	for (uint32_t i = 0; i < k->pending_count; i++)
 		if (k->pending[i].id &&
 		    gone(arg, (enum store_kind)k->pending[i].kind, k->pending[i].id))

@@ -6,7 +6,11 @@
  * moved into `lookup` many at a time in order of their hash, so that its pages are written once for
  * many rows.
  *
- * Memory: 32 bytes a cache slot, taken as touched; 32 bytes a pending one. Threads: one.
+ * A place of the cache is 16 bytes, and those that a hash may be in are one cache line: most looks
+ * are at memory that the processor does not have. Equal are hashes there whose upper half, 27 bits
+ * of the lower and the number of the set are.
+ *
+ * Memory: 16 bytes a place of the cache, taken as touched; 32 bytes a pending one. Threads: one.
  */
 #pragma once
 #include <stddef.h>
@@ -17,9 +21,16 @@ struct known_entry {
 	uint32_t id, kind; /* id 0 = free */
 };
 
+struct known_place {
+	uint64_t hash;
+	uint32_t mark, id; /* of the kind and more of the hash; id 0 = free */
+};
+
 struct known {
-	struct known_entry *slots; /* sets of four, the newest first */
+	struct known_place *places; /* sets of four, the newest first */
 	uint32_t set_mask;
+	void *memory; /* that they are in */
+	size_t memory_bytes;
 	struct known_entry *pending;
 	uint32_t pending_count, pending_cap;
 	uint32_t *pending_slots; /* place in pending + 1, 0 = free; twice the cap, linear probing */
@@ -31,6 +42,8 @@ void known_init(struct known *k, size_t cache_bytes);
 void known_release(struct known *k);
 /* The row, or 0: not known here, `lookup` may still have it. */
 uint32_t known_find(struct known *k, enum store_kind kind, struct hash128 hash);
+/* The same of kinds of which none is ever pending. A kind here is any number of 32 bits. */
+uint32_t known_cached(struct known *k, enum store_kind kind, struct hash128 hash);
 /* That hash will be asked for soon. */
 void known_expect(const struct known *k, enum store_kind kind, struct hash128 hash);
 /* Found in `lookup`. */

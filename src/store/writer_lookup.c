@@ -79,14 +79,16 @@ static bool row_is(struct store_writer *w, enum store_kind kind, uint32_t id, st
 uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash128 hash)
 {
 	sqlite3_stmt *s = statement(w, FIND_LOOKUP);
-	uint32_t id = known_find(&w->known, kind, hash), found = 0;
-	bool row = true;
+	bool indexed = is_indexed(kind), row = true;
+	uint32_t id = indexed ? known_find(&w->known, kind, hash)
+			      : known_cached(&w->known, kind, hash);
+	uint32_t found = 0;
 
 	if (id && w->sweep && !sweep_may_use(w->sweep, kind, id)) {
 		known_forget(&w->known, kind, hash);
 		return 0;
 	}
-	if (id || !w->lookup_used || w->failed || !is_indexed(kind) ||
+	if (id || !w->lookup_used || w->failed || !indexed ||
 	    (w->filter && !hash_filter_may_have(w->filter, hash.hi)))
 		return id;
 	db_bind_u64(s, 1, hash.hi);

@@ -193,7 +193,7 @@ static void note_bucket_series(struct store_writer *w, const struct sample_row *
 	struct hash128 key = bucket_series_key(r->bucket, r->series);
 	sqlite3_stmt *s = statement(w, ADD_BUCKET_SERIES);
 
-	if (known_find(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key))
+	if (known_cached(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key))
 		return;
 	db_bind_u64(s, 1, r->bucket);
 	sqlite3_bind_int64(s, 2, r->series);

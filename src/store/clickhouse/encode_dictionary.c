@@ -20,7 +20,7 @@ static enum store_kind of_day(unsigned kind, uint32_t day)
 /* Entries that have no number, but an id that says what they are. */
 static bool is_known(struct ch_encoder *e, unsigned kind, struct hash128 hash)
 {
-	if (known_find(&e->known, of_day(kind, e->today), hash))
+	if (known_cached(&e->known, of_day(kind, e->today), hash))
 		return true;
 	known_cache(&e->known, of_day(kind, e->today), hash, 1);
 	return false;
@@ -29,7 +29,7 @@ static bool is_known(struct ch_encoder *e, unsigned kind, struct hash128 hash)
 /* Its number, when it was written today; else 0. */
 static uint32_t number_known(struct ch_encoder *e, unsigned kind, struct hash128 hash)
 {
-	return known_find(&e->known, of_day(kind, e->today), hash);
+	return known_cached(&e->known, of_day(kind, e->today), hash);
 }
 
 static uint32_t number_new(struct ch_encoder *e, unsigned kind, uint64_t group)
@@ -49,7 +49,7 @@ static uint32_t number_take(struct ch_encoder *e, unsigned kind, struct hash128 
 			    uint64_t group)
 {
 	uint32_t number = e->today > e->first_day
-				  ? known_find(&e->known, of_day(kind, e->today - 1), hash)
+				  ? known_cached(&e->known, of_day(kind, e->today - 1), hash)
 				  : 0;
 
 	if (!number)
