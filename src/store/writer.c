@@ -24,32 +24,15 @@ enum {
 };
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
-	[ADD_STRING] = "INSERT INTO string(id, v) VALUES(?1, ?2)",
-	[ADD_ATTRIBUTE] = "INSERT INTO attribute VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-	[ADD_ATTRSET] = "INSERT INTO attrset VALUES(?1, ?2)",
-	[ADD_FUNCTION] = "INSERT INTO function VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-	[ADD_MAPPING] = "INSERT INTO mapping VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-	[ADD_LOCATION] = "INSERT INTO location VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-	[ADD_STACK] = "INSERT INTO stack VALUES(?1, ?2, ?3, ?4, ?5)",
-	[ADD_LINK] = "INSERT INTO link VALUES(?1, ?2, ?3, ?4)",
-	[ADD_RESOURCE] = "INSERT INTO resource VALUES(?1, ?2, ?3, ?4, ?5)",
-	[ADD_SCOPE] = "INSERT INTO scope VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-	[ADD_SERIES] = "INSERT INTO series VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-		       "?12, ?13)",
 	[ADD_REQUEST] = "INSERT INTO request VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-	[ADD_PROFILE] = ("INSERT INTO profile VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-			 "?11, ?12)"),
 	[ADD_NOTE] = "INSERT INTO note VALUES(?1, ?2)",
 	[ADD_CHUNK] =
 		"INSERT INTO chunk(" CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK
 			CHUNK_COLUMNS_ATTRIBUTES CHUNK_COLUMNS_LINK
 		") VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
 		"?17, ?18, ?19, ?20, ?21, ?22, ?23)",
-	[ADD_CHUNK_LINK] = "INSERT OR IGNORE INTO chunk_link VALUES(?1, ?2)",
 	[ADD_COVERAGE] = "INSERT OR IGNORE INTO coverage VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-	[ADD_BUCKET_SERIES] = "INSERT OR IGNORE INTO bucket_series VALUES(?1, ?2)",
 	[ADD_SAMPLE_KEY] = "INSERT OR IGNORE INTO sample_key VALUES(?1)",
-	[ADD_LOOKUP] = "INSERT OR IGNORE INTO lookup VALUES(?1, ?2, ?3)",
 	[PUT_LOOKUP_STATE] = "INSERT OR REPLACE INTO lookup_state VALUES(?1, ?2)",
 	[PUT_BUCKET] = "INSERT OR REPLACE INTO bucket VALUES(?1, ?2, ?3, ?4, ?5)",
 	[GET_BUCKET] = "SELECT longest, first_seq, last_seq, n FROM bucket WHERE bucket=?1",
@@ -66,16 +49,21 @@ void writer_fail(struct store_writer *w, const char *what)
 		db_error(w->db, w->err, what);
 }
 
-void writer_run(struct store_writer *w, enum statement s, const char *what)
+void writer_step(struct store_writer *w, sqlite3_stmt *s, const char *what)
 {
 	int rc;
 
 	if (w->failed)
 		return;
-	rc = sqlite3_step(w->statements[s]);
+	rc = sqlite3_step(s);
 	if (rc != SQLITE_DONE)
 		writer_fail(w, what);
-	sqlite3_reset(w->statements[s]);
+	sqlite3_reset(s);
+}
+
+void writer_run(struct store_writer *w, enum statement s, const char *what)
+{
+	writer_step(w, w->statements[s], what);
 }
 
 static uint64_t now_unix_ns(const struct store_writer *w)
@@ -183,7 +171,7 @@ static bool prepare_statements(struct store_writer *w, struct err *err)
 	for (int i = 0; i < STATEMENT_COUNT; i++)
 		if (!db_prepare(w->db, statement_sql[i], &w->statements[i], err))
 			return false;
-	return true;
+	return writer_prepare_fed(w, err);
 }
 
 static void close_db(struct store_writer *w)
@@ -192,6 +180,7 @@ static void close_db(struct store_writer *w)
 		sqlite3_finalize(w->statements[i]);
 		w->statements[i] = NULL;
 	}
+	writer_finalize_fed(w);
 	for (int i = 0; i < KIND_COUNT; i++) {
 		sqlite3_finalize(w->verify[i]);
 		w->verify[i] = NULL;
@@ -341,6 +330,8 @@ void store_writer_close(struct store_writer *w)
 	spool_seen_release(&w->seen);
 	ident_release(&w->n);
 	arena_release(&w->arena);
+	for (int i = 0; i < FED_COUNT; i++)
+		buf_release(&w->fed[i]);
 	buf_release(&w->bytes);
 	buf_release(&w->more);
 	buf_release(&w->notes);

@@ -122,14 +122,14 @@ static uint64_t bind_samples(struct store_writer *w, struct putting_chunk *c,
 
 static void put_links(struct store_writer *w, const struct sample_row *rows, uint32_t n)
 {
-	sqlite3_stmt *s = statement(w, ADD_CHUNK_LINK);
-
 	for (uint32_t i = 0; i < n && !w->failed; i++) {
+		struct feed_value *v;
+
 		if (!rows[i].link)
 			continue;
-		sqlite3_bind_int64(s, 1, rows[i].link);
-		db_bind_u64(s, 2, rows[0].seq);
-		writer_run(w, ADD_CHUNK_LINK, "noting a link");
+		v = writer_row(w, FED_CHUNK_LINK);
+		v[0] = feed_number(rows[i].link);
+		v[1] = feed_number(rows[0].seq);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "pipeline/spool_seen.h"
 #include "store/db.h"
+#include "store/feed.h"
 #include "store/ident.h"
 #include "store/known.h"
 #include "store/schema.h"
@@ -10,27 +11,32 @@
 #include "store/sweep.h"
 #include "store/writer.h"
 
+/* Tables whose rows are put many at a time, at a request's end. */
+enum fed_table {
+	FED_STRING,
+	FED_ATTRIBUTE,
+	FED_ATTRSET,
+	FED_FUNCTION,
+	FED_MAPPING,
+	FED_LOCATION,
+	FED_STACK,
+	FED_LINK,
+	FED_RESOURCE,
+	FED_SCOPE,
+	FED_SERIES,
+	FED_PROFILE,
+	FED_CHUNK_LINK,
+	FED_BUCKET_SERIES,
+	FED_LOOKUP,
+	FED_COUNT,
+};
+
 enum statement {
-	ADD_STRING,
-	ADD_ATTRIBUTE,
-	ADD_ATTRSET,
-	ADD_FUNCTION,
-	ADD_MAPPING,
-	ADD_LOCATION,
-	ADD_STACK,
-	ADD_LINK,
-	ADD_RESOURCE,
-	ADD_SCOPE,
-	ADD_SERIES,
 	ADD_REQUEST,
-	ADD_PROFILE,
 	ADD_NOTE,
 	ADD_CHUNK,
-	ADD_CHUNK_LINK,
-	ADD_BUCKET_SERIES,
 	ADD_SAMPLE_KEY,
 	ADD_COVERAGE,
-	ADD_LOOKUP,
 	PUT_LOOKUP_STATE,
 	PUT_BUCKET,
 	GET_BUCKET,
@@ -61,6 +67,9 @@ struct store_writer {
 	struct store_lock lock;
 	char *path;
 	sqlite3_stmt *statements[STATEMENT_COUNT];
+	sqlite3_stmt *fed_inserts[FED_COUNT];
+	struct feed feed;
+	struct buf fed[FED_COUNT]; /* struct feed_value: rows on their way */
 	sqlite3_stmt *verify[KIND_COUNT];
 	struct known known;
 	struct spool_seen seen;
@@ -101,6 +110,19 @@ static inline sqlite3_stmt *statement(struct store_writer *w, enum statement s)
 /* Runs a bound statement; remembers the failure. */
 void writer_run(struct store_writer *w, enum statement s, const char *what);
 void writer_fail(struct store_writer *w, const char *what);
+
+void writer_step(struct store_writer *w, sqlite3_stmt *s, const char *what);
+
+/* writer_fed.c: the columns of a new row, NULL all, to be filled in at once. What they point to
+ * must last until the request is put, as what is in its arena does. */
+struct feed_value *writer_row(struct store_writer *w, enum fed_table t);
+/* A copy in there. */
+struct str writer_keep(struct store_writer *w, struct str bytes);
+/* Puts the rows of one table; of all. After a failure they are dropped. */
+void writer_flush_table(struct store_writer *w, enum fed_table t);
+void writer_flush(struct store_writer *w);
+bool writer_prepare_fed(struct store_writer *w, struct err *err) MUST_CHECK;
+void writer_finalize_fed(struct store_writer *w);
 
 /* What a checkpoint leaves of the log's file. */
 uint64_t writer_log_bytes(const struct store_writer *w);

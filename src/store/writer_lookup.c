@@ -80,8 +80,8 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 {
 	sqlite3_stmt *s = statement(w, FIND_LOOKUP);
 	bool indexed = is_indexed(kind), row = true;
-	uint32_t id = indexed ? known_find(&w->known, kind, hash)
-			      : known_cached(&w->known, kind, hash);
+	uint32_t id =
+		indexed ? known_find(&w->known, kind, hash) : known_cached(&w->known, kind, hash);
 	uint32_t found = 0;
 
 	if (id && w->sweep && !sweep_may_use(w->sweep, kind, id)) {
@@ -109,19 +109,19 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 
 void writer_fold(struct store_writer *w)
 {
-	sqlite3_stmt *s = statement(w, ADD_LOOKUP);
-
+	writer_flush(w); /* whoever finds a row here reads it */
 	known_sort_pending(&w->known);
 	for (uint32_t i = 0; i < w->known.pending_count && !w->failed; i++) {
 		const struct known_entry *e = &w->known.pending[i];
+		struct feed_value *v = writer_row(w, FED_LOOKUP);
 
-		db_bind_u64(s, 1, e->hash.hi);
-		sqlite3_bind_int64(s, 2, e->kind);
-		sqlite3_bind_int64(s, 3, e->id);
+		v[0] = feed_number(e->hash.hi);
+		v[1] = feed_number(e->kind);
+		v[2] = feed_number(e->id);
 		if (w->filter)
 			hash_filter_add(w->filter, e->hash.hi);
-		writer_run(w, ADD_LOOKUP, "adding content hashes");
 	}
+	writer_flush_table(w, FED_LOOKUP);
 	for (int kind = 1; kind < KIND_COUNT && !w->failed; kind++) {
 		sqlite3_bind_int(statement(w, PUT_LOOKUP_STATE), 1, kind);
 		sqlite3_bind_int64(statement(w, PUT_LOOKUP_STATE), 2, w->now.last_id[kind]);

@@ -67,7 +67,6 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 {
 	const struct profile *f = &x->p->profiles[x->profile];
 	struct store_writer *w = x->w;
-	sqlite3_stmt *s = statement(w, ADD_SERIES);
 	uint32_t ids[6] = {
 		writer_string(w, f->sample_type.type.v), writer_string(w, f->sample_type.unit.v),
 		writer_string(w, f->period_type.type.v), writer_string(w, f->period_type.unit.v),
@@ -76,26 +75,23 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 	bool labelled =
 		writer_labels(w, x->resource, &x->p->scopes[x->scope], lifted, lifted_count);
 	uint32_t id = w->failed ? 0 : writer_next_row(w, KIND_SERIES, hash);
+	struct feed_value *v;
 
 	if (!id)
 		return 0;
-	sqlite3_bind_int64(s, 1, id);
-	db_bind_id(s, 2, x->tenant_id);
-	db_bind_id(s, 3, x->resource_id);
-	db_bind_id(s, 4, x->scope_id);
+	v = writer_row(w, FED_SERIES);
+	v[0] = feed_number(id);
+	v[1] = feed_id(x->tenant_id);
+	v[2] = feed_id(x->resource_id);
+	v[3] = feed_id(x->scope_id);
 	for (int i = 0; i < 4; i++)
-		db_bind_id(s, 5 + i, ids[i]);
-	db_bind_id(s, 9, (uint64_t)f->period);
-	db_bind_id(s, 10, ids[4]);
-	db_bind_id(s, 11, ids[5]);
-	db_bind_u64(s, 12, process_of(x, lifted, lifted_count));
-	if (!labelled)
-		sqlite3_bind_null(s, 13);
-	else if (!w->bytes.len)
-		sqlite3_bind_zeroblob(s, 13, 0);
-	else
-		db_bind_blob(s, 13, buf_view(&w->bytes));
-	writer_run(w, ADD_SERIES, "adding a series");
+		v[4 + i] = feed_id(ids[i]);
+	v[8] = feed_id((uint64_t)f->period);
+	v[9] = feed_id(ids[4]);
+	v[10] = feed_id(ids[5]);
+	v[11] = feed_number(process_of(x, lifted, lifted_count));
+	if (labelled)
+		v[12] = feed_bytes(writer_keep(w, buf_view(&w->bytes)));
 	writer_put_odd_service(w, x->resource, &x->p->scopes[x->scope], lifted, lifted_count);
 	return id;
 }
@@ -191,13 +187,13 @@ static void note_bucket(struct store_writer *w, const struct sample_row *r)
 static void note_bucket_series(struct store_writer *w, const struct sample_row *r)
 {
 	struct hash128 key = bucket_series_key(r->bucket, r->series);
-	sqlite3_stmt *s = statement(w, ADD_BUCKET_SERIES);
+	struct feed_value *v;
 
 	if (known_cached(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key))
 		return;
-	db_bind_u64(s, 1, r->bucket);
-	sqlite3_bind_int64(s, 2, r->series);
-	writer_run(w, ADD_BUCKET_SERIES, "noting a series");
+	v = writer_row(w, FED_BUCKET_SERIES);
+	v[0] = feed_number(r->bucket);
+	v[1] = feed_number(r->series);
 	known_cache(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key, 1);
 }
 
@@ -303,44 +299,31 @@ static int by_number(const void *a, const void *b)
 }
 
 /* One series is a number; several are their varints. */
-static void bind_series(struct putting *x, sqlite3_stmt *s, int column,
-			const struct sample_row *rows, uint32_t count)
+static struct feed_value series_value(struct putting *x, const struct sample_row *rows,
+				      uint32_t count)
 {
+	struct store_writer *w = x->w;
 	uint32_t *ids, kept = 0;
 
-	if (!count) {
-		sqlite3_bind_int64(s, column, x->series);
-		return;
-	}
-	ids = arena_alloc_array(&x->w->arena, count, sizeof(*ids));
+	if (!count)
+		return feed_number(x->series);
+	ids = arena_alloc_array(&w->arena, count, sizeof(*ids));
 	for (uint32_t i = 0; i < count; i++)
 		if (!kept || ids[kept - 1] != rows[i].series)
 			ids[kept++] = rows[i].series;
 	qsort(ids, kept, sizeof(*ids), by_number);
-	buf_reset(&x->w->bytes);
+	if (ids[0] == ids[kept - 1])
+		return feed_number(ids[0]);
+	buf_reset(&w->bytes);
 	for (uint32_t i = 0; i < kept; i++)
 		if (!i || ids[i] != ids[i - 1])
-			codec_put(&x->w->bytes, ids[i]);
-	if (ids[0] == ids[kept - 1])
-		sqlite3_bind_int64(s, column, ids[0]);
-	else
-		db_bind_blob(s, column, buf_view(&x->w->bytes));
+			codec_put(&w->bytes, ids[i]);
+	return feed_bytes(writer_keep(w, buf_view(&w->bytes)));
 }
 
-static void bind_payload(sqlite3_stmt *s, int column, struct str text)
+static struct feed_value unless(uint64_t v, uint64_t usual)
 {
-	if (text.len)
-		db_bind_text(s, column, text);
-	else
-		sqlite3_bind_null(s, column);
-}
-
-static void bind_unless(sqlite3_stmt *s, int column, uint64_t v, uint64_t usual)
-{
-	if (v == usual)
-		sqlite3_bind_null(s, column);
-	else
-		db_bind_u64(s, column, v);
+	return v == usual ? feed_id(0) : feed_number(v);
 }
 
 static int64_t floor_us(int64_t ns)
@@ -352,7 +335,7 @@ static void put_profile(struct putting *x, uint32_t index)
 {
 	const struct profile *f = &x->p->profiles[index];
 	struct store_writer *w = x->w;
-	sqlite3_stmt *s = statement(w, ADD_PROFILE);
+	struct feed_value *v;
 	uint64_t seq = w->now.next_seq, first, last;
 	const struct sample_row *rows = x->rows + x->row_count;
 	uint32_t attributes;
@@ -367,24 +350,23 @@ static void put_profile(struct putting *x, uint32_t index)
 	attributes = writer_list(w, f->attributes);
 	if (w->failed)
 		return;
-	db_bind_u64(s, 1, seq);
-	bind_series(x, s, 2, rows, f->samples.count);
-	sqlite3_bind_int64(s, 3, f->samples.count);
-	bind_unless(s, 4, f->time_unix_nano, x->first->time_unix_nano);
-	bind_unless(s, 5, f->duration_nano, x->first->duration_nano);
-	db_bind_blob(s, 6,
-		     id_is_zero(f->profile_id, sizeof(f->profile_id))
-			     ? (struct str){ 0 }
-			     : str_from(f->profile_id, sizeof(f->profile_id)));
-	db_bind_id(s, 7, attributes);
-	db_bind_id(s, 8, f->dropped_attributes_count);
-	/* In whole microseconds, outwards: where to look for the samples. */
 	first_us = floor_us((int64_t)(first - f->time_unix_nano));
-	sqlite3_bind_int64(s, 9, first_us);
-	sqlite3_bind_int64(s, 10, floor_us((int64_t)(last - f->time_unix_nano)) - first_us);
-	bind_payload(s, 11, f->original_payload_format);
-	db_bind_blob(s, 12, f->original_payload);
-	writer_run(w, ADD_PROFILE, "adding a profile");
+	v = writer_row(w, FED_PROFILE);
+	v[0] = feed_number(seq);
+	v[1] = series_value(x, rows, f->samples.count);
+	v[2] = feed_number(f->samples.count);
+	v[3] = unless(f->time_unix_nano, x->first->time_unix_nano);
+	v[4] = unless(f->duration_nano, x->first->duration_nano);
+	if (!id_is_zero(f->profile_id, sizeof(f->profile_id)))
+		v[5] = feed_bytes(str_from(f->profile_id, sizeof(f->profile_id)));
+	v[6] = feed_id(attributes);
+	v[7] = feed_id(f->dropped_attributes_count);
+	/* In whole microseconds, outwards: where to look for the samples. */
+	v[8] = feed_number((uint64_t)first_us);
+	v[9] = feed_number((uint64_t)(floor_us((int64_t)(last - f->time_unix_nano)) - first_us));
+	if (f->original_payload_format.len)
+		v[10] = feed_text(f->original_payload_format);
+	v[11] = feed_blob(f->original_payload);
 	put_note(w, seq, MESSAGE_PROFILE, index, MESSAGE_PROFILE);
 	writer_put_coverage(w, x->resource, f, seq);
 	w->now.facts.profiles++;
@@ -470,6 +452,7 @@ void writer_put_request(struct store_writer *w, const struct store_request *r)
 	add_request(&x, r, seq, w->now.facts.profiles - profiles);
 	add_samples(&x);
 	writer_put_sample_keys(w, &x.lifted);
+	writer_flush(w);
 	w->now.facts.samples += x.row_count;
 	buf_release(&x.layout);
 	w->p = NULL;

@@ -1,6 +1,6 @@
 /*
  * writer_rows.c - the rows of dictionary entries: found by their content hash, else added with what
- * they refer to, children first.
+ * they refer to, children first. A new row goes to its table at the request's end (writer_fed.c).
  */
 #include <math.h>
 
@@ -10,33 +10,40 @@
 
 enum { BY_REFERENCE = 128, KEY_BY_REFERENCE = 256 }; /* of attribute.kind */
 
-static void bind_hash(sqlite3_stmt *s, int i, const struct hash128 *h)
+/* A memo's, which stays where it is. */
+static struct feed_value hash_value(const struct hash128 *h)
 {
-	sqlite3_bind_blob(s, i, h, sizeof(*h), SQLITE_STATIC);
+	return feed_bytes(str_from(h, sizeof(*h)));
 }
 
-/* The notes of one message as a column; in w->notes until the row is in. */
-static void bind_notes(struct store_writer *w, sqlite3_stmt *s, int i, enum message_kind message,
-		       uint32_t index)
+static struct feed_value kept_blob(struct store_writer *w, const struct buf *b)
 {
+	return feed_blob(writer_keep(w, buf_view(b)));
+}
+
+/* The notes of one message as a column. */
+static struct feed_value notes_value(struct store_writer *w, enum message_kind message,
+				     uint32_t index)
+{
+	if (!w->n.noted[message])
+		return feed_id(0);
 	buf_reset(&w->notes);
-	if (w->n.noted[message])
-		notes_put(&w->notes, w->p, message, index, 0);
-	db_bind_blob(s, i, buf_view(&w->notes));
+	notes_put(&w->notes, w->p, message, index, 0);
+	return kept_blob(w, &w->notes);
 }
 
 /* ---- texts and attributes ---- */
 
 static uint32_t add_text(struct store_writer *w, struct str text, struct hash128 hash)
 {
-	sqlite3_stmt *s = statement(w, ADD_STRING);
 	uint32_t id = writer_next_row(w, KIND_STRING, hash);
+	struct feed_value *v;
 
 	if (!id)
 		return 0;
-	sqlite3_bind_int64(s, 1, id);
-	db_bind_text(s, 2, text);
-	writer_run(w, ADD_STRING, "adding a text");
+	v = writer_row(w, FED_STRING);
+	v[0] = feed_number(id);
+	v[1] = feed_text(writer_keep(w, text));
 	return id;
 }
 
@@ -64,43 +71,35 @@ uint32_t writer_string(struct store_writer *w, uint32_t index)
 }
 
 /* What SQLite would not give back as it came goes as bytes: NaN becomes NULL, -0 may become 0. */
-static void bind_double(sqlite3_stmt *s, int i, const double *v)
+static struct feed_value double_value(const double *v)
 {
 	if (isnan(*v) || (*v == 0 && signbit(*v)))
-		sqlite3_bind_blob(s, i, v, sizeof(*v), SQLITE_STATIC);
-	else
-		sqlite3_bind_double(s, i, *v);
+		return feed_bytes(str_from(v, sizeof(*v)));
+	return feed_real(*v);
 }
 
-static void bind_any(struct store_writer *w, sqlite3_stmt *s, int i, const struct any_value *v)
+static struct feed_value any_as_value(struct store_writer *w, const struct any_value *v)
 {
 	switch (v->kind) {
 	case ANY_EMPTY:
-		sqlite3_bind_null(s, i);
 		break;
 	case ANY_STRING:
-		db_bind_text(s, i, v->string);
-		break;
+		return feed_text(v->string);
 	case ANY_BYTES:
-		sqlite3_bind_blob64(s, i, v->string.len ? v->string.ptr : "", v->string.len,
-				    SQLITE_STATIC);
-		break;
+		return feed_bytes(v->string);
 	case ANY_BOOL:
-		sqlite3_bind_int(s, i, v->boolean);
-		break;
+		return feed_number(v->boolean);
 	case ANY_INT:
-		sqlite3_bind_int64(s, i, v->integer);
-		break;
+		return feed_number((uint64_t)v->integer);
 	case ANY_DOUBLE:
-		bind_double(s, i, &v->real);
-		break;
+		return double_value(&v->real);
 	case ANY_ARRAY:
 	case ANY_KVLIST:
 		buf_reset(&w->bytes);
 		codec_put_any(&w->bytes, v);
-		db_bind_blob(s, i, buf_view(&w->bytes));
-		break;
+		return kept_blob(w, &w->bytes);
 	}
+	return feed_id(0);
 }
 
 struct attribute_row {
@@ -112,22 +111,22 @@ struct attribute_row {
 
 static uint32_t add_attribute(struct store_writer *w, const struct attribute_row *r)
 {
-	sqlite3_stmt *s = statement(w, ADD_ATTRIBUTE);
 	uint32_t id = w->failed ? 0 : writer_next_row(w, KIND_ATTRIBUTE, r->hash);
+	struct feed_value *v;
 
 	if (!id)
 		return 0;
-	sqlite3_bind_int64(s, 1, id);
-	db_bind_id(s, 2, r->key_id);
-	sqlite3_bind_int64(s, 3, r->kind);
-	bind_any(w, s, 4, r->value);
-	db_bind_id(s, 5, r->unit_id);
 	buf_reset(&w->notes);
 	notes_put_unknown(&w->notes, r->value);
 	if (w->n.noted[MESSAGE_ATTRIBUTE] && r->index)
 		notes_put(&w->notes, w->p, MESSAGE_ATTRIBUTE, r->index, 0);
-	db_bind_blob(s, 6, buf_view(&w->notes));
-	writer_run(w, ADD_ATTRIBUTE, "adding an attribute");
+	v = writer_row(w, FED_ATTRIBUTE);
+	v[0] = feed_number(id);
+	v[1] = feed_id(r->key_id);
+	v[2] = feed_number(r->kind);
+	v[3] = any_as_value(w, r->value);
+	v[4] = feed_id(r->unit_id);
+	v[5] = kept_blob(w, &w->notes);
 	return id;
 }
 
@@ -177,14 +176,14 @@ uint32_t writer_key_value(struct store_writer *w, const struct key_value *kv, st
 /* ids: the attributes' rows, already in w->bytes. */
 static uint32_t add_attrset(struct store_writer *w, struct hash128 hash)
 {
-	sqlite3_stmt *s = statement(w, ADD_ATTRSET);
 	uint32_t id = w->failed ? 0 : writer_next_row(w, KIND_ATTRSET, hash);
+	struct feed_value *v;
 
 	if (!id)
 		return 0;
-	sqlite3_bind_int64(s, 1, id);
-	db_bind_blob(s, 2, buf_view(&w->bytes));
-	writer_run(w, ADD_ATTRSET, "adding an attribute set");
+	v = writer_row(w, FED_ATTRSET);
+	v[0] = feed_number(id);
+	v[1] = kept_blob(w, &w->bytes);
 	return id;
 }
 
@@ -262,8 +261,8 @@ static uint32_t writer_key_values(struct store_writer *w, struct key_values kv,
 static uint32_t writer_function(struct store_writer *w, uint32_t index)
 {
 	const struct function *f = &w->p->dict.functions[index];
-	sqlite3_stmt *s = statement(w, ADD_FUNCTION);
 	struct memo *m = &w->n.functions[index];
+	struct feed_value *v;
 	uint32_t name, system_name, filename;
 
 	if (m->id || hash_is_none(ident_function(&w->n, index)))
@@ -277,22 +276,22 @@ static uint32_t writer_function(struct store_writer *w, uint32_t index)
 	m->id = w->failed ? 0 : writer_next_row(w, KIND_FUNCTION, m->hash);
 	if (!m->id)
 		return 0;
-	sqlite3_bind_int64(s, 1, m->id);
-	bind_hash(s, 2, &m->hash);
-	db_bind_id(s, 3, name);
-	db_bind_id(s, 4, system_name);
-	db_bind_id(s, 5, filename);
-	db_bind_id(s, 6, (uint64_t)f->start_line);
-	bind_notes(w, s, 7, MESSAGE_FUNCTION, index);
-	writer_run(w, ADD_FUNCTION, "adding a function");
+	v = writer_row(w, FED_FUNCTION);
+	v[0] = feed_number(m->id);
+	v[1] = hash_value(&m->hash);
+	v[2] = feed_id(name);
+	v[3] = feed_id(system_name);
+	v[4] = feed_id(filename);
+	v[5] = feed_id((uint64_t)f->start_line);
+	v[6] = notes_value(w, MESSAGE_FUNCTION, index);
 	return m->id;
 }
 
 static uint32_t writer_mapping(struct store_writer *w, uint32_t index)
 {
 	const struct mapping *x = &w->p->dict.mappings[index];
-	sqlite3_stmt *s = statement(w, ADD_MAPPING);
 	struct memo *m = &w->n.mappings[index];
+	struct feed_value *v;
 	uint32_t filename, list;
 	struct str id;
 
@@ -306,20 +305,18 @@ static uint32_t writer_mapping(struct store_writer *w, uint32_t index)
 	m->id = w->failed ? 0 : writer_next_row(w, KIND_MAPPING, m->hash);
 	if (!m->id)
 		return 0;
-	sqlite3_bind_int64(s, 1, m->id);
-	bind_hash(s, 2, &m->hash);
-	db_bind_u64(s, 3, x->memory_start);
-	db_bind_u64(s, 4, x->memory_limit);
-	db_bind_u64(s, 5, x->file_offset);
-	db_bind_id(s, 6, filename);
-	db_bind_id(s, 7, list);
+	v = writer_row(w, FED_MAPPING);
+	v[0] = feed_number(m->id);
+	v[1] = hash_value(&m->hash);
+	v[2] = feed_number(x->memory_start);
+	v[3] = feed_number(x->memory_limit);
+	v[4] = feed_number(x->file_offset);
+	v[5] = feed_id(filename);
+	v[6] = feed_id(list);
 	id = mapping_build_id(w->p, x);
 	if (id.len)
-		db_bind_text(s, 8, id);
-	else
-		sqlite3_bind_null(s, 8);
-	bind_notes(w, s, 9, MESSAGE_MAPPING, index);
-	writer_run(w, ADD_MAPPING, "adding a mapping");
+		v[7] = feed_text(writer_keep(w, id));
+	v[8] = notes_value(w, MESSAGE_MAPPING, index);
 	return m->id;
 }
 
@@ -352,8 +349,8 @@ static void put_location_notes(struct store_writer *w, uint32_t index)
 static uint32_t writer_location(struct store_writer *w, uint32_t index)
 {
 	const struct location *l = &w->p->dict.locations[index];
-	sqlite3_stmt *s = statement(w, ADD_LOCATION);
 	struct memo *m = &w->n.locations[index];
+	struct feed_value *v;
 	uint32_t mapping, list, frame_type;
 
 	if (m->id || hash_is_none(ident_location(&w->n, index)))
@@ -369,15 +366,15 @@ static uint32_t writer_location(struct store_writer *w, uint32_t index)
 	m->id = w->failed ? 0 : writer_next_row(w, KIND_LOCATION, m->hash);
 	if (!m->id)
 		return 0;
-	sqlite3_bind_int64(s, 1, m->id);
-	bind_hash(s, 2, &m->hash);
-	db_bind_id(s, 3, mapping);
-	db_bind_id(s, 4, l->address);
-	db_bind_id(s, 5, list);
-	db_bind_id(s, 6, frame_type);
-	db_bind_blob(s, 7, buf_view(&w->bytes));
-	db_bind_blob(s, 8, buf_view(&w->notes));
-	writer_run(w, ADD_LOCATION, "adding a location");
+	v = writer_row(w, FED_LOCATION);
+	v[0] = feed_number(m->id);
+	v[1] = hash_value(&m->hash);
+	v[2] = feed_id(mapping);
+	v[3] = feed_id(l->address);
+	v[4] = feed_id(list);
+	v[5] = feed_id(frame_type);
+	v[6] = kept_blob(w, &w->bytes);
+	v[7] = kept_blob(w, &w->notes);
 	return m->id;
 }
 
@@ -405,8 +402,8 @@ uint32_t writer_stack(struct store_writer *w, uint32_t index)
 {
 	struct range r = w->p->dict.stacks[index].locations;
 	const struct location_index *at = w->p->dict.stack_locations + r.first;
-	sqlite3_stmt *s = statement(w, ADD_STACK);
 	struct memo *m = &w->n.stacks[index];
+	struct feed_value *v;
 
 	if (m->id || hash_is_none(ident_stack(&w->n, index)))
 		return m->id;
@@ -422,20 +419,20 @@ uint32_t writer_stack(struct store_writer *w, uint32_t index)
 	m->id = w->failed ? 0 : writer_next_row(w, KIND_STACK, m->hash);
 	if (!m->id)
 		return 0;
-	sqlite3_bind_int64(s, 1, m->id);
-	bind_hash(s, 2, &m->hash);
-	sqlite3_bind_int64(s, 3, r.count);
-	db_bind_blob(s, 4, buf_view(&w->bytes));
-	bind_notes(w, s, 5, MESSAGE_STACK, index);
-	writer_run(w, ADD_STACK, "adding a stack");
+	v = writer_row(w, FED_STACK);
+	v[0] = feed_number(m->id);
+	v[1] = hash_value(&m->hash);
+	v[2] = feed_number(r.count);
+	v[3] = kept_blob(w, &w->bytes);
+	v[4] = notes_value(w, MESSAGE_STACK, index);
 	return m->id;
 }
 
 uint32_t writer_link(struct store_writer *w, uint32_t index)
 {
 	const struct link *l = &w->p->dict.links[index];
-	sqlite3_stmt *s = statement(w, ADD_LINK);
 	struct memo *m = &w->n.links[index];
+	struct feed_value *v;
 
 	if (m->id || hash_is_none(ident_link(&w->n, index)))
 		return m->id;
@@ -445,11 +442,11 @@ uint32_t writer_link(struct store_writer *w, uint32_t index)
 	m->id = writer_next_row(w, KIND_LINK, m->hash);
 	if (!m->id)
 		return 0;
-	sqlite3_bind_int64(s, 1, m->id);
-	sqlite3_bind_blob(s, 2, l->trace_id, sizeof(l->trace_id), SQLITE_STATIC);
-	sqlite3_bind_blob(s, 3, l->span_id, sizeof(l->span_id), SQLITE_STATIC);
-	bind_notes(w, s, 4, MESSAGE_LINK, index);
-	writer_run(w, ADD_LINK, "adding a link");
+	v = writer_row(w, FED_LINK);
+	v[0] = feed_number(m->id);
+	v[1] = feed_bytes(str_from(l->trace_id, sizeof(l->trace_id)));
+	v[2] = feed_bytes(str_from(l->span_id, sizeof(l->span_id)));
+	v[3] = notes_value(w, MESSAGE_LINK, index);
 	return m->id;
 }
 
@@ -484,9 +481,9 @@ static struct hash128 hash_of_parts(struct store_writer *w, enum store_kind kind
 uint32_t writer_resource(struct store_writer *w, uint32_t index, struct hash128 *hash)
 {
 	const struct resource_profiles *r = &w->p->resources[index];
-	sqlite3_stmt *s = statement(w, ADD_RESOURCE);
 	struct hash128 parts[2] = { HASH_NONE, ident_text(r->schema_url) };
 	uint32_t attrset = writer_key_values(w, r->attributes, &parts[0]);
+	struct feed_value *v;
 	uint32_t schema_url, id;
 
 	put_pair_notes(w, MESSAGE_RESOURCE_PROFILES, MESSAGE_RESOURCE, index);
@@ -500,23 +497,23 @@ uint32_t writer_resource(struct store_writer *w, uint32_t index, struct hash128 
 	id = w->failed ? 0 : writer_next_row(w, KIND_RESOURCE, *hash);
 	if (!id)
 		return 0;
-	sqlite3_bind_int64(s, 1, id);
-	db_bind_id(s, 2, attrset);
-	db_bind_id(s, 3, schema_url);
-	db_bind_id(s, 4, r->dropped_attributes_count);
-	db_bind_blob(s, 5, buf_view(&w->notes));
-	writer_run(w, ADD_RESOURCE, "adding a resource");
+	v = writer_row(w, FED_RESOURCE);
+	v[0] = feed_number(id);
+	v[1] = feed_id(attrset);
+	v[2] = feed_id(schema_url);
+	v[3] = feed_id(r->dropped_attributes_count);
+	v[4] = kept_blob(w, &w->notes);
 	return id;
 }
 
 uint32_t writer_scope(struct store_writer *w, uint32_t index, struct hash128 *hash)
 {
 	const struct scope_profiles *c = &w->p->scopes[index];
-	sqlite3_stmt *s = statement(w, ADD_SCOPE);
 	struct hash128 parts[4] = { ident_text(c->name), ident_text(c->version), HASH_NONE,
 				    ident_text(c->schema_url) };
 	uint32_t attrset = writer_key_values(w, c->attributes, &parts[2]);
 	uint32_t name, version, schema_url, id;
+	struct feed_value *v;
 
 	put_pair_notes(w, MESSAGE_SCOPE_PROFILES, MESSAGE_SCOPE, index);
 	*hash = hash_of_parts(w, KIND_SCOPE, parts, 4, c->dropped_attributes_count);
@@ -531,13 +528,13 @@ uint32_t writer_scope(struct store_writer *w, uint32_t index, struct hash128 *ha
 	id = w->failed ? 0 : writer_next_row(w, KIND_SCOPE, *hash);
 	if (!id)
 		return 0;
-	sqlite3_bind_int64(s, 1, id);
-	db_bind_id(s, 2, name);
-	db_bind_id(s, 3, version);
-	db_bind_id(s, 4, attrset);
-	db_bind_id(s, 5, schema_url);
-	db_bind_id(s, 6, c->dropped_attributes_count);
-	db_bind_blob(s, 7, buf_view(&w->notes));
-	writer_run(w, ADD_SCOPE, "adding a scope");
+	v = writer_row(w, FED_SCOPE);
+	v[0] = feed_number(id);
+	v[1] = feed_id(name);
+	v[2] = feed_id(version);
+	v[3] = feed_id(attrset);
+	v[4] = feed_id(schema_url);
+	v[5] = feed_id(c->dropped_attributes_count);
+	v[6] = kept_blob(w, &w->notes);
 	return id;
 }
