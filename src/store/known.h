@@ -36,7 +36,7 @@ struct known {
 	uint32_t *pending_slots; /* place in pending + 1, 0 = free; twice the cap, linear probing */
 };
 
-enum { KNOWN_PENDING_MOST = 1 << 13 };
+enum { KNOWN_PENDING_MOST = 1 << 15 };
 
 void known_init(struct known *k, size_t cache_bytes);
 void known_release(struct known *k);

@@ -15,8 +15,8 @@
 enum {
 	CACHE_BYTES = 8 << 20,
 	KNOWN_BYTES = 8 << 20,
-	FOLD_AT = KNOWN_PENDING_MOST / 2,
-	LOG_PAGES = 1024, /* a checkpoint when the log has that many */
+	FOLD_AT = KNOWN_PENDING_MOST / 4 * 3,
+	LOG_PAGES = 448, /* a checkpoint when the log has that many: 4 MB with a commit beyond it */
 	LOG_PAGES_LEAST = 64,
 	LOG_SHARE = 32, /* so many logs of that size fill a store of limited size */
 	BUSY_MS = 5000,
@@ -141,9 +141,10 @@ static int log_pages(const struct store_writer *w)
 	return most < LOG_PAGES_LEAST ? LOG_PAGES_LEAST : (int)most;
 }
 
+/* What it usually grows to: less would give blocks back that it takes again at once. */
 uint64_t writer_log_bytes(const struct store_writer *w)
 {
-	return (uint64_t)log_pages(w) * STORE_PAGE_BYTES / 2;
+	return (uint64_t)log_pages(w) * STORE_PAGE_BYTES / 8 * 9;
 }
 
 static bool open_db(struct store_writer *w, struct err *err)
