@@ -5,9 +5,10 @@ import { againMs, askJSON, earlyStatus, slowestAsk, useAnswer, type Status, type
 import { Bar, frozenLink } from "./bar";
 import { Body } from "./body";
 import { spanOf, useFeed, useLost } from "./follow";
-import { diffState, leaving, noteTimeline } from "./halves";
+import { diffState, leaving, noteTimeline, unpaired } from "./halves";
 import { useKeys } from "./keys";
 import { exactly } from "./parts/chips";
+import { ChooseOther } from "./parts/compare";
 import { Help } from "./parts/help";
 import { LostNote, Nothing, ReportNote, SpanNote } from "./parts/notes";
 import { copyText, ErrorBox } from "./parts/states";
@@ -136,6 +137,8 @@ export function App() {
 			<LostNote lost={lost} />
 			{known.types.length === 0 ? (
 				<Nothing status={known} />
+			) : unpaired(state) ? (
+				<ChooseOther store={filled} uploading={uploading} />
 			) : unsplit ? (
 				<main class="alone dim">Reading…</main>
 			) : (

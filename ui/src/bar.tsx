@@ -8,6 +8,7 @@ import { clock, count, dateTime, range } from "./format";
 import { Icon } from "./parts/icons";
 import type { Theme } from "./flame/colour";
 import { aroundTime, dayBefore, diffState, isHalved, twoValues } from "./halves";
+import { OtherFiles } from "./parts/compare";
 import { Filter } from "./parts/filter";
 import { LabelInput, ValueInput } from "./parts/labels";
 import { Popup } from "./parts/menu";
@@ -173,6 +174,7 @@ function Presets(props: { store: Store; status: Status }) {
 						<button type="button" class="quiet" onClick={() => go(dayBefore(state, status))}>
 							A day before, and now
 						</button>
+						<OtherFiles store={props.store} again={null} onDone={close} />
 						<form
 							class="row"
 							onSubmit={(event) => {

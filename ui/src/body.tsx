@@ -4,9 +4,11 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { askJSON, askTree, earlyTree, INSENSITIVE, nodesFor, NODES_MOST, useAnswer, type Answer, type Status, type Timeline as TimelineData, type Top as TopData } from "./api";
 import { noteShown } from "./bar";
 import type { Tree } from "./flame/tree";
+import { timeless } from "./format";
 import { followTimeline, followTop, followTree, useFollowed } from "./follow";
 import { noteTimeline, splitAt } from "./halves";
 import type { Feed } from "./live";
+import { Chips } from "./parts/chips";
 import { Foot } from "./parts/foot";
 import { Refused } from "./parts/notes";
 import { ErrorBox, Show } from "./parts/states";
@@ -148,7 +150,7 @@ export function Body(props: BodyProps) {
 	const withGraph = state.layout !== "table" || !GRAPHS.includes(state.view);
 	return (
 		<>
-			<section class="timeline-row" aria-label="Timeline" hidden={Number(state.to) < 1e12}>
+			<section class="timeline-row" aria-label="Timeline" hidden={timeless(state.to)}>
 				{error && <ErrorBox error={error} />}
 				<Show answer={once(timeline)}>
 					{(data) => (
@@ -161,6 +163,7 @@ export function Body(props: BodyProps) {
 					</Show>
 				)}
 			</section>
+			<Chips transforms={state.transforms} onRemove={(i) => store.set({ transforms: state.transforms.filter((_, k) => k !== i) })} />
 			<main class={`panes${withTable && withGraph ? " two" : ""}${state.view === "diff" && state.pair ? " paired" : ""}`} aria-label="Views" key={state.view === "diff" ? "diff" : "one"}>
 				{withTable && (
 					<TopPane store={store} theme={theme} actions={actions} answer={{ ...once(top), value: sorted }} sort={sort} onSort={setSort} />

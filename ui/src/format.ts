@@ -115,9 +115,12 @@ export function tickTime(seconds: number, step: number): string {
 	return step >= 60 ? time : `${time}:${step < 1 ? (d.getSeconds() + d.getMilliseconds() / 1000).toFixed(step < 0.1 ? 2 : 1).padStart(step < 0.1 ? 5 : 4, "0") : pad(d.getSeconds())}`;
 }
 
+/** What ends so is of a file that says how often, not when. */
+export const timeless = (to: string): boolean => /^\d+$/.test(to) && Number(to) < 1e12;
+
 /** "last 15 min" for relative times, both ends otherwise. */
 export function range(from: string, to: string): string {
-	if (/^\d+$/.test(to) && Number(to) < 1e12) return "no times";
+	if (timeless(to)) return "no times";
 	const relative = /^now-(\d+)(s|m|h|d)$/.exec(from);
 	if (relative && (to === "now" || to === "")) {
 		const unit = { s: "s", m: "min", h: "h", d: "days" }[relative[2] as "s"];

@@ -2,6 +2,7 @@
 
 import type { Status, Timeline } from "./api";
 import { spanOf } from "./follow";
+import { timeless } from "./format";
 import { report } from "./report";
 import { matcher, withMatcher } from "./selector";
 import type { State } from "./state";
@@ -61,6 +62,8 @@ export function diffState(state: State, status: Status): Partial<State> {
 		return { view: "diff", ...left.sides };
 	}
 	whole = wholeOf(state);
+	/* No moment parts what has no times: it is for a person to say what is compared with it. */
+	if (timeless(state.to)) return { view: "diff", type: state.type, from: state.from, to: state.to, right: { type: state.type, query: state.query, from: state.from, to: state.to } };
 	const window = windowOf(state, status);
 	if (!window) return { view: "diff", right: { type: state.type, query: state.query, from: state.from, to: state.to } };
 	const type = status.types.find((t) => t.id === state.type);
@@ -92,6 +95,12 @@ export function leaving(state: State, change: Partial<State>): Partial<State> {
 
 /** The split is the one that was made here, by what was measured: nobody asked for that moment. */
 export const isHalved = (state: State): boolean => split !== "" && state.to === split && state.right?.from === split;
+
+/** Both sides are the same, of a file without times: there is nothing to compare yet. */
+export function unpaired(state: State): boolean {
+	const { right } = state;
+	return state.view === "diff" && right !== null && timeless(state.to) && right.type === state.type && right.query === state.query && right.from === state.from && right.to === state.to && !report();
+}
 
 /** The whole of the time, parted at `at`; where that lies outside, as long before it as after it. */
 export function splitAt(state: State, status: Status, at: number): Partial<State> {

@@ -837,6 +837,59 @@ test("an error says what and where; the old picture stays", async () => {
 	await close();
 });
 
+test("transforms are seen, asked for and taken away in every view and layout", async () => {
+	const { page, lines, close } = await open();
+	const whole = (await state(page)).total;
+	const name = "runtime.mallocgc";
+	const asked = [];
+	page.on("request", (request) => /api\/v1\/(flamegraph|diff|top|timeline|chart|heatmap|raw|sandwich|source|search)/.test(request.url()) && asked.push(request.url()));
+	for (const path of ["", "view=diff", "view=time", "view=heat", "view=raw", "view=source", `view=source&name=${name}`, "view=sandwich", `view=sandwich&name=${name}`, "layout=table", "view=diff&layout=table"]) {
+		await page.goto("about:blank"); // what the page before still asks for is not this one's
+		asked.length = 0;
+		await page.goto(`${url}/?${path}&x=${encodeURIComponent(`focus:^${name}$`)}`);
+		await settled(page);
+		const remove = page.getByRole("button", { name: /^Remove: only stacks with/ });
+		await remove.waitFor();
+		assert.ok(await remove.isVisible(), path);
+		if (path === "view=heat" || path === "layout=table") assert.deepEqual(await axe(page), [], path);
+		assert.deepEqual(asked.filter((question) => !question.includes("x=focus")), [], `${path}: one selection everywhere`);
+		await remove.click();
+		await remove.waitFor({ state: "detached" });
+		assert.ok(!page.url().includes("x="), path);
+	}
+	await page.goto(`${url}/`);
+	await page.waitForFunction((t) => window.__state?.total === t, whole);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("files without times: nothing is drawn along a time, and a diff is of two files", async () => {
+	const { page, lines, close } = await open();
+	const names = ["timeless_a.folded", "timeless_b.folded"];
+	await dropOn(page)(names[0], "main;work;sum 30\nmain;read 10\n", names[1], "main;work;sum 10\nmain;read 10\n");
+	await page.waitForFunction(() => window.__state.total === 40 && window.__state.loading === false, null, { timeout: 60_000 });
+	for (const view of ["time", "heat"]) {
+		await page.locator("body").press(view[0]);
+		await page.getByText("These samples have no times").waitFor();
+		assert.equal(await page.locator(".chart, .heat").count(), 0, "no made-up lanes or columns");
+		assert.deepEqual(await axe(page), []);
+		await shot(page, `timeless-${view}-1440`);
+	}
+	await page.locator("body").press("i");
+	await page.locator(".graph").waitFor();
+	await page.locator("body").press("d");
+	await page.getByText("No moment parts them").waitFor();
+	assert.equal(await page.locator(".graph").count(), 0, "not a whole against nothing");
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "timeless-diff-1440");
+	await page.getByRole("button", { name: `With the file ${names[1]}` }).click();
+	await page.waitForFunction(() => window.__state.total === 40 && window.__state.total2 === 20 && window.__state.loading === false, null, { timeout: 60_000 });
+	await page.reload();
+	await page.waitForFunction(() => window.__state?.total === 40 && window.__state.total2 === 20, null, { timeout: 60_000 });
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 test("nothing in the selection says what to do next", async () => {
 	const { page, close } = await open("/?query=" + encodeURIComponent('{service.name="there is none"}'));
 	await page.getByText("Nothing in this selection").first().waitFor();

@@ -30,15 +30,17 @@ export function exactly(name: string): string {
 export function Chips(props: { transforms: string[]; onRemove(index: number): void }) {
 	if (props.transforms.length === 0) return null;
 	return (
-		<ul class="chips" aria-label="Transforms">
-			{props.transforms.map((x, i) => (
-				<li key={`${i}${x}`}>
-					<span>{transformText(x)}</span>
-					{!report() && <button type="button" class="quiet" aria-label={`Remove: ${transformText(x)}`} onClick={() => props.onRemove(i)}>
-						✕
-					</button>}
-				</li>
-			))}
-		</ul>
+		<section aria-label="Transforms">
+			<ul class="chips">
+				{props.transforms.map((x, i) => (
+					<li key={`${i}${x}`}>
+						<span>{transformText(x)}</span>
+						{!report() && <button type="button" class="quiet" aria-label={`Remove: ${transformText(x)}`} onClick={() => props.onRemove(i)}>
+							✕
+						</button>}
+					</li>
+				))}
+			</ul>
+		</section>
 	);
 }

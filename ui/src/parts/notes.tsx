@@ -110,6 +110,18 @@ export function Refused(props: { store: Store; status: Status; error: ApiError }
 	);
 }
 
+/** Nothing can be drawn along a time that nobody wrote down. */
+export function NoTimes(props: { store: Store }) {
+	return (
+		<Empty what="These samples have no times">
+			<p>The file says how often each stack was seen, not when: there is no order to draw them in.</p>
+			<button type="button" onClick={() => props.store.set({ view: "icicle" })}>
+				Flame graph of them
+			</button>
+		</Empty>
+	);
+}
+
 export function Nodata(props: { store: Store; status: Status }) {
 	const { store, status } = props;
 	const { state } = store;

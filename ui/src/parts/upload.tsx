@@ -4,7 +4,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { askJSON, sendFile, type Upload } from "../api";
 import { bytes, dateTime } from "../format";
+import { unpaired } from "../halves";
 import type { State, Store } from "../state";
+import { against } from "./compare";
 import { Icon } from "./icons";
 import { Popup } from "./menu";
 
@@ -54,7 +56,8 @@ export function useUpload(store: Store): Uploading {
 				const upload = await sendFile(file);
 				if (good.some(({ id }) => id === upload.id)) continue; // the same content
 				good.push(upload);
-				if (good.length === 1) latest.current.set({ ...shown(latest.current.state), query: upload.query });
+				const { state, set } = latest.current;
+				if (good.length === 1) set(unpaired(state) ? await against(state, upload) : { ...shown(state), query: upload.query });
 			} catch (cause) {
 				bad.push({ name: file.name, why: String((cause as Error).message ?? cause) });
 			}

@@ -3,8 +3,8 @@
 
 import { useMemo, useState } from "preact/hooks";
 import { askJSON, askTree, useAnswer, type Chart as ChartData, type Heatmap } from "../api";
-import { clock, duration, exactClock } from "../format";
-import { Nodata } from "../parts/notes";
+import { clock, duration, exactClock, timeless } from "../format";
+import { Nodata, NoTimes } from "../parts/notes";
 import { Show } from "../parts/states";
 import { fromFirst, instant } from "../questions";
 import { report } from "../report";
@@ -120,6 +120,14 @@ function useSpell(props: PaneProps): { params: URLSearchParams | null; note: pre
 }
 
 export function HeatPane(props: PaneProps) {
+	return timeless(props.store.state.to) ? <NoTimes store={props.store} /> : <TimedHeat {...props} />;
+}
+
+export function ChartPane(props: PaneProps) {
+	return timeless(props.store.state.to) ? <NoTimes store={props.store} /> : <TimedChart {...props} />;
+}
+
+function TimedHeat(props: PaneProps) {
 	const [picked, setPicked] = usePicked(props);
 	const { params, note } = useSpell(props);
 	params?.set("width", "600");
@@ -150,7 +158,7 @@ export function HeatPane(props: PaneProps) {
 	);
 }
 
-export function ChartPane(props: PaneProps) {
+function TimedChart(props: PaneProps) {
 	const [picked, setPicked] = usePicked(props);
 	const [{ lanes, skip }, setLanes] = useState({ lanes: 50, skip: 0 });
 	const { params, note } = useSpell(props);

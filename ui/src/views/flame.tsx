@@ -7,7 +7,7 @@ import { Graph, matches, matching } from "../flame/graph";
 import type { Tree } from "../flame/tree";
 import { exact, useZoomed } from "../flame/window";
 import { percent, shorten, value } from "../format";
-import { Chips, escaped, exactly, namespaceOf } from "../parts/chips";
+import { escaped, exactly, namespaceOf } from "../parts/chips";
 import { Menu, type MenuItem } from "../parts/menu";
 import { copyText } from "../parts/states";
 import { Tooltip } from "../parts/tooltip";
@@ -368,7 +368,6 @@ export function FlameView(props: {
 				{diff && <PairSwitch store={store} />}
 				{(!diff || pair) && <Legend tree={tree} theme={props.theme} onFilter={(type) => props.actions.transform(`focus:type:${exactly(type)}`)} />}
 			</div>
-			<Chips transforms={state.transforms} onRemove={(i) => store.set({ transforms: state.transforms.filter((_, k) => k !== i) })} />
 			{pair ? <Pair {...graph} shares={state.normalised} hovered={hovered} found={found} /> : <Graph {...graph} />}
 			{hovered >= 0 && hover.x >= 0 && !menu && <Tooltip tree={tree} node={hovered} x={hover.x} y={hover.y} />}
 			{menu && (

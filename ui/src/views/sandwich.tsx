@@ -72,7 +72,7 @@ function Half(props: SandwichProps & { side: Side; at: LiveState | null; took: {
 			{(tree) => (
 				<FlameView
 					tree={tree}
-					store={{ state: { ...state, zoom: zoom[side], transforms: [] }, set }}
+					store={{ state: { ...state, zoom: zoom[side] }, set }}
 					theme={props.theme}
 					actions={props.actions}
 					upwards={side === "callers"}
