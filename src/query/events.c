@@ -131,6 +131,7 @@ static struct query_scan profiles_scan(const struct query *q)
 
 	scan.series = q->series_ids;
 	scan.series_count = q->series_count;
+	scan.parts = 0;
 	if (q->linked_range.to) {
 		if (q->linked_range.from > scan.range.from)
 			scan.range.from = q->linked_range.from;
@@ -174,6 +175,7 @@ bool engine_profile_times(struct query *q,
 	struct time_walk w = { q, fn, ctx };
 	bool ok = true;
 
+	scan.parts = ROW_TIMES;
 	if (!q->profiles_loaded)
 		return s->ops->profiles(s, &scan, pass_times, &w, err);
 	for (uint32_t i = 0; i < q->profile_count && ok; i++)

@@ -176,7 +176,8 @@ struct query_source_ops {
 	/* The same as events, of a scan without links. NULL: the engine takes the rows apart. */
 	bool (*events)(struct query_source *s, const struct query_scan *scan, query_events_fn *fn,
 		       void *ctx, struct err *err);
-	/* Profiles that hold samples of such a scan, and maybe more, by first_sample ascending. */
+	/* Profiles that hold samples of such a scan, and maybe more, by first_sample ascending.
+	 * With scan->parts ROW_TIMES alone they may lack ids and attributes. */
 	bool (*profiles)(struct query_source *s, const struct query_scan *scan,
 			 query_profile_fn *fn, void *ctx, struct err *err);
 	/* What numbers mean; `ids` ascending, without doubles; every one is called back once. */

@@ -203,7 +203,8 @@ bool store_profile_of(struct store_snapshot *snap, uint64_t seq, struct store_pr
 		      struct err *err) MUST_CHECK;
 /* Profiles that touch the window with their time and duration or their samples, of the scan's
  * series, in order of arrival: for averages of gauges and for covered time. Requests without
- * any sample near the window are not looked at. */
+ * any sample near the window are not looked at. With scan.parts SAMPLE_TIMES alone they may lack
+ * ids and attributes. */
 bool store_each_profile(struct store_snapshot *snap, const struct store_scan *what,
 			bool (*fn)(void *arg, const struct store_profile *p), void *arg,
 			struct err *err) MUST_CHECK;

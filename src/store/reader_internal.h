@@ -155,6 +155,17 @@ struct any_cell reader_any_cell(sqlite3_stmt *s, int kind_column, int value_colu
 bool reader_any(const struct any_cell *cell, struct arena *arena, struct any_value *out,
 		struct err *err) MUST_CHECK;
 
+/* reader_scan.c: buckets that may hold samples of the window, ascending; the caller frees them. */
+struct bucket {
+	uint64_t number, longest; /* t1 - t0 of its samples */
+};
+struct bucket_list {
+	struct bucket *buckets;
+	uint32_t count, cap;
+};
+bool reader_list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
+			 struct bucket_list *out, struct err *err) MUST_CHECK;
+
 /* reader_scan.c: whether a sample is one that is asked for, but for its series; and what its lists
  * say (chunk.h, more) into the snapshot's room: false when the bytes are broken. */
 bool scan_wants(const struct store_scan *what, const struct store_sample *x);

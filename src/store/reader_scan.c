@@ -1,5 +1,5 @@
 /*
- * reader_scan.c - samples of a window, bucket by bucket; links; profiles; coverage.
+ * reader_scan.c - samples of a window, bucket by bucket; links; coverage.
  *
  * Of samples that stand in rows of their own (schema versions 1 and 2) a bucket is read whole where
  * most of its series are asked for, else series by series: a seek costs about as much as stepping
@@ -7,22 +7,11 @@
  */
 #include "store/codec.h"
 #include "store/id_list.h"
-#include "store/lifted.h"
 #include "store/reader_internal.h"
 
 enum { SEEK_COSTS_ROWS = 4 /* in series: read whole when more than one in so many is wanted */ };
 
-struct bucket {
-	uint64_t number, longest; /* t1 - t0 of its samples */
-};
-
-struct bucket_list {
-	struct bucket *buckets;
-	uint32_t count, cap;
-};
-
-/* Buckets that may hold samples of the window, ascending. */
-static bool list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
+bool reader_list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
 			 struct bucket_list *out, struct err *err)
 {
 	sqlite3_stmt *s = reader_query(snap, LIST_BUCKETS, err);
@@ -314,7 +303,7 @@ static bool scan(struct sample_scan *x)
 	const struct store_scan *what = x->what;
 	store_id *found = NULL;
 	struct bucket_list list;
-	bool ok = list_buckets(x->snap, what->from, what->to, &list, x->err);
+	bool ok = reader_list_buckets(x->snap, what->from, what->to, &list, x->err);
 
 	if (what->series) {
 		found = malloc((what->series_count + 1) * sizeof(*found));
@@ -388,7 +377,7 @@ static bool look_back(struct sqlite_snapshot *snap, uint64_t reach, uint64_t *ne
 				 .t0_from = *newest > reach ? *newest - reach : 0,
 				 .err = err };
 	struct bucket_list list;
-	bool ok = list_buckets(snap, what.from, what.to, &list, err);
+	bool ok = reader_list_buckets(snap, what.from, what.to, &list, err);
 
 	for (uint32_t i = 0; ok && i < list.count; i++) {
 		sqlite3_stmt *s = reader_query(snap, LIST_BUCKET_SERIES, err);
@@ -451,7 +440,7 @@ static bool extent_of_chunks(struct sqlite_snapshot *snap, uint64_t *oldest, uin
 	if (!ok || low < 0)
 		return ok;
 	ok = reader_chunk_ends(snap, (uint64_t)low, oldest, &ignored, err) &&
-	     list_buckets(snap, (uint64_t)high * STORE_BUCKET_NS, UINT64_MAX, &list, err);
+	     reader_list_buckets(snap, (uint64_t)high * STORE_BUCKET_NS, UINT64_MAX, &list, err);
 	for (uint32_t i = 0; ok && i < list.count; i++)
 		ok = reader_chunk_ends(snap, list.buckets[i].number, &ignored, newest, err);
 	if (ok)
@@ -512,163 +501,6 @@ bool sqlite_scan_links(struct sqlite_snapshot *snap, const store_id *links, size
 			return false;
 	}
 	return x.ended || reader_scan_linked_chunks(&x, links, link_count);
-}
-
-/* ---- profiles ---- */
-
-/* From the columns of GET_PROFILE_BELOW. */
-static bool read_profile(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct store_profile *out,
-			 struct err *err)
-{
-	struct store_profile x = {
-		.seq = db_u64(s, 0),
-		.sample_count = (uint32_t)db_u64(s, 1),
-		.time_unix_nano = db_u64(s, 2),
-		.duration_nano = db_u64(s, 3),
-		.dropped_attributes_count = (uint32_t)db_u64(s, 5),
-		.request_seq = db_u64(s, 7),
-		.arrived = db_u64(s, 8),
-		.source_version = (uint8_t)sqlite3_column_int(s, 10),
-	};
-
-	if (db_bytes(s, 4).len == sizeof(x.uid)) {
-		memcpy(x.uid, db_bytes(s, 4).ptr, sizeof(x.uid));
-	} else {
-		profile_uid_make(x.uid, db_bytes(s, 9), x.seq - x.request_seq);
-		x.uid_made = true;
-	}
-	if (!reader_attributes(snap, db_u64(s, 6), &x.attributes, err))
-		return false;
-	*out = x;
-	return true;
-}
-
-bool sqlite_profile_of(struct sqlite_snapshot *snap, uint64_t seq, struct store_profile *out,
-		       struct err *err)
-{
-	sqlite3_stmt *s;
-	bool ok;
-
-	reader_trim(snap);
-	if (!reader_row(snap, GET_PROFILE_BELOW, seq, &s, err))
-		return false;
-	ok = read_profile(snap, s, out, err);
-	sqlite3_reset(s);
-	if (ok && seq > out->seq + out->sample_count)
-		return err_set(err, ERR_NOT_FOUND, "the profile of sample %llu is no longer kept",
-			       (unsigned long long)seq);
-	return ok;
-}
-
-/* profile.series: a number, or several as varints */
-static bool touches_series(const struct store_scan *what, sqlite3_stmt *s, int column)
-{
-	struct codec c;
-
-	if (!what->series)
-		return true;
-	if (sqlite3_column_type(s, column) == SQLITE_INTEGER)
-		return id_list_has(what->series, what->series_count, db_u64(s, column));
-	c = codec_of(db_bytes(s, column));
-	while (codec_more(&c))
-		if (id_list_has(what->series, what->series_count, codec_get(&c)))
-			return true;
-	return false;
-}
-
-/* The part of the line that requests with samples in the window take up. */
-static bool line_of_window(struct sqlite_snapshot *snap, const struct store_scan *what,
-			   uint64_t *first, uint64_t *last, struct err *err)
-{
-	static const char text[] =
-		"SELECT (SELECT max(seq) FROM request WHERE seq<=min(first_seq)), coalesce((SELECT "
-		"min(seq) FROM request WHERE seq>max(last_seq))-1, 0x7fffffffffffffff) FROM bucket "
-		"WHERE bucket=?1";
-	struct bucket_list list;
-	sqlite3_stmt *s = NULL;
-	bool row, ok = list_buckets(snap, what->from, what->to, &list, err) &&
-		       db_prepare(snap->db, text, &s, err);
-
-	*first = UINT64_MAX;
-	*last = 0;
-	for (uint32_t i = 0; ok && i < list.count; i++) {
-		db_bind_u64(s, 1, list.buckets[i].number);
-		ok = db_step(snap->db, s, &row, err, "reading a bucket");
-		if (!ok || !row)
-			break;
-		if (db_u64(s, 0) < *first)
-			*first = db_u64(s, 0);
-		if (db_u64(s, 1) > *last)
-			*last = db_u64(s, 1);
-		sqlite3_reset(s);
-	}
-	sqlite3_finalize(s);
-	free(list.buckets);
-	if (what->after >= *first)
-		*first = what->after + 1;
-	if (what->asof && what->asof < *last)
-		*last = what->asof;
-	return ok;
-}
-
-/* From the columns 2, 3, 12 and 13: time, duration, t0, span. */
-static uint64_t first_of(sqlite3_stmt *s)
-{
-	uint64_t time = db_u64(s, 2), first = time + db_u64(s, 12) * 1000;
-
-	return first < time ? first : time;
-}
-
-static bool profile_touches(const struct store_scan *what, sqlite3_stmt *s)
-{
-	uint64_t time = db_u64(s, 2), end = time + db_u64(s, 3);
-	uint64_t first = time + db_u64(s, 12) * 1000, last = first + db_u64(s, 13) * 1000 + 999;
-
-	first = first < time ? first : time;
-	last = last > end ? last : end;
-	return first < what->to && last >= what->from && touches_series(what, s, 11);
-}
-
-bool sqlite_each_profile(struct sqlite_snapshot *snap, const struct store_scan *what,
-			 bool (*fn)(void *arg, const struct store_profile *p), void *arg,
-			 struct err *err)
-{
-	static const char text[] =
-		"SELECT p.seq, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
-		"r.duration), p.uid, p.dropped, p.attrset_id, "
-		"r.seq, "
-		"r.arrived, r.hash, r.version, p.series, p.t0, p.span FROM profile p, request r "
-		"WHERE "
-		"r.seq=(SELECT max(seq) FROM request WHERE seq<=p.seq) AND p.seq BETWEEN ?1 AND ?2 "
-		"ORDER BY p.seq";
-	sqlite3_stmt *s = NULL;
-	uint64_t first, last;
-	bool row = true, ok = line_of_window(snap, what, &first, &last, err);
-
-	if (!ok || first > last)
-		return ok;
-	ok = db_prepare(snap->db, text, &s, err);
-	if (ok) {
-		db_bind_u64(s, 1, first);
-		db_bind_u64(s, 2, last);
-	}
-	while (ok && row) {
-		struct store_profile x;
-
-		ok = db_step(snap->db, s, &row, err, "reading profiles");
-		if (!ok || !row)
-			break;
-		if (!profile_touches(what, s))
-			continue;
-		reader_trim(snap);
-		ok = read_profile(snap, s, &x, err);
-		if (ok)
-			x.first_ns = first_of(s);
-		if (ok && !fn(arg, &x))
-			break;
-	}
-	sqlite3_finalize(s);
-	return ok;
 }
 
 /* ---- coverage ---- */
