@@ -463,6 +463,15 @@ def test_a_hundred_questions_at_once(big):
     assert ask(big, "top").json()["total"] == total
 
 
+def test_a_hundred_equal_questions_are_all_answered(big):
+    """They wait together, in one place of the queue, which holds 64."""
+    with concurrent.futures.ThreadPoolExecutor(100) as pool:
+        answers = list(pool.map(lambda n: request(big, "GET", target("chart", web_pages.ALWAYS | {"width": "4000"})), range(100)))
+    assert {a.status for a in answers} == {200} and len({a.body for a in answers}) == 1 and len({a.headers["etag"] for a in answers}) == 1
+    have = [request(big, "GET", target("chart", web_pages.ALWAYS | {"width": "4000"}), headers={"If-None-Match": answers[0].headers["etag"]}) for _ in range(2)]
+    assert [(a.status, a.body) for a in have] == [(304, b"")] * 2
+
+
 def test_clients_that_go_away(big):
     host, port = big.rsplit(":", 1)
     for n in range(20):

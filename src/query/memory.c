@@ -131,8 +131,9 @@ bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *e
 
 bool query_alive_now(struct query *q, struct err *err)
 {
-	if (q->request.cancelled &&
-	    atomic_load_explicit(q->request.cancelled, memory_order_relaxed))
+	if ((q->request.cancelled &&
+	     atomic_load_explicit(q->request.cancelled, memory_order_relaxed)) ||
+	    (q->request.given_up && q->request.given_up(q->request.given_up_ctx)))
 		return err_set(err, ERR_CANCELLED, "the query was cancelled");
 	if (q->request.deadline_ns && clock_monotonic_ns() > q->request.deadline_ns)
 		return err_set(err, ERR_TIMEOUT, "the query ran into its time limit");

@@ -63,6 +63,9 @@ struct query_filter {
 /* "regex", "function:regex", "file:regex", "binary:regex", "type:regex". */
 void query_filter_parse(struct str text, enum query_filter_kind kind, struct query_filter *out);
 
+/* Does nobody wait for the answer any more? */
+typedef bool query_given_up_fn(const void *ctx);
+
 struct query_request {
 	struct query_source *source; /* the caller's, outlives the query */
 	struct query_range range;    /* zero: all */
@@ -96,6 +99,8 @@ struct query_request {
 	size_t limit_bytes;           /* 0: QUERY_LIMIT_BYTES */
 	uint64_t deadline_ns;         /* clock_monotonic_ns(); 0: none. ERR_TIMEOUT */
 	const atomic_bool *cancelled; /* may be NULL. ERR_CANCELLED */
+	query_given_up_fn *given_up;  /* may be NULL: asked now and then, as `cancelled` is */
+	const void *given_up_ctx;
 };
 
 /* A profile type as answers show it. */

@@ -51,7 +51,9 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 	struct query_request all = { .source = a->source,
 				     .selector = params_get(&a->params, "query"),
 				     .deadline_ns = a->deadline_ns,
-				     .cancelled = a->cancelled };
+				     .cancelled = a->cancelled,
+				     .given_up = a->given_up,
+				     .given_up_ctx = a->given_up_ctx };
 	struct query_range extent = { 0, 0 };
 	struct query_range recent;
 	struct query_facts f;

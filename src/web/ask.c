@@ -129,6 +129,8 @@ bool web_request(struct web_ask *a, int side, struct query_request *out, struct 
 		.group_by = a->group_by,
 		.deadline_ns = a->deadline_ns,
 		.cancelled = a->cancelled,
+		.given_up = a->given_up,
+		.given_up_ctx = a->given_up_ctx,
 	};
 
 	if (!range_of(a, side, &q.range, err) || !add_transforms(a, &q, err) ||

@@ -20,8 +20,10 @@ struct web_ask {
 	struct query_source *source, *source2; /* source2: of a diff's right side; NULL: the same */
 	struct blob *sent;                     /* the body that came with it, or NULL */
 	uint64_t now_ns, deadline_ns;
-	const atomic_bool *cancelled; /* the client has gone */
-	struct buf body;              /* the answer */
+	const atomic_bool *cancelled; /* the client has gone; NULL: given_up() says it */
+	query_given_up_fn *given_up;  /* NULL, or of `given_up_ctx` */
+	const void *given_up_ctx;
+	struct buf body; /* the answer */
 	const char *content_type;
 	const char *file_name; /* not NULL: a download */
 	bool clip;             /* collect only the events in the window */
@@ -116,10 +118,13 @@ struct web_question {
 	struct net_request *request;
 	web_answer_fn *answer;
 	const struct web_form *form;
-	bool fixed;               /* the URL and what the source holds decide the answer */
-	struct str none_match;    /* If-None-Match */
-	bool unchanged;           /* the client has the answer */
-	char etag[WEB_ETAG_MOST]; /* empty: none */
+	bool fixed;                /* the URL and what the source holds decide the answer */
+	struct str none_match;     /* If-None-Match */
+	bool unchanged;            /* the client has the answer */
+	char etag[WEB_ETAG_MOST];  /* empty: none */
+	const atomic_bool *gone;   /* nobody waits for this reply any more */
+	struct web_share *share;   /* NULL: it is answered alone */
+	struct web_question *with; /* what is answered by the same run, one after another */
 	struct web_ask ask;
 };
 /* With its URL's parameters; NULL: they were bad, and it is refused. */
@@ -128,6 +133,20 @@ struct web_question *web_question_new(const struct web_options *options, struct 
 /* Answers with what is in `ask`, or refuses; frees. */
 void web_question_reply(struct web_question *q);
 void web_question_refuse(struct web_question *q, const struct err *err);
+
+/* ---- equal questions (sharing.c) ---- */
+struct web_sharing;
+struct web_share;
+/* Any thread. */
+struct web_sharing *web_sharing_new(struct web_jobs *jobs);
+void web_sharing_free(struct web_sharing *s); /* after the pool */
+/* Gives the question to the pool, alone or together with equal ones that wait: `key` is all that
+ * decides the answer. */
+void web_sharing_add(struct web_sharing *s, struct web_question *q, struct str key);
+/* The run of q and of all behind q->with begins: nobody joins it any more. */
+void web_sharing_begin(struct web_question *q);
+/* It is over, and so many have their replies. */
+void web_sharing_end(struct web_share *share, uint32_t answered);
 
 /* ---- who follows (live.c) ---- */
 struct web_live;

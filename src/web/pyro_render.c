@@ -38,6 +38,8 @@ static struct query *begin_side(struct web_ask *a, const char *query, const char
 		.selector = params_get(&a->params, query),
 		.deadline_ns = a->deadline_ns,
 		.cancelled = a->cancelled,
+		.given_up = a->given_up,
+		.given_up_ctx = a->given_up_ctx,
 	};
 	struct str begin = params_get(&a->params, from), end = params_get(&a->params, until);
 

@@ -168,6 +168,8 @@ struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct
 		.profile_id_count = r->profile_ids.count,
 		.deadline_ns = a->deadline_ns,
 		.cancelled = a->cancelled,
+		.given_up = a->given_up,
+		.given_up_ctx = a->given_up_ctx,
 	};
 
 	if ((profile_type.len && !pyro_type_id_check(profile_type, err)) ||

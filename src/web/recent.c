@@ -17,7 +17,9 @@ static bool last_bucket(struct web_ask *a, struct query_source *source, struct s
 				     .profile_type = type,
 				     .range = *range,
 				     .deadline_ns = a->deadline_ns,
-				     .cancelled = a->cancelled };
+				     .cancelled = a->cancelled,
+				     .given_up = a->given_up,
+				     .given_up_ctx = a->given_up_ctx };
 	const struct query_timeline_options options = { .step_ns = 0 };
 	struct query *q = query_begin(&all, err);
 	struct query_timeline t;

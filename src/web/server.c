@@ -17,6 +17,7 @@ struct web_server {
 	struct net_listener *listener;
 	struct web_guard guard;
 	struct web_jobs *jobs;
+	struct web_sharing *sharing;
 	struct web_live *live;
 	struct web_waits *waits;
 	struct web_door *door;
@@ -76,6 +77,17 @@ static const struct route *find_route(struct str path)
 	return NULL;
 }
 
+/* Path and query say all that an answer depends on; who may ask was looked at. */
+static void share(struct web_server *s, struct web_question *q)
+{
+	AUTO(buf_release) struct buf key = { 0 };
+
+	buf_str(&key, net_request_path(q->request));
+	buf_char(&key, '?');
+	buf_str(&key, net_request_query(q->request));
+	web_sharing_add(s->sharing, q, buf_view(&key));
+}
+
 static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 {
 	struct web_server *s = ctx;
@@ -102,7 +114,7 @@ static void handle_api(struct net_request *r, struct blob *body, void *ctx)
 	q->fixed = route->fixed;
 	q->job.quick = looks_at_no_sample(route->answer);
 	if (!route->takes || params_known(&q->ask.params, route->takes, &err))
-		web_jobs_add(s->jobs, &q->job);
+		share(s, q);
 	else
 		web_question_refuse(q, &err);
 }
@@ -315,6 +327,7 @@ struct web_server *web_start(struct net_loops *loops, const struct web_options *
 		.most_bytes = options->upload_most_bytes,
 	});
 	s->jobs = web_jobs_new(s->options.threads, s->options.queue_most);
+	s->sharing = web_sharing_new(s->jobs);
 	s->live = web_live_new(&s->options);
 	s->waits = web_waits_new(s->jobs);
 	net_app_route(s->app, "GET", "/debug/pprof/profile", NULL,
@@ -354,6 +367,7 @@ void web_stop(struct web_server *s, uint64_t deadline_ns)
 	if (s->listener)
 		net_listener_close(s->listener, deadline_ns);
 	web_jobs_free(s->jobs);
+	web_sharing_free(s->sharing);
 	net_app_free(s->app);
 	web_live_free(s->live);
 	web_waits_free(s->waits);
