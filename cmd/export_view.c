@@ -1,8 +1,13 @@
 #include "export_view.h"
 
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
+#include "model/subset.h"
 #include "net/compress.h"
 #include "query/formats/formats.h"
 #include "wire/otlp_json.h"
@@ -72,15 +77,104 @@ static bool adds_up(const char *format)
 	return false;
 }
 
-static bool collect(const struct export_view *v, struct query *q, struct buf *out, struct err *err)
+/* ---- of which types ---- */
+
+static bool holds_all_types(const char *format)
 {
-	struct profiles *p;
+	return strcmp(format, "pprof") == 0 || strcmp(format, "otlp") == 0 ||
+	       strcmp(format, "otlp-json") == 0;
+}
+
+/* Counts of a type that is there as time: pprof's writer makes that column itself. */
+static bool is_written_beside(const struct export_view *v, const struct query_facts *f,
+			      const struct query_type *t)
+{
+	if (strcmp(v->format, "pprof") != 0 || !str_is(t->type, "samples"))
+		return false;
+	for (uint32_t i = 0; i < f->type_count; i++)
+		if (f->types[i].type.len && str_equal(f->types[i].type, t->period_type) &&
+		    str_equal(f->types[i].unit, t->period_unit))
+			return true;
+	return false;
+}
+
+/* What a format of one type leaves out is said. */
+static void tell_left_out(const struct export_view *v, const struct query_facts *f)
+{
+	AUTO(buf_release) struct buf line = { 0 };
+
+	for (uint32_t i = 0; i < f->type_count; i++) {
+		if (str_equal(f->types[i].id, f->type.id))
+			continue;
+		buf_str(&line, line.len ? STR(", ") : STR(""));
+		text_append_printable(&line, f->types[i].id);
+	}
+	if (line.len)
+		fprintf(stderr,
+			"flametap export: %s holds one type, %.*s; left out, -type chooses: %.*s\n",
+			v->format, STR_ARG(f->type.id), STR_ARG(buf_view(&line)));
+}
+
+/* The samples of one type; *out NULL: there are none. */
+static bool collect_type(struct query_request request, struct str type, struct profiles **out,
+			 struct err *err)
+{
+	struct query *q;
 	bool ok;
 
-	if (!query_collect(q, &p, err))
-		return false;
-	ok = p->sample_count ? put(v, p, out, err)
-			     : err_set(err, ERR_NOT_FOUND, "no samples match");
+	*out = NULL;
+	request.profile_type = type;
+	q = query_begin(&request, err);
+	ok = q && query_collect(q, out, err);
+	query_end(q);
+	if (ok && !(*out)->sample_count) {
+		profiles_free(*out);
+		*out = NULL;
+	}
+	return ok;
+}
+
+static bool collect_all(const struct export_view *v, const struct query_request *request,
+			const struct query_facts *f, struct profiles **out, struct err *err)
+{
+	struct profiles **parts = calloc(f->type_count + 1u, sizeof(struct profiles *));
+	uint32_t count = 0;
+	bool ok = true;
+
+	assert(parts);
+	*out = NULL;
+	for (uint32_t i = 0; ok && i < f->type_count; i++) {
+		if (is_written_beside(v, f, &f->types[i]))
+			continue;
+		ok = collect_type(*request, f->types[i].id, &parts[count], err);
+		count += ok && parts[count];
+	}
+	if (ok && count == 1) {
+		*out = parts[--count];
+	} else if (ok && count) {
+		*out = profiles_merge((const struct profiles *const *)parts, count, err);
+		ok = *out != NULL;
+	}
+	while (count)
+		profiles_free(parts[--count]);
+	free(parts);
+	return ok;
+}
+
+static bool collect(const struct export_view *v, const struct query_request *request,
+		    struct query *q, struct buf *out, struct err *err)
+{
+	struct query_facts f = query_facts(q);
+	bool all = f.type_count > 1 && !f.type_asked && holds_all_types(v->format);
+	struct profiles *p = NULL;
+	bool ok;
+
+	if (!f.type_asked && !holds_all_types(v->format))
+		tell_left_out(v, &f);
+	ok = all ? collect_all(v, request, &f, &p, err) : query_collect(q, &p, err);
+	if (ok)
+		ok = p && p->sample_count ? put(v, p, out, err)
+					  : err_set(err, ERR_NOT_FOUND, "no samples match");
 	profiles_free(p);
 	return ok;
 }
@@ -99,10 +193,13 @@ bool export_view_write(const struct export_view *v, struct buf *out, struct err 
 		request.clip = true;
 		request.average = adds_up(v->format);
 		request.one_scale = strcmp(v->format, "folded") == 0;
-		q = selection_begin(&samples, &request, err);
+		/* Where all types are written, no file is left out for its type. */
+		q = holds_all_types(v->format) && !request.profile_type.len
+			    ? query_begin(&request, err)
+			    : selection_begin(&samples, &request, err);
 	}
 	if (q)
-		ok = collect(v, q, out, err);
+		ok = collect(v, &request, q, out, err);
 	query_end(q);
 	samples_close(&samples);
 	return ok;

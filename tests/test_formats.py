@@ -408,7 +408,7 @@ def test_a_profile_of_the_format_s_own_library_is_read():
     assert {(b, n): v for (b, n, _), v in rows.items()} == {
         ("libdemo.so", "inner"): (4000000, 4000000), ("libdemo.so", "libdemo.so+?"): (2000000, 2000000), ("libdemo.so", "outer"): (0, 6000000)}
     assert answer["events"] == 3
-    otlp = program.run("export", "--format", "otlp", path, check=0).stdout
+    otlp = program.run("export", "--format", "otlp", "--type", "cpu", path, check=0).stdout
     read = query_oracle.Body(otlp)
     times = sorted((e.time, e.labels["thread.name"], e.stack[0].function) for e in read.events)
     start = 1700000000123 * 10**6

@@ -90,6 +90,7 @@ struct query_facts query_facts(const struct query *q)
 		.asof = q->request.asof,
 		.types = q->types,
 		.type_count = q->type_count,
+		.type_asked = q->request.profile_type.len || q->selector->profile_type.len,
 		.series_count = q->series_count,
 		.period = q->series_count ? q->series[0].says->period : 0,
 		.events = q->events,

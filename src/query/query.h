@@ -125,6 +125,7 @@ struct query_facts {
 	struct query_type type; /* the one that is answered about; id empty: nothing matches */
 	const struct query_type *types;    /* all that match */
 	uint32_t type_count, series_count; /* series of the type */
+	bool type_asked;                   /* by the request or its selector: not the default */
 	int64_t period;                    /* of the first series */
 	uint64_t events;                   /* in the window, as the last answer walked them */
 	uint32_t processes;                /* of those: distinct (host, container, pid) */

@@ -11,8 +11,10 @@
  *   Function 1 id 2 name 3 system_name 4 filename 5 start_line
  *
  * Tables keep their OTLP indices as ids (entry 0, "not set", is left out), so locations that
- * samples do not use are simply not written. Every sample type of the message becomes a value;
- * counts of a period in nanoseconds get a second value, CPU time, as Go's own profiles have it.
+ * samples do not use are simply not written. Every sample type of the message becomes a value,
+ * and samples of several types that say the same otherwise one row (pprof_rows.h). Counts of a
+ * period in nanoseconds get a second value, CPU time, as Go's own profiles have it, and CPU time in
+ * whole periods the counts that the reader left out as the same in other words.
  * A sample with timestamps becomes one sample each, with the label `timestamp`, unless told not to.
  * Attributes of sample, profile, scope and resource, and links, become labels.
  */
@@ -25,18 +27,22 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "model/intern.h"
+#include "query/formats/pprof_rows.h"
 #include "query/source.h"
 
 struct value_column {
-	struct strindex type, unit; /* of the message */
-	bool is_time;               /* counts times the period */
+	struct str type, unit;
+	bool is_time; /* counts times the period */
 };
 
 struct pprof {
 	const struct profiles *p;
 	bool timestamps;
 	struct buf *out;
-	struct buf message, nested, labels, resource_labels;
+	struct buf message, nested, labels, resource_labels, sample_labels, numbers;
+	struct pprof_rows rows; /* with several sample types: all are met before one is written */
+	bool joins;             /* there are several */
+	bool counts;            /* times are written as counts, too: all are whole periods */
 	struct intern_table string_table;
 	struct str *strings;
 	uint32_t string_count, string_cap;
@@ -217,24 +223,59 @@ static bool period_is_time(const struct profiles *p, const struct profile *profi
 	       str_is(profiles_string(p, profile->period_type.unit), "nanoseconds");
 }
 
-static bool is_column(struct pprof *w, const struct value_column *c, struct strindex type,
-		      struct strindex unit, bool time)
+/* In whole periods of its own type, as pprof's CPU profiles have it beside the counts. */
+static bool is_own_time(const struct profiles *p, const struct profile *profile)
 {
-	return c->is_time == time &&
-	       str_equal(profiles_string(w->p, c->type), profiles_string(w->p, type)) &&
-	       str_equal(profiles_string(w->p, c->unit), profiles_string(w->p, unit));
+	return profile->period > 0 && profile->sample_type.unit.v == profile->period_type.unit.v &&
+	       profile->sample_type.type.v == profile->period_type.type.v &&
+	       str_is(profiles_string(p, profile->sample_type.unit), "nanoseconds");
 }
 
-static uint32_t column_of(struct pprof *w, struct strindex type, struct strindex unit, bool time)
+static bool in_whole_periods(const struct profiles *p, const struct profile *profile)
+{
+	for (uint32_t i = 0; i < profile->samples.count; i++) {
+		const struct sample *s = &p->samples[profile->samples.first + i];
+		struct sample_values values = sample_values_to_write(p, profile, s);
+		int64_t total = sample_total(p, profile, s).value;
+		uint32_t n = s->timestamps.count ? s->timestamps.count : 1;
+
+		for (uint32_t k = 0; k < n; k++)
+			if (sample_value_at(&values, total, n, k) % profile->period)
+				return false;
+	}
+	return true;
+}
+
+/* Where any says otherwise, a column of counts would be wrong for it. */
+static bool all_times_are_counts(const struct profiles *p)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; i < p->profile_count; i++) {
+		const struct profile *profile = &p->profiles[i];
+
+		if (profile->refused)
+			continue;
+		if (str_is(profiles_string(p, profile->sample_type.type), "samples") ||
+		    (is_own_time(p, profile) && !in_whole_periods(p, profile)))
+			return false;
+		some |= is_own_time(p, profile);
+	}
+	return some;
+}
+
+static uint32_t column_of(struct pprof *w, struct str type, struct str unit, bool time)
 {
 	uint32_t i = 0;
 
-	while (i < w->column_count && !is_column(w, &w->columns[i], type, unit, time))
+	while (i < w->column_count &&
+	       !(w->columns[i].is_time == time && str_equal(w->columns[i].type, type) &&
+		 str_equal(w->columns[i].unit, unit)))
 		i++;
 	return i;
 }
 
-static void add_column(struct pprof *w, struct strindex type, struct strindex unit, bool time)
+static void add_column(struct pprof *w, struct str type, struct str unit, bool time)
 {
 	uint32_t i = column_of(w, type, unit, time);
 
@@ -244,29 +285,49 @@ static void add_column(struct pprof *w, struct strindex type, struct strindex un
 	w->column_count++;
 }
 
+static struct str type_of(const struct pprof *w, const struct value_type *t)
+{
+	return profiles_string(w->p, t->type);
+}
+
+static struct str unit_of(const struct pprof *w, const struct value_type *t)
+{
+	return profiles_string(w->p, t->unit);
+}
+
 static void choose_columns(struct pprof *w)
 {
+	const struct profile *first = NULL;
+
 	w->columns = calloc(COLUMNS_MOST, sizeof(*w->columns));
 	assert(w->columns);
+	w->counts = all_times_are_counts(w->p);
 	for (uint32_t i = 0; i < w->p->profile_count; i++) {
 		const struct profile *profile = &w->p->profiles[i];
+		const struct value_type *type = &profile->sample_type;
 
 		if (profile->refused)
 			continue;
-		add_column(w, profile->sample_type.type, profile->sample_type.unit, false);
+		if (w->counts && is_own_time(w->p, profile))
+			add_column(w, STR("samples"), STR("count"), false);
+		add_column(w, type_of(w, type), unit_of(w, type), false);
 		if (period_is_time(w->p, profile))
-			add_column(w, profile->period_type.type, profile->period_type.unit, true);
+			add_column(w, type_of(w, &profile->period_type),
+				   unit_of(w, &profile->period_type), true);
+		w->joins |= first && (first->sample_type.type.v != type->type.v ||
+				      first->sample_type.unit.v != type->unit.v);
+		first = first ? first : profile;
 	}
 	w->values = calloc(w->column_count + 1, sizeof(*w->values));
 	assert(w->values);
+	pprof_rows_init(&w->rows, w->column_count, w->out->limit_bytes);
 }
 
-static void put_value_type(struct pprof *w, unsigned field, struct strindex type,
-			   struct strindex unit)
+static void put_value_type(struct pprof *w, unsigned field, struct str type, struct str unit)
 {
 	buf_reset(&w->nested);
-	put_uint(&w->nested, 1, string_id_of(w, type));
-	put_uint(&w->nested, 2, string_id_of(w, unit));
+	put_uint(&w->nested, 1, string_id(w, type));
+	put_uint(&w->nested, 2, string_id(w, unit));
 	put_bytes(w->out, field, buf_view(&w->nested));
 }
 
@@ -281,23 +342,29 @@ static int64_t saturating_product(int64_t a, int64_t b)
 	return (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
 }
 
-static void set_values(struct pprof *w, const struct profile *profile, int64_t value)
+static void set_value(struct pprof *w, struct str type, struct str unit, bool time, int64_t value)
 {
-	uint32_t count = column_of(w, profile->sample_type.type, profile->sample_type.unit, false);
+	uint32_t at = column_of(w, type, unit, time);
 
-	memset(w->values, 0, w->column_count * sizeof(*w->values));
-	if (count < w->column_count)
-		w->values[count] = value;
-	if (period_is_time(w->p, profile)) {
-		uint32_t time =
-			column_of(w, profile->period_type.type, profile->period_type.unit, true);
-
-		if (time < w->column_count)
-			w->values[time] = saturating_product(value, profile->period);
-	}
+	if (at < w->column_count)
+		w->values[at] = value;
 }
 
-static void put_stack(struct pprof *w, struct stack_index stack)
+static void set_values(struct pprof *w, const struct profile *profile, int64_t value)
+{
+	const struct value_type *type = &profile->sample_type, *period = &profile->period_type;
+
+	memset(w->values, 0, w->column_count * sizeof(*w->values));
+	set_value(w, type_of(w, type), unit_of(w, type), false, value);
+	if (period_is_time(w->p, profile))
+		set_value(w, type_of(w, period), unit_of(w, period), true,
+			  saturating_product(value, profile->period));
+	if (w->counts && is_own_time(w->p, profile))
+		set_value(w, STR("samples"), STR("count"), false, value / profile->period);
+}
+
+/* What field 1 holds, in w->nested. */
+static struct str encode_stack(struct pprof *w, struct stack_index stack)
 {
 	const struct dictionary *d = &w->p->dict;
 	struct range r = d->stacks[stack.v].locations;
@@ -311,25 +378,51 @@ static void put_stack(struct pprof *w, struct stack_index stack)
 		w->location_used[l] = true;
 		put_varint(&w->nested, l);
 	}
-	put_bytes(&w->message, 1, buf_view(&w->nested));
+	return buf_view(&w->nested);
+}
+
+static void write_sample(struct pprof *w, struct str stack, struct str labels,
+			 const int64_t *values)
+{
+	buf_reset(&w->numbers);
+	for (uint32_t i = 0; i < w->column_count; i++)
+		put_varint(&w->numbers, (uint64_t)values[i]);
+	buf_reset(&w->message);
+	put_bytes(&w->message, 1, stack);
+	put_bytes(&w->message, 2, buf_view(&w->numbers));
+	buf_str(&w->message, labels);
+	put_bytes(w->out, 2, buf_view(&w->message));
 }
 
 static void put_sample(struct pprof *w, const struct profile *profile, const struct sample *s,
 		       int64_t value, const uint64_t *timestamp)
 {
-	buf_reset(&w->message);
-	put_stack(w, s->stack);
+	struct buf *labels = &w->sample_labels;
+
 	set_values(w, profile, value);
-	buf_reset(&w->nested);
-	for (uint32_t i = 0; i < w->column_count; i++)
-		put_varint(&w->nested, (uint64_t)w->values[i]);
-	put_bytes(&w->message, 2, buf_view(&w->nested));
+	buf_reset(labels);
 	if (timestamp)
-		put_label(&w->message, string_id(w, STR("timestamp")), 0, *timestamp,
+		put_label(labels, string_id(w, STR("timestamp")), 0, *timestamp,
 			  string_id(w, STR("nanoseconds")));
-	buf_str(&w->message, buf_view(&w->labels));
-	buf_str(&w->message, buf_view(&w->resource_labels));
-	put_bytes(w->out, 2, buf_view(&w->message));
+	buf_str(labels, buf_view(&w->labels));
+	buf_str(labels, buf_view(&w->resource_labels));
+	if (w->joins)
+		pprof_rows_add(&w->rows, encode_stack(w, s->stack), buf_view(labels), w->values);
+	else
+		write_sample(w, encode_stack(w, s->stack), buf_view(labels), w->values);
+}
+
+static void put_rows(struct pprof *w)
+{
+	const struct pprof_rows *r = &w->rows;
+
+	for (uint32_t i = 0; i < r->count && !w->out->failed; i++) {
+		struct str row = str_from(r->bytes.ptr + r->ptr[i].first, r->ptr[i].len);
+
+		write_sample(w, str_head(row, r->ptr[i].stack_len),
+			     str_skip(row, r->ptr[i].stack_len),
+			     r->values + (size_t)i * r->columns);
+	}
 }
 
 static void put_events(struct pprof *w, struct arena *arena, const struct profile *profile,
@@ -490,13 +583,13 @@ static void put_times(struct pprof *w)
 		if (profile->time_unix_nano && stop >= profile->time_unix_nano && stop > end)
 			end = stop;
 	}
-	if (begin < end) {
+	if (begin != UINT64_MAX) {
 		put_uint(w->out, 9, begin);
-		put_uint(w->out, 10, end - begin);
+		put_uint(w->out, 10, end > begin ? end - begin : 0);
 	}
 	if (!first)
 		return;
-	put_value_type(w, 11, first->period_type.type, first->period_type.unit);
+	put_value_type(w, 11, type_of(w, &first->period_type), unit_of(w, &first->period_type));
 	put_uint(w->out, 12, (uint64_t)first->period);
 }
 
@@ -508,7 +601,7 @@ static void put_default_type(struct pprof *w)
 			key_values_find(w->p->scopes[i].attributes, STR(PPROF_DEFAULT_SAMPLE_TYPE));
 
 		for (uint32_t k = 0; v && v->kind == ANY_STRING && k < w->column_count; k++)
-			if (str_equal(profiles_string(w->p, w->columns[k].type), v->string)) {
+			if (str_equal(w->columns[k].type, v->string)) {
 				put_uint(w->out, 14, string_id(w, v->string));
 				return;
 			}
@@ -522,6 +615,7 @@ static void write_all(struct pprof *w, struct arena *arena)
 	for (uint32_t i = 0; i < w->column_count; i++)
 		put_value_type(w, 1, w->columns[i].type, w->columns[i].unit);
 	put_samples(w, arena);
+	put_rows(w);
 	put_locations(w);
 	put_functions(w);
 	put_mappings(w);
@@ -535,6 +629,7 @@ bool pprof_write(const struct profiles *p, const struct export_options *o, struc
 {
 	struct pprof w = { .p = p, .out = out, .timestamps = !(o && o->without_timestamps) };
 	struct arena arena;
+	bool too_many;
 
 	arena_init(&arena, 4096, 0);
 	intern_init(&w.string_table);
@@ -543,19 +638,23 @@ bool pprof_write(const struct profiles *p, const struct export_options *o, struc
 	w.mapping_used = calloc(p->dict.mapping_count, sizeof(bool));
 	assert(w.location_used && w.function_used && w.mapping_used);
 	write_all(&w, &arena);
+	too_many = w.rows.failed;
 	intern_release(&w.string_table);
+	pprof_rows_release(&w.rows);
 	free(w.strings);
 	free(w.columns);
 	free(w.values);
 	free(w.location_used);
 	free(w.function_used);
 	free(w.mapping_used);
+	buf_release(&w.sample_labels);
+	buf_release(&w.numbers);
 	buf_release(&w.message);
 	buf_release(&w.nested);
 	buf_release(&w.labels);
 	buf_release(&w.resource_labels);
 	arena_release(&arena);
-	if (out->failed)
+	if (out->failed || too_many)
 		return err_set(err, ERR_LIMIT, "pprof: more than %zu bytes", out->limit_bytes);
 	return true;
 }
