@@ -268,8 +268,8 @@ static bool location_says_nothing(struct ident *n, uint32_t index, struct hash12
 
 enum { LINE_BYTES = sizeof(struct hash128) + 16 };
 
-/* The lines of a location, whose functions' hashes are known, where some have notes. */
-static void put_noted_lines(struct ident *n, struct range lines)
+/* The lines of a location, whose functions' hashes are known. */
+static void put_lines(struct ident *n, struct range lines)
 {
 	const struct line *line = n->p->dict.lines + lines.first;
 
@@ -285,32 +285,71 @@ static void put_noted_lines(struct ident *n, struct range lines)
 	}
 }
 
+enum { PLAIN_LINES_MOST = 4 };
+/* What most locations say, byte for byte as the buffer would have it. */
+struct __attribute__((packed)) plain_location {
+	char kind;
+	struct hash128 mapping;
+	uint64_t address;
+	struct hash128 list;
+	uint64_t line_count;
+	struct __attribute__((packed)) {
+		struct hash128 function;
+		int64_t line, column;
+	} lines[PLAIN_LINES_MOST];
+};
+
+static bool is_plain(const struct ident *n, const struct location *l)
+{
+	return l->lines.count <= PLAIN_LINES_MOST && !n->noted[MESSAGE_LOCATION] &&
+	       !n->noted[MESSAGE_LINE];
+}
+
+static struct hash128 hash_plain_location(struct ident *n, const struct location *l)
+{
+	const struct line *lines = n->p->dict.lines + l->lines.first;
+	struct plain_location x;
+
+	x.kind = KIND_LOCATION;
+	x.mapping = ident_mapping(n, l->mapping.v);
+	x.address = l->address;
+	x.list = ident_list(n, l->attributes);
+	x.line_count = l->lines.count;
+	for (uint32_t i = 0; i < l->lines.count; i++) {
+		x.lines[i].function = ident_function(n, lines[i].function.v);
+		x.lines[i].line = lines[i].line;
+		x.lines[i].column = lines[i].column;
+	}
+	if (!l->lines.count && !l->address && hash_is_none(x.mapping) && hash_is_none(x.list))
+		return HASH_NONE;
+	return never_none(hash128(str_from(&x, offsetof(struct plain_location, lines) +
+						       l->lines.count * sizeof(x.lines[0]))));
+}
+
 static struct hash128 hash_location(struct ident *n, struct memo *m, uint32_t index)
 {
 	const struct location *l = &n->p->dict.locations[index];
-	const struct line *lines = n->p->dict.lines + l->lines.first;
-	struct hash128 mapping = ident_mapping(n, l->mapping.v),
-		       list = ident_list(n, l->attributes);
-	uint32_t plain = n->noted[MESSAGE_LINE] ? 0 : l->lines.count;
+	struct hash128 mapping, list;
 	bool nothing;
 	char *at;
 
+	if (is_plain(n, l)) {
+		m->hash = hash_plain_location(n, l);
+		m->hashed = true;
+		return m->hash;
+	}
+	mapping = ident_mapping(n, l->mapping.v);
+	list = ident_list(n, l->attributes);
 	for (uint32_t i = 0; i < l->lines.count; i++)
-		ident_function(n, lines[i].function.v);
+		ident_function(n, n->p->dict.lines[l->lines.first + i].function.v);
 	nothing = location_says_nothing(n, index, mapping, list);
-	at = begin(n, KIND_LOCATION, 2 * sizeof(list) + 16 + (size_t)plain * LINE_BYTES);
+	at = begin(n, KIND_LOCATION, 2 * sizeof(list) + 16);
 	at = put_hash(at, mapping);
 	at = put_number(at, l->address);
 	at = put_hash(at, list);
 	at = put_number(at, l->lines.count);
-	for (uint32_t i = 0; i < plain; i++) {
-		at = put_hash(at, n->functions[lines[i].function.v].hash);
-		at = put_number(at, (uint64_t)lines[i].line);
-		at = put_number(at, (uint64_t)lines[i].column);
-	}
 	put_up_to(n, at);
-	if (!plain)
-		put_noted_lines(n, l->lines);
+	put_lines(n, l->lines);
 	put_notes(n, MESSAGE_LOCATION, index, 0);
 	return remember(n, m, nothing);
 }
