@@ -101,6 +101,13 @@ export function askEarly(path: string, params: URLSearchParams): void {
 	early = { path, params, tree: tree.catch(() => null) };
 }
 
+const EARLY_MS = 1000;
+
+/** Once that graph is there, came to nothing or takes long: until then nothing else is to take the program's time. */
+export async function afterEarly(): Promise<void> {
+	if (early) await Promise.race([early.tree, new Promise((done) => setTimeout(done, EARLY_MS))]);
+}
+
 /** What is known once that graph is there, though the program has not said yet what else there is; null: no such graph. */
 export async function earlyStatus(): Promise<Status | null> {
 	const tree = await early?.tree;

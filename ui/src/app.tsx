@@ -1,7 +1,7 @@
 // app.tsx - the page: one selection above, its views below. All state lives in the URL (state.ts).
 
 import { useEffect, useState } from "preact/hooks";
-import { againMs, askJSON, earlyStatus, slowestAsk, useAnswer, type Status, type Timeline } from "./api";
+import { afterEarly, againMs, askJSON, earlyStatus, slowestAsk, useAnswer, type Status, type Timeline } from "./api";
 import { Bar, frozenLink } from "./bar";
 import { Body } from "./body";
 import { spanOf, useFeed, useLost } from "./follow";
@@ -45,6 +45,7 @@ export function App() {
 	const upload = uploadOf(store.state.query);
 	const statusParams = new URLSearchParams(upload ? { query: `{upload.id="${upload}"}` } : {});
 	const status = useAnswer(`status ${statusParams} ${tick}`, async (signal) => {
+		await afterEarly();
 		const is = await askJSON<Status>("status", statusParams, signal);
 		return { upload, is: report() ? is : { ...is, heard: performance.now() } };
 	});

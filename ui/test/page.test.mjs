@@ -94,6 +94,28 @@ test("opens on the graph, without a word in the console", async () => {
 	await close();
 });
 
+test("the first graph is asked for alone: what else there is comes behind it", async () => {
+	const context = await browser.newContext();
+	const page = await context.newPage();
+	/* It waits a second and no longer, which a slow machine may need. */
+	await page.addInitScript(() => {
+		const later = window.setTimeout.bind(window);
+		window.setTimeout = (what, ms) => later(what, ms === 1000 ? 60_000 : ms);
+	});
+	const steps = [];
+	await page.route(/api\/v1\/(flamegraph|status)/, async (route) => {
+		const [name] = /flamegraph|status/.exec(route.request().url());
+		steps.push(`${name} is asked for`);
+		const response = await route.fetch();
+		steps.push(`${name} is there`);
+		await route.fulfill({ response });
+	});
+	await page.goto(url);
+	await settled(page);
+	assert.deepEqual(steps.slice(0, 3), ["flamegraph is asked for", "flamegraph is there", "status is asked for"]);
+	await context.close();
+});
+
 /** The colours have been changed, and what is drawn was drawn again. */
 async function themed(page, theme) {
 	await page.waitForFunction((t) => document.documentElement.dataset.theme === t, theme);
