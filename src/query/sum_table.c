@@ -97,7 +97,7 @@ void sum_table_list(const struct sum_table *t, uint32_t most, struct stack_sum *
 				out[(*count)++] =
 					(struct stack_sum){ .stack = (uint64_t)page * SUM_PAGE + i,
 							    .value = p->sum[i],
-							    .group = p->met[i] - 1 };
+							    .group = p->met[i] - 1u };
 			else
 				*left_out = engine_add(*left_out, p->sum[i]);
 		}

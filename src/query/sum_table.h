@@ -13,7 +13,7 @@ enum { SUM_PAGE = 256 };
 
 struct sum_page {
 	int64_t sum[SUM_PAGE];
-	uint32_t met[SUM_PAGE]; /* its group + 1; 0: not met */
+	uint16_t met[SUM_PAGE]; /* its group + 1; 0: not met */
 };
 
 struct sum_table {
@@ -39,10 +39,10 @@ static inline bool sum_table_add(struct query *q, struct sum_table *t, uint64_t 
 		if (!p)
 			return false;
 	}
-	if (p->met[at] && p->met[at] != group + 1)
+	if (group >= UINT16_MAX || (p->met[at] && p->met[at] != group + 1))
 		return false;
 	t->count += !p->met[at];
-	p->met[at] = group + 1;
+	p->met[at] = (uint16_t)(group + 1);
 	p->sum[at] = engine_add(p->sum[at], value);
 	return true;
 }

@@ -149,7 +149,7 @@ static void the_first_group_of_a_number_is_held(void **state)
 {
 	struct query *q = query_of(8 << 20);
 	struct sum_table t = { 0 };
-	struct stack_sum out[2];
+	struct stack_sum out[3];
 	int64_t left_out = 0;
 	uint32_t listed;
 
@@ -159,9 +159,12 @@ static void the_first_group_of_a_number_is_held(void **state)
 	assert_false(sum_table_add(q, &t, 7, 0, 100));
 	assert_false(sum_table_add(q, &t, 8, 3, 100));
 	assert_true(sum_table_add(q, &t, 7, 3, 5));
-	assert_int_equal(t.count, 2);
-	sum_table_list(&t, 2, out, &listed, &left_out);
-	assert_int_equal(listed, 2);
+	assert_true(sum_table_add(q, &t, 9, UINT16_MAX - 1, 2));
+	assert_false(sum_table_add(q, &t, 10, UINT16_MAX, 2)); /* too many groups */
+	assert_int_equal(t.count, 3);
+	sum_table_list(&t, 3, out, &listed, &left_out);
+	assert_int_equal(listed, 3);
+	assert_int_equal(out[2].group, UINT16_MAX - 1);
 	assert_true(out[0].stack == 7 && out[0].group == 3 && out[0].value == 15);
 	assert_true(out[1].stack == 8 && out[1].group == 0 && out[1].value == 1);
 	end(q, &t);

@@ -290,7 +290,7 @@ static bool list_table(struct summing *s, struct err *err)
 			   err)) {
 		if (most < 2)
 			return false;
-		most /= 2;
+		most = most / 4 * 3;
 	}
 	sum_table_list(&s->table, most, out->ptr + out->count, &added, &out->unsummed);
 	out->count += added;
