@@ -70,6 +70,7 @@ static const struct command command = {
 struct side {
 	struct samples samples;
 	struct selection_ids ids;
+	struct query_request request;
 	struct query *q;
 	uint64_t covered_ns;
 	double whole; /* what 100 % is, in the side's own values */
@@ -325,15 +326,50 @@ static bool gate(const struct comparison *c, double limit)
 static bool open_side(struct side *s, const struct selection_flags *f, char *const *word,
 		      struct err *err)
 {
-	struct query_request request;
-
 	if (!samples_open(&s->samples, word ? NULL : f->db, word, word ? 1 : 0, err) ||
-	    !selection_request(f, s->samples.source, &s->ids, &request, err))
+	    !selection_request(f, s->samples.source, &s->ids, &s->request, err))
 		return false;
-	request.limit_bytes = SELECTION_LIMIT_BYTES;
-	request.by_share = !absolute;
-	s->q = selection_begin(&s->samples, &request, err);
+	s->request.limit_bytes = SELECTION_LIMIT_BYTES;
+	s->request.by_share = !absolute;
+	s->q = selection_begin(&s->samples, &s->request, err);
 	return s->q != NULL;
+}
+
+static bool is_same_type(const struct query_type *a, const struct query_type *b)
+{
+	return str_equal(a->type, b->type) && str_equal(a->unit, b->unit);
+}
+
+/* Where nobody asked for its type, a side is of this one, if it has it. */
+static bool take_type(struct side *s, struct query_type type)
+{
+	struct query_facts f = query_facts(s->q);
+	struct query *q;
+	struct err ignored;
+
+	for (uint32_t i = 0; !f.type_asked && i < f.type_count; i++) {
+		if (!is_same_type(&f.types[i], &type))
+			continue;
+		s->request.profile_type = type.id; /* of the other side's query, which stays */
+		q = query_begin(&s->request, &ignored);
+		if (q) {
+			query_end(s->q);
+			s->q = q;
+		}
+		return q != NULL;
+	}
+	return false;
+}
+
+/* Each side's most usual type may be another one though both have both. */
+static void agree_on_type(struct comparison *c)
+{
+	struct query_type base = query_facts(c->base.q).type, now = query_facts(c->now.q).type;
+
+	if (!base.id.len || !now.id.len || is_same_type(&base, &now))
+		return;
+	if (!take_type(&c->now, base))
+		(void)take_type(&c->base, now);
 }
 
 /* A store that is compared with itself, whole, answers nothing. */
@@ -367,10 +403,13 @@ static bool open_sides(struct comparison *c, const struct words *words, struct e
 	base.type = base_type ? base_type : base.type;
 	base.from = base_from ? base_from : base.from;
 	base.to = base_to ? base_to : base.to;
-	return check_sides(words, err) &&
-	       open_side(&c->base, &base, words->count == 2 ? &words->items[0] : NULL, err) &&
-	       open_side(&c->now, &selection, words->count ? &words->items[words->count - 1] : NULL,
-			 err);
+	if (!check_sides(words, err) ||
+	    !open_side(&c->base, &base, words->count == 2 ? &words->items[0] : NULL, err) ||
+	    !open_side(&c->now, &selection, words->count ? &words->items[words->count - 1] : NULL,
+		       err))
+		return false;
+	agree_on_type(c);
+	return true;
 }
 
 static void close_side(struct side *s)

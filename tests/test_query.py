@@ -324,6 +324,24 @@ def test_bad_questions_are_refused_in_time(words, message):
         assert message in done.stderr.decode()
 
 
+def test_a_diff_is_of_a_type_that_both_sides_have(tmp_path):
+    """Each file's own most usual type is another one; the base's goes for both, and the other one's where that is not there."""
+    m = query_bodies.Maker()
+    files = {}
+    for name, types in (("a", ("wall", "wall", "alloc")), ("b", ("alloc", "alloc", "wall")), ("c", ("alloc",))):
+        m = query_bodies.Maker()
+        for type_ in types:
+            scope = m.request.resource_profiles.add().scope_profiles.add()
+            m.profile(scope, type_, "count").samples.add(stack_index=m.stack([m.location("native", "/opt/app", ("f",), 1)]), values=[7],
+                                                         timestamps_unix_nano=[query_bodies.TIME + 5])
+        files[name] = tmp_path / name
+        files[name].write_bytes(m.request.SerializeToString())
+    for base, now, want in (("a", "b", "wall"), ("b", "a", "alloc"), ("a", "c", "alloc"), ("c", "a", "alloc")):
+        answer = json.loads(program.run("diff", "--json", files[base], files[now], check=0).stdout)
+        assert {answer[side]["profileType"]["type"] for side in ("base", "now")} == {want}
+    assert "different types" in program.run("diff", "--base-type", "wall", "--type", "alloc", files["a"], files["b"], check=1).stderr.decode()
+
+
 def test_a_pattern_that_is_dear_on_one_name_leaves_no_stack_out(tmp_path):
     """A C++ name of 1 kB against three ".*": it is matched all the same, and the other names of its file count."""
     name = "std::vector<std::pair<std::basic_string<char, std::char_traits<char> >, std::map<int, int> > >::push_back" * 11
