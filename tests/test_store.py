@@ -167,6 +167,21 @@ def test_a_second_writer_by_another_name_is_refused(tmp_path, first):
         send(server, fixtures.body(fixtures.BIG).bytes)
 
 
+def test_free_pages_that_a_writer_left_are_given_back_by_the_next(tmp_path):
+    """Killed between deleting and giving back, say: the file must not stay that large for ever."""
+    db = tmp_path / "flametap.db"
+    with keeping(db) as server:
+        send(server, fixtures.body(fixtures.BIG).bytes)
+    used = db.stat().st_size
+    with contextlib.closing(sqlite3.connect(db)) as other:
+        other.executescript("CREATE TABLE filler(v); INSERT INTO filler SELECT zeroblob(1 << 20) FROM generate_series(1, 12); DROP TABLE filler;"
+                            .replace("generate_series(1, 12)", "(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12) SELECT i FROM n)"))
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert db.stat().st_size > used + (10 << 20)
+    with keeping(db):
+        program.wait_for(lambda: db.stat().st_size < used + (1 << 20), what="a smaller file")
+
+
 def test_a_damaged_file_is_set_aside(tmp_path):
     """Never overwritten: the noise is still there, under another name."""
     db = tmp_path / "flametap.db"

@@ -198,10 +198,12 @@ static void tell_too_large(const struct sqlite_exporter *x, const struct store_w
 {
 	static struct log_gate gate;
 	uint64_t limit = x->max_size_bytes, skipped;
-	const char *why = f->nothing_older ? "the newest request alone, with its names, takes that"
-			  : f->log_bytes > limit / 4
-				  ? "its log is not given back: somebody reads the store for long"
-				  : "more comes than can be deleted meanwhile";
+	const char *why =
+		f->nothing_older ? "the newest request alone, with its names, takes that"
+		: f->log_bytes > limit / 4
+			? "its log is not given back while it is read or written without a pause"
+		: f->giving_back ? "what was deleted is being given back to the file system"
+				 : "more comes than can be deleted meanwhile";
 
 	if (!limit || f->file_bytes <= limit + limit / OVER_SHARE ||
 	    !log_gate_open(&gate, 60 * SECOND_NS, &skipped))

@@ -78,6 +78,7 @@ struct store_writer_facts {
 	uint64_t swept_samples, swept_rows;               /* by retention */
 	uint64_t file_bytes;                              /* file and log, at the last commit */
 	uint64_t log_bytes;                               /* of them the log, at the last upkeep */
+	bool giving_back;                                 /* free pages, to the file system */
 	bool nothing_older; /* too large, and only the newest request is left */
 };
 struct store_writer_facts store_writer_facts(const struct store_writer *w);

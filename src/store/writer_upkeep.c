@@ -284,6 +284,7 @@ bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
 	w->now.facts.log_bytes = writer_size_of(w->path, "-wal");
 	w->now.facts.file_bytes = writer_size_of(w->path, "") + w->now.facts.log_bytes;
 	w->now.facts.nothing_older = w->over_size;
+	w->now.facts.giving_back = w->shrinking;
 	w->committed.facts = w->now.facts;
 	w->next_retention_ns = *more ? 0 : clock_monotonic_ns() + LOOK_NS;
 	return true;
