@@ -78,7 +78,7 @@ struct salvage {
 	struct store_salvage *beside; /* NULL: it is no file */
 	struct store_writer *to;
 	uint64_t requests, lost_requests, samples;
-	uint64_t lost_origins; /* of requests that are saved */
+	uint64_t lost_origins, lost_tenants; /* of requests that are saved */
 	struct store_lost lost;
 	struct store_salvaged_names names;
 
@@ -138,6 +138,8 @@ static bool keep(struct salvage *s, const struct profiles *p, uint64_t seq, stru
 
 	if (!s->beside || !store_salvage_origin(s->beside, seq, &r))
 		s->lost_origins++;
+	if (s->beside && !store_salvage_tenant(s->beside, seq, &r))
+		s->lost_tenants++;
 	if (!store_writer_begin(s->to, err) || !store_writer_put(s->to, &r, &duplicate, err) ||
 	    !store_writer_commit(s->to, err))
 		return false;
@@ -205,6 +207,9 @@ static void print_saved(const char *path, const struct salvage *s)
 		printf("%s: %llu requests saved as if they came now, and not known again when "
 		       "repeated: when they came could not be read\n",
 		       path, (unsigned long long)s->lost_origins);
+	if (s->lost_tenants)
+		printf("%s: %llu requests saved without their tenant: it could not be read\n", path,
+		       (unsigned long long)s->lost_tenants);
 	if (names->addresses || names->lost || names->cut)
 		printf("%s: names found later of %llu addresses saved; not readable: of %llu%s\n",
 		       path, (unsigned long long)names->addresses, (unsigned long long)names->lost,

@@ -401,6 +401,26 @@ def test_salvage_keeps_names_times_and_hashes(with_later_names, tmp_path):
     assert rows(saved, ORIGINS) == rows(db, ORIGINS)
 
 
+TENANT = """
+receivers: {otlp: {protocols: {grpc: {endpoint: "127.0.0.1:0"}}}}
+exporters: {sqlite: {path: "%s", tenant: "%s"}}
+service: {pipelines: {profiles: {receivers: [otlp], exporters: [sqlite]}}}
+"""
+
+
+def test_salvage_keeps_whose_requests_are(tmp_path):
+    """One store of two tenants and of none."""
+    db, saved, config = tmp_path / "flametap.db", tmp_path / "saved.db", tmp_path / "config.yaml"
+    for tenant, name in zip(("one", "", "two"), THREE):
+        config.write_text(TENANT % (db, tenant))
+        with program.Server("collector", "--config", config) as server:
+            send(server, fixtures.body(name).bytes)
+    done = program.run("store", "salvage", db, "-o", saved, check=0)
+    tenants = "SELECT p.seq, t.v FROM profile p JOIN series s ON s.id=p.series LEFT JOIN string t ON t.id=s.tenant_id ORDER BY p.seq"
+    assert rows(saved, tenants) == rows(db, tenants) and {t or "" for _, t in rows(db, tenants)} == {"one", "", "two"}
+    assert done.stderr == b"" and b"tenant" not in done.stdout
+
+
 @pytest.mark.parametrize("lost", ["a leaf", "both ends", "the root"])
 def test_salvage_of_damaged_names(with_later_names, tmp_path, lost):
     """One page: all names but its own; at both ends: those that are asked for; the root: none; samples always."""

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "store/db.h"
 #include "store/symbols.h"
@@ -12,10 +13,17 @@ enum { BUSY_MS = 60000 };
 
 struct store_salvage {
 	sqlite3 *db;
-	sqlite3_stmt *origin;
+	sqlite3_stmt *origin, *tenant;
+	struct buf text; /* of the newest request's tenant */
 };
 
 /* ---- the damaged store ---- */
+
+/* A request's series are all one tenant's. */
+static const char TENANT[] =
+	"SELECT x.tenant_id, t.v FROM profile p JOIN series x ON x.id=p.series LEFT JOIN string t "
+	"ON t.id=x.tenant_id WHERE p.seq>?1 AND p.seq<coalesce((SELECT min(seq) FROM request WHERE "
+	"seq>?1), 1<<62) ORDER BY p.seq LIMIT 1";
 
 /* As the reader of the requests does it (reader.c): a file without its end is opened, too. */
 static bool open_damaged(const char *path, struct store_salvage *s, struct err *err)
@@ -28,7 +36,9 @@ static bool open_damaged(const char *path, struct store_salvage *s, struct err *
 		       "PRAGMA writable_schema=ON; PRAGMA query_only=1; PRAGMA mmap_size=0; "
 		       "PRAGMA trusted_schema=0",
 		       err) &&
-	       db_prepare(s->db, "SELECT arrived, hash FROM request WHERE seq=?1", &s->origin, err);
+	       db_prepare(s->db, "SELECT arrived, hash FROM request WHERE seq=?1", &s->origin,
+			  err) &&
+	       db_prepare(s->db, TENANT, &s->tenant, err);
 }
 
 bool store_salvage_open(const char *path, struct store_salvage **out, struct err *err)
@@ -50,6 +60,8 @@ void store_salvage_close(struct store_salvage *s)
 	if (!s)
 		return;
 	sqlite3_finalize(s->origin);
+	sqlite3_finalize(s->tenant);
+	buf_release(&s->text);
 	sqlite3_close(s->db);
 	free(s);
 }
@@ -82,6 +94,27 @@ bool store_salvage_origin(struct store_salvage *s, uint64_t seq, struct store_re
 		r->arrived_unix_ns = arrived < now ? arrived : now;
 	}
 	sqlite3_reset(s->origin);
+	return whole;
+}
+
+bool store_salvage_tenant(struct store_salvage *s, uint64_t seq, struct store_request *r)
+{
+	struct err ignored;
+	bool row, whole;
+
+	db_bind_u64(s->tenant, 1, seq);
+	if (!db_step(s->db, s->tenant, &row, &ignored, "reading whose a request is"))
+		return false;
+	if (!row) /* nothing of it is there, or it had no profile */
+		return true;
+	whole = sqlite3_column_type(s->tenant, 0) == SQLITE_NULL ||
+		sqlite3_column_type(s->tenant, 1) == SQLITE_TEXT;
+	buf_reset(&s->text);
+	buf_str(&s->text, db_bytes(s->tenant, 1));
+	buf_char(&s->text, '\0');
+	sqlite3_reset(s->tenant);
+	if (whole)
+		r->tenant = s->text.ptr;
 	return whole;
 }
 

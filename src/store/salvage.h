@@ -1,7 +1,7 @@
 /*
  * salvage.h - what a damaged SQLite store has beside the content of its requests: when each came,
- * the hash that it is known by when its sender repeats it, and names that were found later (the
- * table symbol).
+ * the hash that it is known by when its sender repeats it, whose it is, and names that were found
+ * later (the table symbol).
  *
  * Reads by a connection of its own, beside the reader that gives the requests, and never writes to
  * the damaged file. What cannot be read is counted, and is no failure.
@@ -23,6 +23,11 @@ uint64_t store_salvage_requests(struct store_salvage *s);
 /* Fills in r->hash and r->arrived_unix_ns (of the future: now) of the request at that place of the
  * store's line. False: they cannot be read, r is unchanged. */
 bool store_salvage_origin(struct store_salvage *s, uint64_t seq,
+			  struct store_request *r) MUST_CHECK;
+
+/* Fills in r->tenant of that request; it holds until the next call. False: it cannot be read, r is
+ * unchanged. */
+bool store_salvage_tenant(struct store_salvage *s, uint64_t seq,
 			  struct store_request *r) MUST_CHECK;
 
 struct store_salvaged_names {

@@ -48,7 +48,8 @@ struct store_request {
 	const struct profiles *profiles; /* sealed; refused profiles are left out */
 	struct hash128 hash;             /* the request's identity: batch_request_hash() */
 	uint64_t arrived_unix_ns;
-	bool always; /* keep it though it came before: a person's upload */
+	bool always;        /* keep it though it came before: a person's upload */
+	const char *tenant; /* NULL: the writer's */
 };
 
 bool store_writer_begin(struct store_writer *w, struct err *err) MUST_CHECK;

@@ -446,6 +446,7 @@ void writer_put_request(struct store_writer *w, const struct store_request *r)
 	const struct profiles *p = r->profiles;
 	struct putting x = { .w = w, .p = p };
 	uint64_t seq = w->now.next_seq++, profiles = w->now.facts.profiles;
+	struct str tenant = str_cstr(r->tenant ? r->tenant : w->options.tenant);
 
 	arena_reset(&w->arena);
 	ident_begin(&w->n, p, &w->arena);
@@ -454,8 +455,8 @@ void writer_put_request(struct store_writer *w, const struct store_request *r)
 	assert(x.rows);
 	lifted_begin(&x.lifted, p, &w->arena);
 	buf_init(&x.layout, 0);
-	x.tenant = ident_text(str_cstr(w->options.tenant));
-	x.tenant_id = writer_text(w, str_cstr(w->options.tenant));
+	x.tenant = ident_text(tenant);
+	x.tenant_id = writer_text(w, tenant);
 	codec_put(&x.layout, p->resource_count);
 	for (uint32_t i = 0; i < p->resource_count && !w->failed; i++)
 		put_resource(&x, i);
