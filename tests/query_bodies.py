@@ -92,6 +92,32 @@ def two_columns():
     return m.request.SerializeToString()
 
 
+def reports_of_agents(first=0, rare=(3, 7)):
+    """Ten seconds of a machine's agent, a second a report: "busy" is in each, "rare" in two, once a gauge of it; another machine's agent has "far" in one;
+    an SDK of the same machine and a profiler that says no host have "sdk" and "alone" for a second."""
+    m = Maker()
+    stack = m.stack([m.location("native", "/opt/app", ("f",), 1)])
+
+    def put(name, second, host="", scope="agent", sdk="", type_=("samples", "count", "cpu", "nanoseconds", 50_000_000)):
+        resource = m.request.resource_profiles.add()
+        for key, value in (("service.name", name), ("host.name", host), ("telemetry.sdk.name", sdk)):
+            if value:
+                resource.resource.attributes.add(key=key).value.string_value = value
+        scope = resource.scope_profiles.add(scope={"name": scope})
+        profile = m.profile(scope, *type_, time=TIME + (first + second) * 10**9, duration=10**9)
+        profile.samples.add(stack_index=stack, timestamps_unix_nano=[profile.time_unix_nano + 5 * 10**8])
+
+    for second in range(10):
+        put("busy", second, "here")
+    for second in rare:
+        put("rare", second, "here")
+    put("rare", 3, "here", type_=("inuse_space", "bytes", "space", "bytes", 524288))
+    put("far", 5, "there")
+    put("sdk", 1, "here", sdk="opentelemetry")
+    put("alone", 2)
+    return m.request.SerializeToString()
+
+
 TYPES = [("samples", "count", "cpu", "nanoseconds", 50_000_000), ("off_cpu", "nanoseconds", "", "", 0),
          ("inuse_space", "bytes", "space", "bytes", 524288), ("alloc_space", "bytes", "space", "bytes", 524288)]
 

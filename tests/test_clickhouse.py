@@ -23,6 +23,7 @@ import program
 import query_bodies
 import schemas
 import view
+from test_covered import check_covered
 from test_decode import same, same_message, source_view
 from test_query import check, check_columns, check_selections, events_of, random_selection, resource_of
 from test_store import NEWEST, export
@@ -145,6 +146,14 @@ def test_two_columns_of_one_measurement_are_counted_once(server, database):
         assert clients.post(keeping.server.http, query_bodies.two_columns()).status == 200
         keeping.settled(1)
     check_columns(url)
+
+
+def test_what_was_measured_is_what_the_agents_measured(server, database):
+    url = f"{server.url}/{database}"
+    with Keeping(url) as keeping:
+        assert clients.post(keeping.server.http, query_bodies.reports_of_agents()).status == 200
+        keeping.settled(1)
+    check_covered("--db", url)
 
 
 def test_names_found_later(server, database, binaries, body):  # noqa: F811

@@ -1,4 +1,4 @@
-/* covered.c - how much of the window the selection's profiles cover. */
+/* covered.c - how much of the window the selection's profilers measured. */
 #include <stdlib.h>
 
 #include "query/engine.h"

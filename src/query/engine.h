@@ -126,6 +126,8 @@ struct query {
 	struct engine_series *series;        /* by id; of the chosen type */
 	uint64_t *series_ids;
 	uint32_t series_count, series_cap, series_ids_cap;
+	uint64_t *measured; /* ascending: series of the same profilers; none: not asked for yet */
+	uint32_t measured_count, measured_cap;
 	const struct series_says **says; /* each once; says_numbers: place by hash */
 	uint32_t says_count, says_cap;
 	struct number_table says_numbers;
@@ -221,10 +223,16 @@ static inline struct query_scan engine_series_scan(const struct query *q)
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
-/* When the selection's profiles were taken, without keeping them. */
+/* When the selection's profilers took profiles, be they of what is selected or of something else
+ * beside it, without keeping them. */
 bool engine_profile_times(struct query *q,
 			  bool (*fn)(void *ctx, uint64_t time, uint64_t duration, struct err *err),
 			  void *ctx, struct err *err) MUST_CHECK;
+/* The series that the profilers of the selection measured, ascending: more than are selected where
+ * there is a selector (measured.c). After a walk, which tells what a selector that only samples
+ * decide has selected. They are the query's. */
+bool measured_series(struct query *q, const uint64_t **ids, uint32_t *count,
+		     struct err *err) MUST_CHECK;
 const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample);
 /* Where what an event tells of ends: without timestamps it was the whole profile long. At least
  * event->time + 1. */

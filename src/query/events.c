@@ -96,9 +96,7 @@ static bool take_profile(void *ctx, const struct query_profile *p, struct err *e
 /* Whether a row has to be looked at for itself: its series does not say all. */
 static bool rows_decide(const struct query *q)
 {
-	uint32_t all = (uint32_t)((UINT64_C(1) << q->selector->count) - 1);
-
-	return (all & q->open_matchers) || q->group_open;
+	return (selector_all(q->selector) & q->open_matchers) || q->group_open;
 }
 
 /* What of rows is looked at, beyond what the callback does: what their series do not say is said by
@@ -176,7 +174,9 @@ bool engine_profile_times(struct query *q,
 	bool ok = true;
 
 	scan.parts = ROW_TIMES;
-	if (!q->profiles_loaded)
+	if (!measured_series(q, &scan.series, &scan.series_count, err))
+		return false;
+	if (!q->profiles_loaded || scan.series != q->series_ids)
 		return s->ops->profiles(s, &scan, pass_times, &w, err);
 	for (uint32_t i = 0; i < q->profile_count && ok; i++)
 		ok = query_alive(q, err) &&

@@ -68,6 +68,7 @@ void query_end(struct query *q)
 	query_drop(q, &q->types, &q->type_cap, sizeof(*q->types));
 	query_drop(q, &q->series, &q->series_cap, sizeof(*q->series));
 	query_drop(q, &q->series_ids, &q->series_ids_cap, sizeof(*q->series_ids));
+	query_drop(q, &q->measured, &q->measured_cap, sizeof(*q->measured));
 	query_drop(q, &q->says, &q->says_cap, sizeof(*q->says));
 	number_release(q, &q->says_numbers);
 	query_drop(q, &q->links, &q->link_cap, sizeof(*q->links));

@@ -134,8 +134,9 @@ struct query_facts {
 };
 struct query_facts query_facts(const struct query *q);
 
-/* Nanoseconds of the window in which the selection's profiles were taken: the union of
- * [time, time + duration). 0: they do not say. */
+/* Nanoseconds of the window in which the selection's profilers took profiles: the union of
+ * [time, time + duration). One that sees a whole machine measures a process also while that is
+ * idle and in no profile. 0: they do not say. */
 bool query_covered(struct query *q, uint64_t *out_ns, struct err *err) MUST_CHECK;
 
 bool query_is_gauge(struct str sample_type);

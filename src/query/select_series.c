@@ -282,7 +282,7 @@ bool select_series(struct query *q, struct str group_key, struct err *err)
 	q->group_key = group_key;
 	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
 		return false;
-	x.decided = (uint32_t)((UINT64_C(1) << q->selector->count) - 1) & ~q->open_matchers;
+	x.decided = selector_all(q->selector) & ~q->open_matchers;
 	ask.service = one_service(q);
 	x.by_service = ask.service.len && q->selector->count == 1 && !group_key.len;
 	if (!x.by_service)

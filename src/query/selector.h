@@ -37,6 +37,12 @@ struct selector {
 	struct arena arena;
 };
 
+/* A bit for each of its matchers. */
+static inline uint32_t selector_all(const struct selector *s)
+{
+	return (uint32_t)((UINT64_C(1) << s->count) - 1);
+}
+
 struct selector *selector_parse(struct str text, struct err *err) MUST_CHECK;
 void selector_free(struct selector *s); /* NULL is fine */
 
