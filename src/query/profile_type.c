@@ -158,8 +158,10 @@ static bool no_such_type(const struct query *q, struct str wanted, struct err *e
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s", len ? ", " : "",
 					STR_ARG(id));
 	}
-	return err_set(err, ERR_NOT_FOUND, "no profile type \"%.*s\" here; there is %s",
-		       STR_ARG(str_head(wanted, 60)), list);
+	return err_set(err, ERR_NOT_FOUND, "no profile type \"%.*s\" here; there is %s%s",
+		       STR_ARG(str_head(wanted, 40)), list,
+		       q->request.profile_type.len ? ""
+						   : " (a label is asked for as KEY=\"VALUE\")");
 }
 
 /* Among types that answer alike to the name: those that the selection has come first. */
@@ -195,7 +197,7 @@ static void choose(struct query *q, struct str wanted, const uint32_t *selected)
 /* For each type how many series match, as far as their samples do not say otherwise. */
 static bool count_selected(struct query *q, uint32_t *selected, struct err *err)
 {
-	uint32_t all = (uint32_t)((UINT64_C(1) << q->selector->count) - 1), empty_match;
+	uint32_t all = selector_all(q->selector), empty_match;
 
 	if (!label_empty_match(q, &empty_match, err))
 		return false;
@@ -205,6 +207,22 @@ static bool count_selected(struct query *q, uint32_t *selected, struct err *err)
 		selected[says->type] += label_series_matches(&says->bits, all, empty_match);
 	}
 	return true;
+}
+
+/* What stands before a selector's brace, or alone, is a type: a word that was meant as something
+ * else must not go unheard because the question has its type from elsewhere. */
+static bool selector_agrees(const struct query *q, struct err *err)
+{
+	struct str said = q->selector->profile_type;
+	const struct query_type *t = &q->types[q->type];
+
+	if (!said.len || type_is_called(t, said))
+		return true;
+	said = str_head(said, 40);
+	return err_set(err, ERR_INVALID,
+		       "selector: \"%.*s\" names a profile type, but %.*s is asked for; to select "
+		       "by a label write e.g. process.executable.name=\"%.*s\"",
+		       STR_ARG(said), STR_ARG(str_head(t->id, 60)), STR_ARG(said));
 }
 
 bool profile_type_choose(struct query *q, struct err *err)
@@ -218,6 +236,7 @@ bool profile_type_choose(struct query *q, struct err *err)
 	if (ok)
 		choose(q, wanted, selected);
 	query_give_back(q, selected, bytes);
-	return ok && (q->type < q->type_count || !wanted.len || !q->type_count ||
-		      no_such_type(q, wanted, err));
+	if (!ok || q->type < q->type_count)
+		return ok && selector_agrees(q, err);
+	return !wanted.len || !q->type_count || no_such_type(q, wanted, err);
 }
