@@ -28,6 +28,15 @@ def big():
         yield address
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The same in a store."""
+    with program.Server("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "127.0.0.1:0", "--log-level", "info",
+                        "--db", tmp_path_factory.mktemp("kept") / "up.db") as server:
+        assert clients.post(server.http, BIG.read_bytes()).status == 200
+        yield page_of(server)
+
+
 def command_top(path, type_):
     done = program.run("top", "--json", "-n", "0", "--type", type_, path, check=0)
     return json.loads(done.stdout)
@@ -348,6 +357,29 @@ def test_time_adds_up(big):
     assert {"name": "thread.name"} in ask(big, "labels").json()
 
 
+FILTERS = [["focus:^main"], ["ignore:type:kernel"], ["show_from:binary:libc"], ["focus:main", "ignore:runtime"], ["focus:^nosuchthing$"], ["hide:."]]
+
+
+def check_events(address, **pairs):
+    """Answers about events count those whose stack the transforms leave: as many as the table's. Gives that."""
+    want = ask(address, "top", **pairs).json()["total"]
+    line = ask(address, "timeline", width=37, **pairs).json()
+    assert sum(v or 0 for s in line["series"] for v in s["values"]) == want
+    assert sum(ask(address, "heatmap", width=37, **pairs).json()["counts"]) == want
+    assert sum(v["sum"] for v in ask(address, "label-values", name="thread.name", limit=10000, **pairs).json()) == want
+    assert sum(r["value"] for r in ask(address, "raw", limit=10000, **pairs).json()["rows"]) == want
+    assert sum(lane["value"] for lane in ask(address, "chart", lanes=200, **pairs).json()["lanes"]) == want
+    return want
+
+
+@pytest.mark.parametrize("x", FILTERS, ids=lambda x: "&".join(x))
+def test_transforms_choose_events(big, kept, x):
+    whole = ask(big, "top").json()["total"]
+    got = check_events(big, x=x)
+    assert got == check_events(kept, x=x) <= whole
+    assert (got == whole) == (x == ["hide:."]) and (got == 0) == (x == ["focus:^nosuchthing$"])
+
+
 def test_raw_pages_without_doubles(big):
     def pages(order):
         seen, after = [], ""
@@ -383,6 +415,18 @@ WRONG = [
 def test_what_is_wrong_is_said(big, question, pairs, status):
     error = ask(big, question, status, **pairs).json()["error"]
     assert error["what"] and set(error) == {"what", "hint"}
+
+
+def test_a_bare_word_is_no_filter_that_goes_unheard(big):
+    """It names a type; where another is asked for, as the page always does, that is said, with how a label is selected."""
+    types = ask(big, "status").json()["types"]
+    for question in ("top", "flamegraph", "timeline"):
+        for word in ("main", "busy_c", 'busy_c{thread.name="x"}'):
+            error = ask(big, question, 400, query=word, type=types[0]["id"]).json()["error"]["what"]
+            assert f'="{word.split("{")[0]}"' in error and types[0]["id"][:20] in error, error
+        assert "KEY=" in ask(big, question, 404, query="busy_c").json()["error"]["what"]
+    for same in (types[0]["id"], types[0]["name"], types[0]["id"] + '{thread.name=~".*"}'):
+        assert ask(big, "top", query=same, type=types[0]["id"]).json()["total"] == ask(big, "top", type=types[0]["id"]).json()["total"]
 
 
 HOSTILE = ["/api/v1/top?from=%", "/api/v1/top?%zz=1", "/api/v1/top?query=%00%ff", "/api/v1/top?" + "&".join(["a=b"] * 200),

@@ -138,8 +138,8 @@ struct query {
 		*linked; /* series of samples that have the links, ascending; none: it may be any */
 	uint32_t linked_count, linked_cap;
 	struct query_range linked_range; /* of those samples' events, [from, to); to 0: not known */
-	struct number_table site_stacks; /* by_site: only rows of these stacks */
-	bool by_site;
+	struct number_table wanted_stacks; /* by_stack: only rows of these */
+	bool by_stack;
 	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
 
 	bool group_open;      /* a sample or a profile may say the group */
@@ -260,8 +260,8 @@ static inline int64_t engine_scaled(int64_t value, int64_t scale) /* scales are 
 
 /* Finds q->linked (linked.c). */
 bool linked_series(struct query *q, struct err *err) MUST_CHECK;
-/* Finds q->site_stacks of the request's call site, where it has one (call_site.c). */
-bool call_site_select(struct query *q, struct err *err) MUST_CHECK;
+/* Finds q->wanted_stacks, where the request's call site or its filters choose some. */
+bool wanted_stacks_select(struct query *q, struct err *err) MUST_CHECK;
 
 /* ---- gauges: averages over profiles ---- */
 

@@ -105,7 +105,7 @@ static unsigned parts_of(const struct query *q)
 {
 	if (!q->parts)
 		return 0;
-	return q->parts | (rows_decide(q) ? ROW_ATTRIBUTES : 0) | (q->by_site ? ROW_STACK : 0);
+	return q->parts | (rows_decide(q) ? ROW_ATTRIBUTES : 0) | (q->by_stack ? ROW_STACK : 0);
 }
 
 static struct query_scan scan_of(const struct query *q, struct query_range range)
@@ -341,7 +341,7 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 	if (!query_alive(w->q, err))
 		return false;
 	if (!e.series ||
-	    (w->q->by_site && number_find(&w->q->site_stacks, row->stack) == UINT32_MAX))
+	    (w->q->by_stack && number_find(&w->q->wanted_stacks, row->stack) == UINT32_MAX))
 		return true;
 	if (!judge_row(w, row, e.series, &matches, &e.group, err))
 		return false;
@@ -487,18 +487,18 @@ static bool gather(void *ctx, const struct engine_event *e, struct err *err)
 	return true;
 }
 
-/* Of another call site there is nothing to be seen. */
-static uint32_t keep_site(struct batching *b, const struct query_events *e, uint32_t from,
-			  uint32_t to)
+/* Of a stack that is not wanted there is nothing to be seen. */
+static uint32_t keep_wanted(struct batching *b, const struct query_events *e, uint32_t from,
+			    uint32_t to)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = from; i < to; i++) {
-		if (number_find(&b->walk.q->site_stacks, e->stacks[i]) == UINT32_MAX)
+		if (number_find(&b->walk.q->wanted_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
 		b->times[n] = e->times[i];
 		b->stacks[n] = e->stacks[i];
-		b->attributes[n] = e->attributes[i];
+		b->attributes[n] = e->attributes ? e->attributes[i] : 0;
 		b->values[n++] = engine_scaled(e->values[i], b->batch.series->says->scale);
 	}
 	return n;
@@ -511,8 +511,8 @@ static bool take_some(struct batching *b, const struct query_events *e, uint32_t
 	struct query *q = b->walk.q;
 	struct engine_batch some = b->batch;
 
-	if (q->by_site) {
-		some.count = keep_site(b, e, from, to);
+	if (q->by_stack) {
+		some.count = keep_wanted(b, e, from, to);
 	} else {
 		some.count = to - from;
 		some.times = e->times + from;
@@ -574,7 +574,7 @@ bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, 
 	b->walk = (struct walk){ .q = q, .range = q->request.range, .fn = gather, .ctx = b };
 	b->fn = fn;
 	b->ctx = ctx;
-	b->mixed = q->mixed && !q->by_site;
+	b->mixed = q->mixed && !q->by_stack;
 	q->mixed = false;
 	b->batch.times = b->times;
 	b->batch.values = b->values;

@@ -41,7 +41,7 @@ static bool begin(struct query *q, struct err *err)
 	if (q->request.asof == 0 && !s->ops->asof(s, &q->request.asof, err))
 		return false;
 	return selector_take_ids(q, err) && select_links(q, err) && linked_series(q, err) &&
-	       select_series(q, q->request.group_by, err) && call_site_select(q, err);
+	       select_series(q, q->request.group_by, err) && wanted_stacks_select(q, err);
 }
 
 struct query *query_begin(const struct query_request *request, struct err *err)
@@ -76,7 +76,7 @@ void query_end(struct query *q)
 	query_drop(q, &q->sets, &q->set_cap, sizeof(*q->sets));
 	query_drop(q, &q->profiles, &q->profile_cap, sizeof(*q->profiles));
 	number_release(q, &q->set_numbers);
-	number_release(q, &q->site_stacks);
+	number_release(q, &q->wanted_stacks);
 	for (uint32_t i = 0; i < q->given_count; i++)
 		free(q->given[i]);
 	query_drop(q, &q->given, &q->given_cap, sizeof(*q->given));

@@ -77,6 +77,8 @@ struct query_request {
 				series are read once then. May be empty */
 	struct query_filter filters[QUERY_FILTERS_MOST];
 	uint32_t filter_count;
+	bool filters_choose; /* events whose stack the filters leave out do not count: for answers
+				about events. Those about stacks filter them in any case */
 	enum query_by by;
 	const uint8_t *trace_id, *span_id; /* 16 and 8 bytes, or NULL */
 	uint32_t trace_count, span_count;  /* ids one after another: any of them; 0: one */

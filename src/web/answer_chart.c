@@ -70,6 +70,7 @@ bool web_answer_chart(struct web_ask *a, struct err *err)
 	struct query *q;
 	bool ok;
 
+	a->filters_choose = true;
 	if (!params_u32(&a->params, "width", 1, WIDTH_MOST, 1200, &o.width, err) ||
 	    !params_u32(&a->params, "lanes", 1, LANES_MOST, 50, &o.lanes_most, err) ||
 	    !params_u32(&a->params, "skip", 0, UINT32_MAX - LANES_MOST, 0, &o.lanes_skipped, err) ||

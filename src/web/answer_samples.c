@@ -98,6 +98,7 @@ bool web_answer_raw(struct web_ask *a, struct err *err)
 	struct buf *b = &a->body;
 	struct query *q;
 
+	a->filters_choose = true;
 	if (!params_u32(&a->params, "limit", 1, 10000, 200, &o.page, err) ||
 	    !after_param(a, &o, err) || !order_param(a, &o.newest_first, err) ||
 	    !(q = web_begin(a, 0, err)))
@@ -149,8 +150,12 @@ static void put_values(struct buf *b, const struct query_labels *l)
 bool web_answer_labels(struct web_ask *a, struct err *err)
 {
 	struct query_labels l;
-	struct query *q = web_begin(a, 0, err);
-	bool ok = q && query_label_names(q, &l, err);
+	struct query *q;
+	bool ok;
+
+	a->filters_choose = true;
+	q = web_begin(a, 0, err);
+	ok = q && query_label_names(q, &l, err);
 
 	if (ok)
 		put_names(&a->body, &l);
@@ -170,6 +175,7 @@ bool web_answer_label_values(struct web_ask *a, struct err *err)
 		return err_set(err, ERR_INVALID, "name is missing: of which label?");
 	if (!params_u32(&a->params, "limit", 1, 10000, 200, &limit, err))
 		return false;
+	a->filters_choose = true;
 	q = web_begin(a, 0, err);
 	ok = q && query_label_values(q, name, limit, &l, err);
 	if (ok)

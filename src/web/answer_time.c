@@ -35,6 +35,7 @@ bool web_answer_timeline(struct web_ask *a, struct err *err)
 	uint32_t width;
 
 	a->group_by = o.group_by;
+	a->filters_choose = true;
 	if (!params_u32(&a->params, "width", 1, WIDTH_MOST, 300, &width, err) ||
 	    !(q = web_begin(a, 0, err)))
 		return false;
@@ -71,6 +72,7 @@ bool web_answer_heatmap(struct web_ask *a, struct err *err)
 	struct query *q;
 	uint32_t width;
 
+	a->filters_choose = true;
 	if (!params_u32(&a->params, "width", 1, WIDTH_MOST, 600, &width, err) ||
 	    !params_u32(&a->params, "rows", 1, 200, 50, &o.rows, err) ||
 	    !(q = web_begin(a, 0, err)))

@@ -124,6 +124,7 @@ bool web_request(struct web_ask *a, int side, struct query_request *out, struct 
 		.profile_type = side_param(a, "type", side),
 		.gauge_last = params_has(&a->params, "last"),
 		.clip = a->clip,
+		.filters_choose = a->filters_choose,
 		.average = a->average,
 		.one_scale = a->one_scale,
 		.group_by = a->group_by,

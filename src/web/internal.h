@@ -27,6 +27,8 @@ struct web_ask {
 	const char *content_type;
 	const char *file_name; /* not NULL: a download */
 	bool clip;             /* collect only the events in the window */
+	bool filters_choose;   /* an answer about events: those of stacks that x= leaves out do not
+				  count */
 	bool average;          /* collect what samples of a gauge add to its average */
 	bool one_scale;        /* with it: counts of different periods as time */
 	struct str group_by;   /* what the answer is grouped by */

@@ -148,6 +148,21 @@ static bool put_time(struct part *p, struct query *q, struct err *err)
 	return true;
 }
 
+/* What the tree filters by itself leaves no events to a timeline of it, either. */
+static bool put_filtered_time(struct part *p, struct query *q, struct err *err)
+{
+	struct query_request by_stack = p->request;
+	bool ok;
+
+	if (!by_stack.filter_count)
+		return put_time(p, q, err);
+	by_stack.filters_choose = true;
+	q = query_begin(&by_stack, err);
+	ok = q && put_time(p, q, err);
+	query_end(q);
+	return ok;
+}
+
 static bool put_coverage(struct part *p, struct query *q, struct err *err)
 {
 	struct query_losses losses;
@@ -172,7 +187,7 @@ static bool put_part(struct part *p, struct err *err)
 
 	if (ok && query_facts(q).type.gauge)
 		ok = err_set(err, ERR_UNSUPPORTED, "averages do not add up");
-	ok = ok && put_tree(p, q, err) && (!p->newest || put_time(p, q, err)) &&
+	ok = ok && put_tree(p, q, err) && (!p->newest || put_filtered_time(p, q, err)) &&
 	     (!p->coverage || put_coverage(p, q, err));
 	if (ok)
 		buf_char(p->out, '}');

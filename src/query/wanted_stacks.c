@@ -1,5 +1,6 @@
-/* call_site.c - only stacks that begin with frames of given names: which ones those are is found
- * out once, by a walk of its own; from then on walks pass over the rows of all others. */
+/* wanted_stacks.c - only stacks that begin with frames of given names, or that the filters leave
+ * something of: which ones those are is found out once, by a walk of its own; from then on walks
+ * pass over the rows of all others. */
 #include <stdlib.h>
 
 #include "query/engine.h"
@@ -20,7 +21,7 @@ static bool note_stack(void *ctx, const struct engine_event *e, struct err *err)
 	uint32_t ignored;
 	bool added;
 
-	if (!e->first || !e->row->stack)
+	if (!e->first)
 		return true;
 	if (!number_enter(f->q, &f->met, e->row->stack, 0, &ignored, &added, err))
 		return false;
@@ -47,9 +48,17 @@ static bool begins_so(const struct frame_set *s, const struct frame_run *r, stru
 	return true;
 }
 
+/* Of runs as the filters leave them, or, to look for a call site, as they are. */
+static bool is_wanted(const struct frame_set *s, const struct frame_run *r, bool filtered,
+		      struct buf *name)
+{
+	return filtered ? r->first != RUN_LEFT_OUT : begins_so(s, r, name);
+}
+
 static bool keep_some(struct finding *f, const uint64_t *ids, uint32_t count, struct err *err)
 {
 	struct query *q = f->q;
+	bool filtered = !q->request.call_site_count;
 	struct buf name = { 0 };
 	struct frame_set s;
 	uint32_t ignored;
@@ -57,21 +66,32 @@ static bool keep_some(struct finding *f, const uint64_t *ids, uint32_t count, st
 
 	if (!ok)
 		return false;
-	ok = frame_set_resolve(&s, ids, count, FILTERS_OFF, err);
+	ok = frame_set_resolve(&s, ids, count, filtered ? FILTERS_ON : FILTERS_OFF, err);
 	for (uint32_t i = 0; i < count && ok; i++)
-		if (begins_so(&s, &s.runs[i], &name))
-			ok = number_enter(q, &q->site_stacks, ids[i], 0, &ignored, &added, err);
+		if (is_wanted(&s, &s.runs[i], filtered, &name))
+			ok = number_enter(q, &q->wanted_stacks, ids[i], 0, &ignored, &added, err);
 	buf_release(&name);
 	frame_set_release(&s);
 	return ok;
 }
 
-bool call_site_select(struct query *q, struct err *err)
+/* The others change what is shown of a stack. */
+static bool may_leave_out(const struct query_request *r)
+{
+	for (uint32_t i = 0; i < r->filter_count; i++)
+		if (r->filters[i].kind == FILTER_FOCUS || r->filters[i].kind == FILTER_IGNORE ||
+		    r->filters[i].kind == FILTER_SHOW_FROM)
+			return true;
+	return false;
+}
+
+bool wanted_stacks_select(struct query *q, struct err *err)
 {
 	struct finding f = { .q = q };
 	bool ok;
 
-	if (!q->request.call_site_count)
+	if (!q->request.call_site_count &&
+	    !(q->request.filters_choose && may_leave_out(&q->request)))
 		return true;
 	q->parts = ROW_STACK;
 	ok = engine_events(q, q->group_key, note_stack, &f, err);
@@ -82,6 +102,6 @@ bool call_site_select(struct query *q, struct err *err)
 		ok = keep_some(&f, f.ids + i,
 			       f.count - i < STACKS_AT_ONCE ? f.count - i : STACKS_AT_ONCE, err);
 	query_drop(q, &f.ids, &f.cap, sizeof(*f.ids));
-	q->by_site = true;
+	q->by_stack = true;
 	return ok;
 }
