@@ -203,6 +203,10 @@ static void print_saved(const char *path, const struct salvage *s)
 		       "stack, %llu without their attributes, %llu without their link\n",
 		       path, (unsigned long long)lost->stacks, (unsigned long long)lost->attributes,
 		       (unsigned long long)lost->links);
+	if (lost->notes)
+		printf("%s: %llu requests saved without their notes (fields of other wire "
+		       "versions), if they had any: these could not be read\n",
+		       path, (unsigned long long)lost->notes);
 	if (s->lost_origins)
 		printf("%s: %llu requests saved as if they came now, and not known again when "
 		       "repeated: when they came could not be read\n",

@@ -421,6 +421,21 @@ def test_salvage_keeps_whose_requests_are(tmp_path):
     assert done.stderr == b"" and b"tenant" not in done.stdout
 
 
+def test_salvage_of_damaged_notes(with_later_names, tmp_path):
+    """Notes are the least of a request: it is saved without them, and counted."""
+    db, damaged, saved = with_later_names[0], tmp_path / "damaged.db", tmp_path / "saved.db"
+    page, = rows(db, "SELECT rootpage FROM sqlite_schema WHERE name='note'")[0]
+    data = bytearray(db.read_bytes())
+    data[(page - 1) * 8192:page * 8192] = bytes((i * 31 + 7) % 251 for i in range(8192))
+    damaged.write_bytes(data)
+    done = program.run("store", "salvage", damaged, "-o", saved, check=0)
+    assert rows(saved, ORIGINS) == rows(db, ORIGINS)
+    samples = rows(db, "SELECT count(*), count(stack_id) FROM samples")
+    assert rows(saved, "SELECT count(*), count(stack_id) FROM samples") == samples
+    assert f"{len(rows(db, ORIGINS))} requests saved without their notes".encode() in done.stdout
+    assert program.run("store", "check", saved, check=0).stdout.endswith(b": whole\n")
+
+
 @pytest.mark.parametrize("lost", ["a leaf", "both ends", "the root"])
 def test_salvage_of_damaged_names(with_later_names, tmp_path, lost):
     """One page: all names but its own; at both ends: those that are asked for; the root: none; samples always."""

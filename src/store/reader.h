@@ -276,6 +276,7 @@ bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to
 struct store_lost {
 	uint64_t samples;                   /* left out */
 	uint64_t stacks, attributes, links; /* samples that are there without */
+	uint64_t notes; /* requests that are there without some of their notes, if they had any */
 };
 void store_tolerate(struct store_snapshot *snap, struct store_lost *lost);
 

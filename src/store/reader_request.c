@@ -168,6 +168,16 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 		r->failed = true;
 }
 
+/* What a damaged table of notes says of the request: nothing. Most have none at all. */
+static void go_without_notes(struct rebuild *r)
+{
+	r->failed = true;
+	if (!go_without(r, r->snap->lost ? &r->snap->lost->notes : NULL))
+		return;
+	r->note_from = 0;
+	r->note_next = UINT64_MAX;
+}
+
 /* The notes of a number on the line; the next one that has any is remembered. */
 static struct str note_of(struct rebuild *r, uint64_t seq)
 {
@@ -183,7 +193,7 @@ static struct str note_of(struct rebuild *r, uint64_t seq)
 		return notes;
 	db_bind_u64(s, 1, seq);
 	if (!db_step(r->snap->db, s, &row, r->err, "reading notes")) {
-		r->failed = true;
+		go_without_notes(r);
 		return notes;
 	}
 	r->note_from = seq;
