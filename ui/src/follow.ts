@@ -104,19 +104,27 @@ export const followTop: Follow<Top> = {
 	ask: (params, at, signal) => askJSON<Top>("top", windowOf(params, at), signal),
 	keep(whole) {
 		const rows = new Map(whole.rows.map((r) => [r[9], [...r] as TopRow]));
+		/* The table may hold the heaviest alone. Of another function only what comes now would be known: it has a row
+		 * with the next whole. */
+		const beyond = whole.count - rows.size;
+		let missed = false;
 		const put = (part: Part, sign: 1 | -1) =>
 			tally(part, (frame, self, total) => {
 				const [name, file, line, binary, type, , key] = part.frames[frame];
 				let row = rows.get(key);
 				if (!row) {
 					if (sign < 0) return;
+					if (beyond > 0) {
+						missed = true;
+						return;
+					}
 					rows.set(key, (row = [name, file, line, binary, type, 0, 0, 0, 0, key]));
 				}
 				row[5] += sign * self;
 				row[6] += sign * total;
 			});
 		let { total } = whole;
-		const made = lazily(whole, () => ({ ...whole, total, count: rows.size, rows: [...rows.values()].map((r) => [...r] as TopRow) }));
+		const made = lazily(whole, () => ({ ...whole, total, count: beyond + rows.size, rows: [...rows.values()].map((r) => [...r] as TopRow) }));
 		return {
 			value: made.value,
 			apply({ add, drop }) {
@@ -126,6 +134,7 @@ export const followTop: Follow<Top> = {
 				total += add.total - (drop?.total ?? 0);
 				made.stale(null);
 			},
+			full: (ms) => missed && ms > FULL_MS,
 		};
 	},
 };

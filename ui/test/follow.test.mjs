@@ -7,9 +7,9 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const source = (name) => join(dirname(fileURLToPath(import.meta.url)), "../src", name);
-const contents = `export { Follower, followTree } from "${source("follow.ts")}"; export { Tree } from "${source("flame/tree.ts")}";`;
+const contents = `export { Follower, followTop, followTree } from "${source("follow.ts")}"; export { Tree } from "${source("flame/tree.ts")}";`;
 const { outputFiles } = await build({ stdin: { contents, resolveDir: "." }, bundle: true, format: "esm", write: false });
-const { Follower, followTree, Tree } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+const { Follower, followTop, followTree, Tree } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -121,4 +121,18 @@ test("twice the nodes that were asked for are too many after five minutes, 300,0
 	assert.deepEqual(after(0, 32_767), [false, false, false]);
 	assert.deepEqual(after(0, 32_768), [false, false, true]);
 	assert.deepEqual(after(200_000, 300_000), [true, true, true]);
+});
+
+test("a table that holds the heaviest functions alone says how many there are, and makes up no row of another", () => {
+	const row = (key, value) => [key, "", 0, "", "", value, value, 0, 0, key];
+	const frame = (key) => [key, "", 0, "", "", 0, key];
+	const part = (values) => ({ total: 0, samples: 0, stacks: 0, seconds: 1, frames: Object.keys(values).map(frame), nodes: [0, -1, 0, ...Object.values(values).flatMap((v, i) => [1, i, v])] });
+	const after = (count) => {
+		const one = followTop.keep({ count, total: 30, rows: [row("a", 20), row("b", 10)] });
+		one.apply({ asof: "1", from: "0", add: part({ a: 5, c: 1 }), drop: part({ b: 10 }) });
+		const { rows, count: now } = one.value();
+		return [rows.map((r) => [r[0], r[5]]), now, one.full(5 * MINUTE), one.full(5 * MINUTE + 1)];
+	};
+	assert.deepEqual(after(2), [[["a", 25], ["c", 1]], 2, false, false]);
+	assert.deepEqual(after(9), [[["a", 25]], 8, false, true], "c was there before, nobody knows how heavy");
 });
