@@ -124,7 +124,7 @@ static bool for_pgo(const struct pyro_request *r, struct profiles **p, struct er
 static bool make_pprof(const struct pyro_request *r, struct query *q, struct buf *out,
 		       struct err *err)
 {
-	struct export_options o = { .without_timestamps = true };
+	struct export_options o = { .without_timestamps = true, .one_column = true };
 	struct profiles *p = NULL;
 	bool ok;
 

@@ -14,6 +14,7 @@ struct export_options {
 	struct str profile_type; /* of formats that show one type (folded, DOT, SVG): its
 				    sample type ("samples", "off_cpu"); empty: the first */
 	bool without_timestamps; /* pprof: one sample for all events of one, no label `timestamp` */
+	bool one_column;         /* pprof: times are not written as counts, too */
 	bool inverted;           /* SVG: from the leaves up */
 	uint32_t nodes_most;     /* DOT, SVG; 0 = 80 in DOT, 20,000 in SVG */
 	bool process, thread;    /* folded: process and thread names as roots */

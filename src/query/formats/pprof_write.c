@@ -42,7 +42,7 @@ struct pprof {
 	struct buf message, nested, labels, resource_labels, sample_labels, numbers;
 	struct pprof_rows rows; /* with several sample types: all are met before one is written */
 	bool joins;             /* there are several */
-	bool counts;            /* times are written as counts, too: all are whole periods */
+	bool counts; /* times are written as counts, too: wanted, and all whole periods */
 	struct intern_table string_table;
 	struct str *strings;
 	uint32_t string_count, string_cap;
@@ -301,7 +301,7 @@ static void choose_columns(struct pprof *w)
 
 	w->columns = calloc(COLUMNS_MOST, sizeof(*w->columns));
 	assert(w->columns);
-	w->counts = all_times_are_counts(w->p);
+	w->counts = w->counts && all_times_are_counts(w->p);
 	for (uint32_t i = 0; i < w->p->profile_count; i++) {
 		const struct profile *profile = &w->p->profiles[i];
 		const struct value_type *type = &profile->sample_type;
@@ -627,7 +627,10 @@ static void write_all(struct pprof *w, struct arena *arena)
 bool pprof_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		 struct err *err)
 {
-	struct pprof w = { .p = p, .out = out, .timestamps = !(o && o->without_timestamps) };
+	struct pprof w = { .p = p,
+			   .out = out,
+			   .timestamps = !(o && o->without_timestamps),
+			   .counts = !(o && o->one_column) };
 	struct arena arena;
 	bool too_many;
 
