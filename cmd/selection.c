@@ -80,20 +80,22 @@ static bool has_type(const struct file_types *t, struct str id)
 /* What is left out of what is shown is said: other types are other units. */
 static void tell_left_out(const struct samples *s, const struct query *q)
 {
-	struct str id = query_facts(q).type.id, rest, first;
+	struct str id = query_facts(q).type.id, rest, one;
 
 	for (unsigned i = 0; i < s->file_count; i++) {
 		const struct file_types *t = &s->file_types[i];
 		AUTO(buf_release) struct buf line = { 0 };
 
 		rest = buf_view(&t->ids);
-		if (!rest.len || !id.len || has_type(t, id) || !str_split(&rest, '\n', &first))
+		if (!rest.len || !id.len || has_type(t, id))
 			continue;
 		text_append_printable(&line, str_cstr(t->file));
 		buf_lit(&line, ": left out, it has nothing of ");
 		text_append_printable(&line, id);
-		buf_lit(&line, " but ");
-		text_append_printable(&line, first);
+		for (bool first = true; str_split(&rest, '\n', &one) && one.len; first = false) {
+			buf_str(&line, first ? STR(" but ") : STR(", "));
+			text_append_printable(&line, one);
+		}
 		fprintf(stderr, "%.*s\n", STR_ARG(buf_view(&line)));
 	}
 }

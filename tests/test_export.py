@@ -152,3 +152,12 @@ def test_what_a_format_of_one_type_leaves_out_is_said(tmp_path):
         assert said.count("\n") == 1 and "left out" in said and "memory:inuse_objects:count" in said and "-type" in said
         assert program.run("export", "--format", format_, "--type", "inuse_space", body, check=0).stderr == b""
     assert program.run("export", "--format", "pprof", body, check=0).stderr == b""
+
+
+def test_a_file_that_is_left_out_is_told_with_all_its_types(tmp_path):
+    heap, cpu = tmp_path / "heap.pb", tmp_path / "cpu.pb"
+    heap.write_bytes(pprof_of_heap(HEAP))
+    cpu.write_bytes(pprof_of_heap(CPU, (("samples", "count"), ("cpu", "nanoseconds")), ("cpu", "nanoseconds", 10000000)))
+    said = program.run("top", "--type", "cpu", heap, cpu, check=0).stderr.decode()
+    assert said == (f"{heap}: left out, it has nothing of process_cpu:cpu:nanoseconds:cpu:nanoseconds but memory:alloc_objects:count::, "
+                    "memory:alloc_space:bytes::, memory:inuse_objects:count::, memory:inuse_space:bytes::\n")
