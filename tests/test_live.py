@@ -1,5 +1,6 @@
 """What came after a state, added to an answer of that state, is the answer of the newer one: what the page follows live with."""
 
+import itertools
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import pytest
 import fixtures
 import program
 from agents import Spinning, compile_spin, needs_bpf  # noqa: F401
+from test_durability import on_small_disk
 from web_pages import ask, page_of, request, tree
 
 UI = fixtures.ROOT / "ui"
@@ -96,6 +98,10 @@ class Events:
             elif line.startswith(b"data: "):
                 return event, json.loads(line[6:])
         raise AssertionError("the events ended")
+
+    def until(self, wanted):
+        """The data of the next such event."""
+        return next(data for event, data in iter(self.next, None) if event == wanted)
 
 
 def part_sums(part):
@@ -249,3 +255,33 @@ def test_the_page_of_a_live_agent(needs_bpf, tmp_path):
     words = [w for w in QUIET if w != "--no-agent"]
     with Spinning(spin), program.Server("up", *words, "--db", tmp_path / "x.db") as server:
         drive("walk.test.mjs", FLAMETAP_AGENT=f"http://{page_of(server)}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount of its own")
+def test_a_store_that_takes_nothing_is_told(tmp_path):
+    """A full disk: the sender shall try again, who looks is told so, and told again when there is room."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with program.Server("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "", "--log-level", "info",
+                        "--db", disk / "up.db", wrapper=on_small_disk(disk, "2m")) as server:
+        page = page_of(server)
+        with Events(page) as follower:
+            def send(n):
+                body = "".join(f"main;{n}_{k}_{'x' * 200} 1\n" for k in range(500)).encode()
+                return request(page, "POST", "/ingest?name=a", body)
+
+            assert "failing" not in ask(page, "status").json()["store"]
+            answers = list(itertools.takewhile(lambda got: got.status == 200, map(send, range(100))))
+            assert 0 < len(answers) < 100
+            got = send(1000)
+            assert got.status == 503 and "full" in got.json()["error"]["what"], (got.status, got.body)
+            assert got.headers["retry-after"]
+            said = ask(page, "status").json()["store"]["failing"]
+            assert "full" in said["error"] and said["refused"] >= 2 and int(said["since_ns"]) > 10**18
+            told = follower.until("store")["failing"]
+            assert told["since_ns"] == said["since_ns"] and "full" in told["error"]
+            subprocess.run(["nsenter", "-t", str(server.pid), "-m", "-r", "mount", "-o", "remount,size=64m", str(disk)], check=True)
+            program.wait_for(lambda: send(2000).status == 200, 30, "room")
+            assert "failing" not in ask(page, "status").json()["store"]
+            while follower.until("store"):
+                pass

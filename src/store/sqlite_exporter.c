@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/failing.h"
 #include "pipeline/worker.h"
 #include "store/exporters.h"
 #include "store/writer.h"
@@ -257,6 +258,8 @@ static void sqlite_work(void *arg, struct worker_item *items, uint32_t n)
 		    LOG_S("error", err.msg), LOG_U("unlogged", skipped));
 	if (x->writer)
 		count(x);
+	if (ok || err.kind != ERR_LIMIT) /* a request that is too large says nothing of the store */
+		store_failing_note(x->path, n, ok ? NULL : &err);
 	for (uint32_t i = 0; i < n; i++)
 		if (items[i].batch)
 			answer(&items[i], ok, &err);

@@ -1,4 +1,5 @@
 /* answer_status.c - what there is: profile types, the time that has data, the store. */
+#include "pipeline/failing.h"
 #include "web/internal.h"
 
 static void put_type(struct buf *b, const struct query_type *t, struct query_range extent)
@@ -33,6 +34,18 @@ static void put_types(struct buf *b, const struct query_facts *f, struct query_r
 	buf_char(b, ']');
 }
 
+bool web_store_failing(const struct web_options *o, struct store_failing *out)
+{
+	return o->sources.failing && o->sources.failing(o->sources.ctx, out);
+}
+
+void web_put_failing(struct buf *b, const struct store_failing *f)
+{
+	buf_printf(b, "{\"since_ns\":\"%llu\",\"error\":", (unsigned long long)f->since_unix_ns);
+	buf_json_string(b, str_cstr(f->error));
+	buf_printf(b, ",\"refused\":%llu}", (unsigned long long)f->refused);
+}
+
 /* Of all time; where that is more than one query may hold, of the time that is looked at first: a
  * page without a list of old types is better than none. */
 static struct query *begin_types(struct query_request *all, struct query_range recent,
@@ -58,6 +71,7 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 	struct query_range recent;
 	struct query_facts f;
 	struct query *q;
+	struct store_failing failing;
 	struct err why = { 0 };
 
 	if (!a->source->ops->extent(a->source, &extent, &why) && why.kind != ERR_NOT_FOUND) {
@@ -80,6 +94,10 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 	buf_json_string(&a->body, str_cstr(a->options->sources.kind));
 	buf_lit(&a->body, ",\"path\":");
 	buf_json_string(&a->body, str_cstr(a->options->sources.path));
+	if (web_store_failing(a->options, &failing)) {
+		buf_lit(&a->body, ",\"failing\":");
+		web_put_failing(&a->body, &failing);
+	}
 	buf_lit(&a->body, "}}\n");
 	query_end(q);
 	return true;

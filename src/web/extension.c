@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "pipeline/failing.h"
 #include "query/store_source.h"
 #include "web/extension.h"
 #include "web/intake.h"
@@ -78,6 +79,13 @@ static bool open_source(void *ctx, struct query_source **out, struct err *err)
 	return store && store_source_new(store, out, err);
 }
 
+static bool is_failing(void *ctx, struct store_failing *out)
+{
+	const struct web_state *w = ctx;
+
+	return store_failing_now(w->store_path, out);
+}
+
 static bool web_extension_start(void *state, const struct component_host *host, struct err *err)
 {
 	struct web_state *w = state;
@@ -91,7 +99,11 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 		.tls_cert_file = w->tls_cert_file,
 		.tls_key_file = w->tls_key_file,
 		.source_folder = w->source && *w->source ? w->source : NULL,
-		.sources = { open_source, w, "sqlite", w->store_path },
+		.sources = { .open = open_source,
+			     .ctx = w,
+			     .failing = is_failing,
+			     .kind = "sqlite",
+			     .path = w->store_path },
 		.metrics = host->metrics,
 		.threads = w->threads,
 		.timeout_ns = w->timeout_ns,

@@ -150,6 +150,10 @@ void web_sharing_begin(struct web_question *q);
 /* It is over, and so many have their replies. */
 void web_sharing_end(struct web_share *share, uint32_t answered);
 
+/* ---- a store that takes nothing (answer_status.c) ---- */
+bool web_store_failing(const struct web_options *o, struct store_failing *out);
+void web_put_failing(struct buf *b, const struct store_failing *f); /* docs/api.md */
+
 /* ---- who follows (live.c) ---- */
 struct web_live;
 struct web_live *web_live_new(const struct web_options *options); /* outlives it */

@@ -10,6 +10,9 @@
  *   event: delta                           what came into it since, and what left it
  *   data: {"asof":"1240","from":"...","add":{...},"drop":{...}}
  *
+ *   event: store                           it does not take what comes, or takes it again
+ *   data: {"failing":{"since_ns":"...","error":"...","refused":1}}, or {}
+ *
  * One thread asks the source for its newest state once a second while anyone listens. Who follows
  * the same selection over the same window shares a channel: each delta is made once (live_delta.c)
  * and sent to all. A page that reads slowly is not sent more than WAITING_MOST; past that what
@@ -21,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "pipeline/failing.h"
 #include "query/time_range.h"
 #include "web/internal.h"
 
@@ -55,6 +59,14 @@ struct listener {
 	struct channel *channel; /* NULL: only told of commits */
 	uint64_t told;           /* the commit it was told of */
 	bool placed;             /* was told its channel's state, and all deltas since */
+	uint64_t store_told;     /* the change of the store's state that it was told of */
+};
+
+/* Whether the store takes what comes. The thread's. */
+struct store_state {
+	struct store_failing is;
+	bool fails;
+	uint64_t changes; /* 0: it never failed */
 };
 
 struct web_live {
@@ -67,6 +79,7 @@ struct web_live {
 	struct listener list[LISTENERS_MOST]; /* guarded */
 	uint32_t count;                       /* guarded */
 	struct channel *channels;             /* guarded */
+	struct store_state store;
 };
 
 /* ---- channels ---- */
@@ -300,6 +313,41 @@ static bool tell_follower(struct listener *to, bool *told)
 	return send_state(to);
 }
 
+static void look_at_store(struct web_live *l)
+{
+	struct store_state *s = &l->store;
+	struct store_failing now = { 0 };
+	bool fails = web_store_failing(l->options, &now);
+
+	if (fails == s->fails && now.refused == s->is.refused &&
+	    now.since_unix_ns == s->is.since_unix_ns)
+		return;
+	s->is = now;
+	s->fails = fails;
+	s->changes++;
+}
+
+/* What waits already says it later. False: the listener has gone. */
+static bool tell_store(const struct store_state *s, struct listener *to)
+{
+	struct buf text = { 0 };
+	enum net_events_fate sent;
+
+	if (to->store_told == s->changes)
+		return true;
+	buf_lit(&text, "event: store\ndata: {");
+	if (s->fails) {
+		buf_lit(&text, "\"failing\":");
+		web_put_failing(&text, &s->is);
+	}
+	buf_lit(&text, "}\n\n");
+	sent = net_events_append(to->events, buf_view(&text), WAITING_MOST);
+	if (sent == NET_EVENTS_SENT)
+		to->store_told = s->changes;
+	buf_release(&text);
+	return sent != NET_EVENTS_GONE;
+}
+
 static bool tell_one(struct listener *to, bool known, uint64_t asof, bool beat)
 {
 	bool told = false, there = true;
@@ -319,7 +367,8 @@ static bool tell_one(struct listener *to, bool known, uint64_t asof, bool beat)
 static void tell(struct web_live *l, bool known, uint64_t asof, bool beat)
 {
 	for (uint32_t i = l->count; i-- > 0;)
-		if (!tell_one(&l->list[i], known, asof, beat))
+		if (!tell_one(&l->list[i], known, asof, beat) ||
+		    !tell_store(&l->store, &l->list[i]))
 			drop(l, i);
 	channels_sweep(l);
 }
@@ -372,6 +421,7 @@ static void *watch(void *arg)
 		}
 		pthread_mutex_unlock(&l->lock);
 		known = turn(l, channels, &asof);
+		look_at_store(l);
 		pthread_mutex_lock(&l->lock);
 		tell(l, known, asof, second % BEAT_S == 0);
 		if (!l->stopping)

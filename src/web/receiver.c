@@ -50,7 +50,7 @@ static void done(struct completion *completion, const struct outcome *o)
 	struct err err = o->err;
 
 	receiver_metrics_count(&p->receiver->count, p->samples, o);
-	if (o->kind == OUTCOME_RETRY && !err_retryable(err.kind))
+	if (o->kind == OUTCOME_RETRY && web_status_of(&err) != 503) /* a full disk is ERR_IO */
 		err.kind = ERR_UNAVAILABLE;
 	if (o->kind == OUTCOME_OK)
 		web_question_reply(p->question);

@@ -19,6 +19,7 @@
 #include "net/loops.h"
 
 struct query_source;
+struct store_failing;
 struct uploads;
 
 /* Where samples are asked for. Any thread, several at once. */
@@ -26,6 +27,8 @@ struct web_sources {
 	bool (*open)(void *ctx, struct query_source **out, struct err *err);
 	void *ctx;
 	const char *kind, *path; /* "sqlite", "/var/lib/flametap/flametap.db": shown */
+	/* Whether it does not take what comes (pipeline/failing.h). NULL: nothing comes. */
+	bool (*failing)(void *ctx, struct store_failing *out);
 };
 
 struct web_options {
