@@ -8,7 +8,7 @@ from opentelemetry.proto.collector.profiles.v1development import profiles_servic
 GAUGES = {"inuse_space", "inuse_objects", "goroutines", "threads"}
 
 Frame = collections.namedtuple("Frame", "type binary function inlined")
-Event = collections.namedtuple("Event", "time value series profile labels stack links")
+Event = collections.namedtuple("Event", "time value series profile labels stack links begun")
 
 
 def text(value):
@@ -96,7 +96,8 @@ class Body:
             link = self.d.link_table[sample.link_index] if sample.link_index else None
             links = (link.trace_id.hex(), link.span_id.hex()) if link else ("", "")
             for time, value in self._times(profile, sample):
-                yield Event(time, value * scale, series, (*owner, number), labels, self.stack(sample.stack_index), links)
+                yield Event(time, value * scale, series, (*owner, number), labels, self.stack(sample.stack_index), links,
+                            profile.time_unix_nano)
 
     @staticmethod
     def _times(profile, sample):
@@ -145,15 +146,19 @@ def chosen(events, type_, window=(0, 1 << 64), matchers=(), trace=None, span=Non
             and (trace is None or e.links[0] == trace) and (span is None or e.links[1] == span)]
 
 
-def stack_values(events):
-    """stack -> value: flows summed; gauges averaged over each series' profiles, summed over the series."""
+def stack_values(events, all_events=(), window=(0, 1 << 64)):
+    """stack -> value: flows summed; gauges averaged over each series' profiles of the window, be they without any of the `events`, summed
+    over the series."""
     if not events or events[0].series[1] not in GAUGES:
         sums = collections.Counter()
         for e in events:
             sums[e.stack] += e.value
         return sums
     profiles = collections.defaultdict(set)
-    for e in events:
+    for e in all_events:
+        if window[0] <= e.begun < window[1]:
+            profiles[e.series].add(e.profile)
+    for e in events:  # with timestamps, they may lie where their profile does not begin
         profiles[e.series].add(e.profile)
     sums = collections.Counter()
     for e in events:

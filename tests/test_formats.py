@@ -479,8 +479,9 @@ def test_a_gauge_is_exported_as_its_average(tmp_path, format_):
     body, out = tmp_path / "body.pb", tmp_path / "out"
     data = query_bodies.random_body(random.Random(78))
     body.write_bytes(data)
-    chosen = query_oracle.chosen(query_oracle.Body(data).events, "inuse_space")
-    values = query_oracle.stack_values(chosen)
+    events = query_oracle.Body(data).events
+    chosen = query_oracle.chosen(events, "inuse_space")
+    values = query_oracle.stack_values(chosen, events)
     assert abs(sum(values.values()) - sum(e.value for e in chosen)) > 1000, "averaging makes a difference"
     out.write_bytes(export("--format", format_, "--type", "inuse_space", body))
     want = sum(values.values()) - (values.get((), 0) if format_ == "speedscope" else 0)  # which has no empty stacks

@@ -58,7 +58,7 @@ def same_values(got, want):
 
 def check(path, parsed, type_, words=(), **selection):
     events = query_oracle.chosen(parsed, type_, **selection)
-    values = query_oracle.stack_values(events)
+    values = query_oracle.stack_values(events, parsed, selection.get("window", (0, 1 << 64)))
     answer = ask(path, "--type", type_, *words)
     assert answer["events"] == len(events)
     same_values(rows(answer), query_oracle.top(values))
@@ -235,10 +235,10 @@ def test_spans_and_traces(tmp_path):
         for trace, span in sorted(found):
             for type_ in types_of(parsed.events):
                 events = query_oracle.chosen(parsed.events, type_, trace=trace, span=span)
-                want = query_oracle.top(query_oracle.stack_values(events))
+                want = query_oracle.top(query_oracle.stack_values(events, parsed.events))
                 assert rows(ask(path, "--type", type_, "--trace", trace, "--span", span)) == want
                 assert rows(ask(path, "--type", type_, "--select", f'{{span_id="{span}"}}')) == query_oracle.top(
-                    query_oracle.stack_values(query_oracle.chosen(parsed.events, type_, span=span)))
+                    query_oracle.stack_values(query_oracle.chosen(parsed.events, type_, span=span), parsed.events))
         assert rows(ask(path, "--span", "00000000000000aa")) == {}
 
 

@@ -221,6 +221,8 @@ static inline struct query_scan engine_series_scan(const struct query *q)
 				    .asof = q->request.asof };
 }
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
+/* Is it one of those that request.profile_ids is about? */
+bool engine_profile_wanted(const struct query *q, const struct query_profile *p);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
 /* When the selection's profilers took profiles, be they of what is selected or of something else
@@ -263,14 +265,28 @@ bool linked_series(struct query *q, struct err *err) MUST_CHECK;
 /* Finds q->wanted_stacks, where the request's call site or its filters choose some. */
 bool wanted_stacks_select(struct query *q, struct err *err) MUST_CHECK;
 
-/* ---- gauges: averages over profiles ---- */
+/* ---- gauges: averages over profiles (gauge.c) ---- */
 
-struct gauge_weights; /* by (bucket, owner of series): how many profiles, and which was the last */
+/* By (bucket, owner of series): how many profiles, and which was the last. A profile of the
+ * selected series counts where it begins, whether or not the selection has samples of it: that a
+ * stack or a label is not in it means 0. One with timestamps counts where the selection has events
+ * of it, too.
+ */
+struct gauge_weights;
 /* hold: what a profile without timestamps says holds in all buckets of its length, up to `end`. */
 struct gauge_buckets {
 	uint64_t from, step_ns, end; /* step_ns 0: one for all times */
 	bool hold;
+	uint32_t rows; /* each step is cut into so many buckets; 0: one. Not with hold */
 };
+/* The bucket of a time after `from`. */
+static inline uint64_t engine_cell_of(uint64_t after, uint64_t step_ns, uint32_t rows)
+{
+	uint64_t step = after / step_ns;
+
+	/* A step may last long: no product of 64 bits by the rows. */
+	return step * rows + (uint32_t)((double)(after - step * step_ns) / (double)step_ns * rows);
+}
 struct gauge_weights *gauge_weights_new(struct query *q, const struct gauge_buckets *buckets,
 					struct err *err) MUST_CHECK;
 void gauge_weights_free(struct query *q, struct gauge_weights *g); /* NULL is fine */

@@ -61,7 +61,7 @@ static bool set_of(struct query *q, uint64_t id, const struct attribute_match **
 
 /* ---- profiles ---- */
 
-static bool profile_wanted(const struct query *q, const struct query_profile *p)
+bool engine_profile_wanted(const struct query *q, const struct query_profile *p)
 {
 	for (uint32_t i = 0; i < q->request.profile_id_count; i++)
 		if (memcmp(q->request.profile_ids + (size_t)16 * i, p->id, sizeof(p->id)) == 0)
@@ -76,7 +76,7 @@ static bool take_profile(void *ctx, const struct query_profile *p, struct err *e
 				      .sample_count = p->sample_count,
 				      .time = p->time,
 				      .duration = p->duration,
-				      .wanted = profile_wanted(q, p) };
+				      .wanted = engine_profile_wanted(q, p) };
 	struct label_matching m;
 	bool ok;
 

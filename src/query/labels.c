@@ -1,4 +1,5 @@
 /* labels.c - which attributes a selection has, with what weight; what agents say was lost. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -18,6 +19,9 @@ struct naming {
 	struct number_table names, sets;
 	uint64_t *set_ids;
 	uint32_t set_count, set_cap;
+	struct gauge_weights *weights; /* values of a gauge: not yet rounded in `levels` */
+	double *levels;
+	uint32_t level_cap;
 };
 
 static bool add_name(struct naming *n, struct str name, struct err *err)
@@ -174,6 +178,19 @@ bool query_label_names(struct query *q, struct query_labels *out, struct err *er
 
 /* ---- values ---- */
 
+static bool weigh_level(struct naming *n, uint32_t at, const struct engine_event *e,
+			struct err *err)
+{
+	uint32_t divisor = gauge_divisor(n->weights, n->q, e, 0), known = n->level_cap;
+
+	if (!query_grow(n->q, &n->levels, &n->level_cap, at + 1u, sizeof(*n->levels), err))
+		return false;
+	if (n->level_cap > known)
+		memset(n->levels + known, 0, (n->level_cap - known) * sizeof(*n->levels));
+	n->levels[at] += divisor ? (double)e->value / divisor : 0;
+	return true;
+}
+
 static bool weigh_value(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct naming *n = ctx;
@@ -188,7 +205,29 @@ static bool weigh_value(void *ctx, const struct engine_event *e, struct err *err
 		at = before;
 	}
 	n->labels[at].events++;
+	if (n->weights)
+		return weigh_level(n, at, e, err);
 	n->labels[at].value = engine_add(n->labels[at].value, e->value);
+	return true;
+}
+
+static bool weigh_values(struct naming *n, struct str key, struct err *err)
+{
+	struct query *q = n->q;
+
+	/* First: weights know profiles by numbers that another group key takes away. */
+	if (!engine_group(q, key, err))
+		return false;
+	if (q->type < q->type_count && q->types[q->type].gauge) {
+		n->weights = gauge_weights_new(q, &(struct gauge_buckets){ 0 }, err);
+		if (!n->weights)
+			return false;
+	}
+	q->parts = ROW_TIMES; /* the group is told beside them */
+	if (!engine_events(q, key, weigh_value, n, err))
+		return false;
+	for (uint32_t i = 0; n->weights && i < n->count; i++)
+		n->labels[i].value = llround(n->levels[i]);
 	return true;
 }
 
@@ -210,8 +249,7 @@ bool query_label_values(struct query *q, struct str key, uint32_t most, struct q
 
 	if (!key.len)
 		return err_set(err, ERR_INVALID, "label values: of which label?");
-	q->parts = ROW_TIMES; /* the group is told beside them */
-	ok = engine_events(q, key, weigh_value, &n, err);
+	ok = weigh_values(&n, key, err);
 	if (ok && n.count)
 		qsort(n.labels, n.count, sizeof(*n.labels), by_events);
 	most = most ? most : VALUES_DEFAULT;
@@ -219,6 +257,8 @@ bool query_label_values(struct query *q, struct str key, uint32_t most, struct q
 	ok = ok && give_labels(q, n.labels, keep, out, err);
 	if (ok)
 		out->cut = keep < n.count;
+	gauge_weights_free(q, n.weights);
+	query_drop(q, &n.levels, &n.level_cap, sizeof(*n.levels));
 	query_drop(q, &n.labels, &n.cap, sizeof(*n.labels));
 	number_release(q, &n.names);
 	return ok;

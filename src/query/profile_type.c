@@ -88,16 +88,26 @@ static bool dup_type(struct query *q, const struct query_series *s, struct shown
 	return true;
 }
 
+static bool is_shown_as(const struct query_series *s, struct shown_type shown,
+			const struct query_type *t)
+{
+	return str_equal(t->type, shown.type) && str_equal(t->unit, shown.unit) &&
+	       str_equal(t->period_type, s->period_type) &&
+	       str_equal(t->period_unit, s->period_unit);
+}
+
+bool profile_type_is_chosen(const struct query *q, const struct query_series *s)
+{
+	return q->type < q->type_count && is_shown_as(s, show_type(s), &q->types[q->type]);
+}
+
 bool profile_type_enter(struct query *q, const struct query_series *s, struct shown_type shown,
 			struct series_says *series, struct err *err)
 {
-	struct query_type *t = q->types;
 	uint32_t at;
 
-	for (at = 0; at < q->type_count; at++, t++)
-		if (str_equal(t->type, shown.type) && str_equal(t->unit, shown.unit) &&
-		    str_equal(t->period_type, s->period_type) &&
-		    str_equal(t->period_unit, s->period_unit))
+	for (at = 0; at < q->type_count; at++)
+		if (is_shown_as(s, shown, &q->types[at]))
 			break;
 	if (at == q->type_count) {
 		if (!query_grow(q, &q->types, &q->type_cap, q->type_count + 1u, sizeof(*q->types),

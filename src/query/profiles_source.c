@@ -383,6 +383,7 @@ static bool walk_profiles(struct query_source *s, const struct query_scan *scan,
 	for (uint32_t i = 0; i < m->p->profile_count; i++) {
 		const struct profile *profile = &m->p->profiles[i];
 		struct query_profile q = {
+			.series = m->series_of_profile[i],
 			.first_sample = profile->samples.first + 1,
 			.sample_count = profile->samples.count,
 			.time = profile->time_unix_nano,

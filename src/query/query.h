@@ -10,9 +10,10 @@
  * Window: an event counts where its timestamp is, with that timestamp's value; a sample without
  * timestamps is one event at its profile's start. Adjacent windows add up to their union.
  * Values: counts of a period in nanoseconds are CPU time (count * period); units are never mixed:
- * one profile type per question. Gauges (query_is_gauge()) are averages over the profiles with
- * samples in the window that one resource and scope sent, summed over those; everything else is
- * summed.
+ * one profile type per question. Gauges (query_is_gauge()) are averages over the profiles that one
+ * resource and scope sent, summed over those: over all that begin in the window (or in the bucket
+ * of a timeline), whether or not the selection has samples of them, so that its parts add up to the
+ * whole. Everything else is summed.
  * Nodes: a frame is (frame type, binary, function, inlined or not); `by` changes that. Native code
  * without a name is one frame a binary ("libc.so.6+?") that by=address opens. Inlined functions
  * are frames of their own.

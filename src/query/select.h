@@ -20,6 +20,8 @@ bool profile_type_enter(struct query *q, const struct query_series *s, struct sh
 /* The same with what the series is usually shown as. */
 bool profile_type_of(struct query *q, const struct query_series *s, struct series_says *series,
 		     struct err *err) MUST_CHECK;
+/* Is the series shown as what q->type is? */
+bool profile_type_is_chosen(const struct query *q, const struct query_series *s);
 /* Sets q->type, of the series selected so far: to what the request or its selector asks for, else
  * to what most people want of what the selection has. ERR_NOT_FOUND names what there is. */
 bool profile_type_choose(struct query *q, struct err *err) MUST_CHECK;

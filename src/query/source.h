@@ -99,6 +99,7 @@ struct query_events {
 
 /* A Profile message: the one that samples [first_sample, first_sample + sample_count) are of. */
 struct query_profile {
+	uint64_t series; /* one of the scan's that it is of, be it without samples */
 	uint64_t first_sample;
 	uint32_t sample_count;
 	uint64_t time, duration; /* ns */

@@ -259,6 +259,7 @@ static bool give_profile(void *arg, const struct store_profile *from)
 {
 	struct walk *w = arg;
 	struct query_profile p = {
+		.series = from->series,
 		.first_sample = from->seq + 1,
 		.sample_count = from->sample_count,
 		.time = from->time_unix_nano,

@@ -7,144 +7,6 @@
 #include "query/engine.h"
 #include "query/sum_table.h"
 
-/* ---- gauges ---- */
-
-struct gauge_cell { /* of a (bucket, owner) */
-	uint32_t profiles, last;
-	uint64_t last_time;
-};
-
-struct gauge_weights {
-	struct query *q;
-	struct gauge_buckets buckets;
-	uint64_t before[3]; /* owner, profile and period of the event before, which was held */
-	struct number_table cells, seen; /* seen: (bucket, owner, profile) */
-	struct gauge_cell *cell;
-	uint32_t cell_count, cell_cap;
-};
-
-static uint64_t mixed(uint64_t a, uint64_t b, uint64_t c)
-{
-	uint64_t parts[] = { a, b, c };
-
-	return hash64(str_from(parts, sizeof(parts)));
-}
-
-static uint64_t cell_key(const struct engine_event *e, uint64_t bucket)
-{
-	return mixed(bucket, e->series->owner, (uint64_t)e->series->says->period);
-}
-
-static bool weigh_bucket(struct gauge_weights *g, const struct engine_event *e, uint64_t bucket,
-			 const struct engine_profile *p, struct err *err)
-{
-	struct query *q = g->q;
-	uint64_t key = cell_key(e, bucket);
-	uint32_t index = p ? (uint32_t)(p - q->profiles) : UINT32_MAX, at, ignored;
-	struct gauge_cell *cell;
-	bool added;
-
-	if (!number_enter(q, &g->cells, key, g->cell_count, &at, &added, err))
-		return false;
-	if (added) {
-		if (!query_grow(q, &g->cell, &g->cell_cap, g->cell_count + 1u, sizeof(*g->cell),
-				err))
-			return false;
-		g->cell[g->cell_count++] = (struct gauge_cell){ .last = UINT32_MAX };
-	}
-	if (!number_enter(q, &g->seen, mixed(key, index, 2), 0, &ignored, &added, err))
-		return false;
-	if (!added)
-		return true;
-	cell = &g->cell[at];
-	cell->profiles++;
-	if (p && (cell->last == UINT32_MAX || p->time >= cell->last_time)) {
-		cell->last = index;
-		cell->last_time = p->time;
-	}
-	return true;
-}
-
-/* All rows of a profile without timestamps lie in the same buckets: one is enough. */
-static bool is_held_already(struct gauge_weights *g, const struct engine_event *e,
-			    const struct engine_profile *p)
-{
-	uint64_t now[3] = { e->series->owner, p ? p->first_sample : UINT64_MAX,
-			    (uint64_t)e->series->says->period };
-
-	if (p && memcmp(g->before, now, sizeof(now)) == 0)
-		return true;
-	memcpy(g->before, now, sizeof(now));
-	return false;
-}
-
-static bool weigh(void *ctx, const struct engine_event *e, struct err *err)
-{
-	struct gauge_weights *g = ctx;
-	const struct gauge_buckets *b = &g->buckets;
-	const struct engine_profile *p = engine_profile_of(g->q, e->row->sample);
-	uint64_t end = e->time + 1;
-
-	if (!b->step_ns)
-		return weigh_bucket(g, e, 0, p, err);
-	if (e->time < b->from)
-		return true;
-	if (b->hold && !e->row->timestamp_count) {
-		if (is_held_already(g, e, p))
-			return true;
-		if (!engine_event_end(g->q, e, &end, err))
-			return false;
-		end = end > b->end ? b->end : end;
-	}
-	for (uint64_t i = (e->time - b->from) / b->step_ns; b->from + i * b->step_ns < end; i++)
-		if (!weigh_bucket(g, e, i, p, err))
-			return false;
-	return true;
-}
-
-struct gauge_weights *gauge_weights_new(struct query *q, const struct gauge_buckets *buckets,
-					struct err *err)
-{
-	struct gauge_weights *g = calloc(1, sizeof(*g));
-
-	assert(g);
-	*g = (struct gauge_weights){ .q = q,
-				     .buckets = *buckets,
-				     .before = { UINT64_MAX, UINT64_MAX, UINT64_MAX } };
-	q->parts = ROW_TIMES;
-	/* The weights of an answer without groups: group keys change no profile's number. */
-	if (!engine_load_profiles(q, err) || !engine_events(q, q->group_key, weigh, g, err)) {
-		gauge_weights_free(q, g);
-		return NULL;
-	}
-	number_release(q, &g->seen);
-	return g;
-}
-
-void gauge_weights_free(struct query *q, struct gauge_weights *g)
-{
-	if (!g)
-		return;
-	number_release(q, &g->cells);
-	number_release(q, &g->seen);
-	query_drop(q, &g->cell, &g->cell_cap, sizeof(*g->cell));
-	free(g);
-}
-
-uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
-		       const struct engine_event *e, uint64_t bucket)
-{
-	uint32_t at = number_find(&g->cells, cell_key(e, bucket));
-	const struct engine_profile *p;
-
-	if (at == UINT32_MAX)
-		return 0;
-	if (!q->request.gauge_last)
-		return g->cell[at].profiles;
-	p = engine_profile_of(q, e->row->sample);
-	return p && (uint32_t)(p - q->profiles) == g->cell[at].last ? 1 : 0;
-}
-
 /* ---- sums ---- */
 
 enum { LIST_SHARE = 6 /* of the query's memory, for the list of sums */ };
@@ -196,15 +58,17 @@ static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32
 {
 	struct query *q = s->q;
 	struct stack_sums *out = s->out;
-	uint64_t key = stack;
+	uint64_t key = stack, both[2];
 	uint32_t group = 0;
 	bool added;
 
 	if (s->grouped) {
 		if (!group_of(s, value, &group, err))
 			return false;
+		both[0] = stack;
+		both[1] = group;
 		key = stack >> STACK_BITS || group >> (63 - STACK_BITS)
-			      ? mixed(stack, group, 3)
+			      ? hash64(str_from(both, sizeof(both)))
 			      : ((uint64_t)group + 1) << STACK_BITS | stack;
 	}
 	*at = number_find(&s->stacks, key);

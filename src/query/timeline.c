@@ -239,7 +239,9 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 	if (!engine_group(q, o->group_by, err))
 		return false;
 	if (!d->average && q->type < q->type_count && q->types[q->type].gauge) {
-		const struct gauge_buckets buckets = { d->from, d->step, d->end, d->spread };
+		const struct gauge_buckets buckets = {
+			.from = d->from, .step_ns = d->step, .end = d->end, .hold = d->spread
+		};
 
 		d->weights = gauge_weights_new(q, &buckets, err);
 		if (!d->weights)
@@ -301,6 +303,10 @@ struct heat {
 	uint64_t from, column;
 	uint32_t columns, rows;
 	int64_t *cells;
+	/* Of a gauge: */
+	struct query *q;
+	struct gauge_weights *weights;
+	double *levels;
 };
 
 static bool heat_batch(void *ctx, const struct engine_batch *b, struct err *err)
@@ -309,21 +315,53 @@ static bool heat_batch(void *ctx, const struct engine_batch *b, struct err *err)
 
 	(void)err;
 	for (uint32_t i = 0; i < b->count; i++) {
-		uint64_t column, within;
 		int64_t *cell;
 
-		if (b->times[i] < h.from)
+		if (b->times[i] < h.from || (b->times[i] - h.from) / h.column >= h.columns)
 			continue;
-		column = (b->times[i] - h.from) / h.column;
-		if (column >= h.columns)
-			continue;
-		within = b->times[i] - h.from - column * h.column;
-		/* A column may last long: no product of 64 bits by the rows. */
-		cell = &h.cells[column * h.rows +
-				(uint32_t)((double)within / (double)h.column * h.rows)];
+		cell = &h.cells[engine_cell_of(b->times[i] - h.from, h.column, h.rows)];
 		*cell = engine_add(*cell, b->values[i]);
 	}
 	return true;
+}
+
+static bool heat_level(void *ctx, const struct engine_event *e, struct err *err)
+{
+	const struct heat *h = ctx;
+	uint64_t cell;
+	uint32_t divisor;
+
+	(void)err;
+	if (e->time < h->from || (e->time - h->from) / h->column >= h->columns)
+		return true;
+	cell = engine_cell_of(e->time - h->from, h->column, h->rows);
+	divisor = gauge_divisor(h->weights, h->q, e, cell);
+	h->levels[cell] += divisor ? (double)e->value / divisor : 0;
+	return true;
+}
+
+static bool fill_cells(struct query *q, struct heat *h, struct err *err)
+{
+	uint64_t count = (uint64_t)h->columns * h->rows;
+	const struct gauge_buckets buckets = {
+		.from = h->from, .step_ns = h->column, .end = UINT64_MAX, .rows = h->rows
+	};
+	bool ok;
+
+	if (q->type == q->type_count || !q->types[q->type].gauge) {
+		q->parts = ROW_TIMES;
+		q->mixed = true;
+		return engine_batches(q, q->group_key, heat_batch, h, err);
+	}
+	h->q = q;
+	h->levels = query_alloc(q, count + 1, sizeof(double), err);
+	h->weights = h->levels ? gauge_weights_new(q, &buckets, err) : NULL;
+	q->parts = ROW_TIMES;
+	ok = h->weights && engine_events(q, q->group_key, heat_level, h, err);
+	gauge_weights_free(q, h->weights);
+	for (uint64_t i = 0; ok && i < count; i++)
+		h->cells[i] = whole(h->levels[i]);
+	return ok;
 }
 
 /* A column's length: a second, or as many as make `most` columns of the range. */
@@ -357,11 +395,7 @@ bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 			       (unsigned long long)columns, h.rows, CELLS_MOST);
 	h.columns = (uint32_t)columns;
 	h.cells = query_alloc(q, (uint64_t)h.columns * h.rows + 1, sizeof(int64_t), err);
-	if (!h.cells)
-		return false;
-	q->parts = ROW_TIMES;
-	q->mixed = true;
-	if (!engine_batches(q, q->group_key, heat_batch, &h, err))
+	if (!h.cells || !fill_cells(q, &h, err))
 		return false;
 	for (uint64_t i = 0; i < (uint64_t)h.columns * h.rows; i++)
 		most = h.cells[i] > most ? h.cells[i] : most;

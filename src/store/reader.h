@@ -192,6 +192,7 @@ struct store_profile {
 	uint8_t uid[16]; /* profile_id, else a hash of (request, place in it): unique */
 	bool uid_made;   /* the sender gave no profile_id */
 	uint64_t time_unix_nano, duration_nano;
+	uint64_t series;   /* store_each_profile(): one of the scan's that it is of */
 	uint64_t first_ns; /* store_each_profile(): no sample of it is before that; 0: not known */
 	int64_t period;
 	uint32_t dropped_attributes_count;

@@ -73,20 +73,21 @@ bool sqlite_profile_of(struct sqlite_snapshot *snap, uint64_t seq, struct store_
 	return true;
 }
 
-/* profile.series: a number, or several as varints */
-static bool touches_series(const struct store_scan *what, sqlite3_stmt *s, int column)
+/* profile.series: a number, or several as varints. *out: the first that the scan is about. */
+static bool touched_series(const struct store_scan *what, sqlite3_stmt *s, int column,
+			   uint64_t *out)
 {
-	struct codec c;
+	bool one = sqlite3_column_type(s, column) == SQLITE_INTEGER;
+	struct codec c = codec_of(one ? (struct str){ 0 } : db_bytes(s, column));
 
-	if (!what->series)
-		return true;
-	if (sqlite3_column_type(s, column) == SQLITE_INTEGER)
-		return id_list_has(what->series, what->series_count, db_u64(s, column));
-	c = codec_of(db_bytes(s, column));
-	while (codec_more(&c))
-		if (id_list_has(what->series, what->series_count, codec_get(&c)))
+	while (one || codec_more(&c)) {
+		*out = one ? db_u64(s, column) : codec_get(&c);
+		if (!what->series || id_list_has(what->series, what->series_count, *out))
 			return true;
-	return false;
+		if (one)
+			return false;
+	}
+	return !what->series;
 }
 
 /* The part of the line that requests with samples in the window take up. */
@@ -186,7 +187,7 @@ static bool find_request(struct profile_walk *w, uint64_t seq)
 	return true;
 }
 
-/* x->first_ns too, from the columns t0 and span. */
+/* x->first_ns and x->series too, from the columns t0, span and series. */
 static bool profile_touches(const struct profile_walk *w, struct store_profile *x)
 {
 	uint64_t time = x->time_unix_nano, end = time + x->duration_nano;
@@ -196,7 +197,7 @@ static bool profile_touches(const struct profile_walk *w, struct store_profile *
 	x->first_ns = first < time ? first : time;
 	last = last > end ? last : end;
 	return x->first_ns < w->what->to && last >= w->what->from &&
-	       touches_series(w->what, w->profiles, 7);
+	       touched_series(w->what, w->profiles, 7, &x->series);
 }
 
 static bool walk_profiles(struct profile_walk *w,

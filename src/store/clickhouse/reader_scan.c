@@ -495,7 +495,8 @@ static bool read_profile(struct codec *c, bool split, struct profile_row *out)
 	return !c->failed;
 }
 
-static bool touches(const struct store_scan *what, const struct profile_row *r)
+/* With that, r->p.series is the first of its series that the scan is about. */
+static bool touches(const struct store_scan *what, struct profile_row *r)
 {
 	uint64_t end = r->p.time_unix_nano + r->p.duration_nano;
 	uint64_t first = r->first < r->p.time_unix_nano ? r->first : r->p.time_unix_nano;
@@ -504,12 +505,12 @@ static bool touches(const struct store_scan *what, const struct profile_row *r)
 
 	if (first >= what->to || last < what->from)
 		return false;
-	if (!what->series)
-		return true;
-	for (uint32_t i = 0; i < r->series_count; i++)
-		if (id_list_has(what->series, what->series_count, row_get(&series, 8)))
+	for (uint32_t i = 0; i < r->series_count; i++) {
+		r->p.series = row_get(&series, 8);
+		if (!what->series || id_list_has(what->series, what->series_count, r->p.series))
 			return true;
-	return false;
+	}
+	return !what->series;
 }
 
 static bool take_attributes(void *arg, store_id id, struct store_attributes a)
