@@ -13,6 +13,7 @@ enum {
 	STORE_PAGE_BYTES = 8192,
 	STORE_STATE_NAMES =
 		67, /* lookup_state.kind: how often names were found later (symbols.h) */
+	STORE_STATE_UNSWEPT = 68, /* the same: samples deleted whose names may still be there */
 };
 #define STORE_BUCKET_NS (UINT64_C(600) * 1000000000) /* of the clustering */
 

@@ -286,6 +286,47 @@ static void test_retention_within_a_bucket(void **state)
 	profiles_free(kept);
 }
 
+/* A writer that ends in between leaves upkeep to the next one: pages to give back, names to sweep.
+ */
+static void test_upkeep_goes_on_after_a_restart(void **state)
+{
+	static const uint64_t hour = UINT64_C(3600) * 1000000000;
+	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
+	uint64_t now = 1700000000 * UINT64_C(1000000000);
+	struct test_store t;
+	bool more = true;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	t.options.retention_ns = 24 * hour;
+	t.options.now_unix_ns = test_store_now;
+	t.options.now_arg = &now;
+	test_store_reopen(&t);
+	test_store_put_at(&t, p, 1, now);
+	now += 26 * hour;
+	test_store_reopen(&t);
+	while (more && !store_writer_facts(t.w).swept_samples)
+		if (!store_writer_upkeep(t.w, 0, &more, &err))
+			fail_msg("%s", err.msg);
+	assert_int_equal(store_writer_facts(t.w).swept_samples, p->sample_count);
+	assert_true(test_store_number(&t, "SELECT count(*) FROM stack") > 0);
+	test_store_reopen(&t);
+	test_store_upkeep(&t);
+	assert_int_equal(test_store_number(&t, "SELECT count(*) FROM stack"), 0);
+
+	store_writer_close(t.w);
+	t.w = NULL;
+	test_store_sql(t.path, "CREATE TABLE scrap(v); INSERT INTO scrap "
+			       "VALUES(zeroblob(1000000)); DROP TABLE scrap");
+	test_store_open(&t);
+	assert_true(test_store_number(&t, "PRAGMA freelist_count") > 0);
+	test_store_upkeep(&t);
+	assert_int_equal(test_store_number(&t, "PRAGMA freelist_count"), 0);
+	profiles_free(p);
+	test_store_remove(&t);
+}
+
 /* A limit below what one bucket holds is kept to, and one below what a request holds is said. */
 static void test_max_size_within_a_bucket(void **state)
 {
@@ -393,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_bad_indices_keep_their_place),
 		cmocka_unit_test(test_retention_by_arrival),
 		cmocka_unit_test(test_retention_within_a_bucket),
+		cmocka_unit_test(test_upkeep_goes_on_after_a_restart),
 		cmocka_unit_test(test_max_size_within_a_bucket),
 		cmocka_unit_test(test_sweep_beside_writing),
 	};

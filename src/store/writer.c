@@ -197,12 +197,9 @@ static void close_db(struct store_writer *w)
  * million stacks. */
 static bool open_whole(struct store_writer *w, struct err *err)
 {
-	int64_t free_pages = 0;
-
 	w->err = err;
 	if (!open_db(w, err) || !prepare_statements(w, err) || !load_next_seq(w, err) ||
-	    !writer_load_pending(w, err) || !load_seen(w, err) ||
-	    !db_number(w->db, "PRAGMA freelist_count", 0, &free_pages, err)) {
+	    !writer_load_upkeep(w, err) || !writer_load_pending(w, err) || !load_seen(w, err)) {
 		w->damaged = w->db && db_is_damage(sqlite3_errcode(w->db));
 		close_db(w);
 		return false;
@@ -210,8 +207,6 @@ static bool open_whole(struct store_writer *w, struct err *err)
 	writer_make_filter(w);
 	w->committed = w->now;
 	w->code_due = true;
-	/* What the writer before this one had no more time to give back. */
-	w->shrinking = free_pages > 0;
 	return true;
 }
 

@@ -77,7 +77,8 @@ struct store_writer {
 	uint64_t *filter; /* hash_filter.h: of all of them; NULL: they are too many */
 	bool in_transaction, damaged;
 	struct sweep *sweep;        /* under way, or NULL */
-	uint64_t unswept_samples;   /* deleted since the last sweep began */
+	uint64_t unswept_samples;   /* deleted since the last sweep began; STORE_STATE_UNSWEPT */
+	uint64_t sweeping_samples;  /* deleted before the one under way */
 	uint64_t next_retention_ns; /* monotonic: when to look again */
 	uint64_t trim_to;           /* requests below may go once their samples have */
 	bool code_due;              /* locations may want blocks (code_block.h) */
@@ -157,6 +158,9 @@ uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct ha
 bool writer_load_pending(struct store_writer *w, struct err *err);
 void writer_fold(struct store_writer *w);
 void writer_make_filter(struct store_writer *w); /* once, of a store that is opened */
+
+/* writer_upkeep.c: what an earlier writer left undone */
+bool writer_load_upkeep(struct store_writer *w, struct err *err) MUST_CHECK;
 
 /* writer_code.c: one block of code, in a transaction of its own, as long as some are due. False
  * only when the file is damaged: whatever else hinders it, questions are answered without them. */

@@ -165,6 +165,42 @@ static bool trim_line(struct store_writer *w, struct err *err)
 
 /* ---- the slices ---- */
 
+/* What an earlier writer was about to do: it ended before it had swept or given pages back. */
+bool writer_load_upkeep(struct store_writer *w, struct err *err)
+{
+	int64_t unswept, free_pages;
+
+	if (!number(w, 0, &unswept, err, "SELECT id FROM lookup_state WHERE kind=%d",
+		    STORE_STATE_UNSWEPT) ||
+	    !db_number(w->db, "PRAGMA freelist_count", 0, &free_pages, err))
+		return false;
+	w->unswept_samples = unswept > 0 ? (uint64_t)unswept : 0;
+	w->shrinking = free_pages > 0;
+	return true;
+}
+
+static bool note_unswept(struct store_writer *w, struct err *err)
+{
+	unsigned long long samples = w->unswept_samples + w->sweeping_samples;
+
+	return db_exec_f(w->db, err, "INSERT OR REPLACE INTO lookup_state VALUES(%d, %llu)",
+			 STORE_STATE_UNSWEPT, samples);
+}
+
+static void end_sweep(struct store_writer *w)
+{
+	sweep_free(w->sweep);
+	w->sweep = NULL;
+}
+
+/* Without its end, what it was to sweep is due as before. */
+static void abandon_sweep(struct store_writer *w)
+{
+	end_sweep(w);
+	w->unswept_samples += w->sweeping_samples;
+	w->sweeping_samples = 0;
+}
+
 static bool begin_sweep(struct store_writer *w, struct err *err)
 {
 	int64_t kept;
@@ -176,8 +212,11 @@ static bool begin_sweep(struct store_writer *w, struct err *err)
 	if (w->unswept_samples * SWEEP_SHARE < (uint64_t)kept || writer_purge_begin(w))
 		return true;
 	w->sweep = sweep_new(w->path, w->committed.last_id, err);
+	if (!w->sweep)
+		return false;
+	w->sweeping_samples = w->unswept_samples;
 	w->unswept_samples = 0;
-	return w->sweep != NULL;
+	return true;
 }
 
 static bool sweep_on(struct store_writer *w, uint64_t deadline_ns, struct err *err)
@@ -188,13 +227,13 @@ static bool sweep_on(struct store_writer *w, uint64_t deadline_ns, struct err *e
 	if (!sweep_step(w->sweep, w->db, &w->known, deadline_ns, &done, &rows, err))
 		return false;
 	w->now.facts.swept_rows += rows;
-	if (done) {
-		sweep_free(w->sweep);
-		w->sweep = NULL;
-		w->shrinking = true;
-		w->code_due = true;
-	}
-	return true;
+	if (!done)
+		return true;
+	end_sweep(w);
+	w->sweeping_samples = 0;
+	w->shrinking = true;
+	w->code_due = true;
+	return note_unswept(w, err);
 }
 
 static bool in_transaction(struct store_writer *w, struct err *err, bool ok)
@@ -203,8 +242,7 @@ static bool in_transaction(struct store_writer *w, struct err *err, bool ok)
 	if (!ok) {
 		w->damaged |= db_is_damage(sqlite3_errcode(w->db));
 		sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
-		sweep_free(w->sweep);
-		w->sweep = NULL;
+		abandon_sweep(w);
 		writer_purge_free(w);
 		return false;
 	}
@@ -242,7 +280,8 @@ static bool one_slice(struct store_writer *w, uint64_t deadline_ns, bool *more, 
 		return false;
 	if (cut.due)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
-		       in_transaction(w, err, writer_cut_some(w, &cut, err));
+		       in_transaction(w, err,
+				      writer_cut_some(w, &cut, err) && note_unswept(w, err));
 	if (w->trimming)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err, trim_line(w, err));
