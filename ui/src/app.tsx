@@ -4,20 +4,22 @@ import { useEffect, useState } from "preact/hooks";
 import { afterEarly, againMs, askJSON, earlyStatus, slowestAsk, useAnswer, type Status, type Timeline } from "./api";
 import { Bar, frozenLink } from "./bar";
 import { Body } from "./body";
-import { spanOf, useFeed, useLost } from "./follow";
+import { useFeed, useLost } from "./follow";
 import { diffState, leaving, noteTimeline, unpaired } from "./halves";
 import { useKeys } from "./keys";
 import { exactly } from "./parts/chips";
 import { ChooseOther } from "./parts/compare";
 import { Help } from "./parts/help";
 import { LostNote, Nothing, ReportNote, SpanNote } from "./parts/notes";
-import { copyText, ErrorBox } from "./parts/states";
+import { copyText, Said } from "./parts/said";
+import { ErrorBox } from "./parts/states";
 import { UploadLayer, UploadNote, uploadOf, useUpload } from "./parts/upload";
 import { resolve, timelineParams } from "./questions";
 import { report } from "./report";
 import { matcher, withMatcher } from "./selector";
 import { groupOf, selectionParams, useStore, type State, type Store } from "./state";
 import { useTheme } from "./theme";
+import { spanOf } from "./times";
 import type { FrameActions, FrameId } from "./views/flame";
 
 /** A store that grows is followed from the start, where the URL says no time. */
@@ -94,7 +96,7 @@ export function App() {
 		transform: (x) => store.set({ transforms: [...store.state.transforms, x], zoom: "" }),
 		sandwich: (frame) => store.set({ view: "sandwich", name: frame.name, key: frame.key, zoom: "" }),
 		source: (name) => store.set({ view: "source", name }),
-		copyLink: () => void copyText(frozenLink(state)),
+		copyLink: () => void copyText(frozenLink(state), "the link of what is shown"),
 		raw: (name) => store.set({ view: "raw", transforms: [...store.state.transforms, `focus:${exactly(name)}`], zoom: "" }),
 		only: (value, not) => {
 			const one = matcher(groupOf(state), not ? "!=" : "=", value === "(none)" ? "" : value);
@@ -137,7 +139,7 @@ export function App() {
 			<ReportNote />
 			<LostNote lost={lost} />
 			{known.types.length === 0 ? (
-				<Nothing status={known} />
+				<Nothing status={known} gone={status.error !== null} />
 			) : unpaired(state) ? (
 				<ChooseOther store={filled} uploading={uploading} />
 			) : unsplit ? (
@@ -145,6 +147,7 @@ export function App() {
 			) : (
 				<Body store={filled} status={known} theme={theme} actions={actions} selected={selected} onSelect={setSelected} tick={tick} guessed={guessed} lost={lost !== null} follows={isLive && follows} feed={isLive && follows ? feed : null} />
 			)}
+			<Said />
 			{help && <Help onClose={() => setHelp(false)} />}
 		</>
 	);

@@ -12,12 +12,12 @@ import { OtherFiles } from "./parts/compare";
 import { Filter } from "./parts/filter";
 import { LabelInput, ValueInput } from "./parts/labels";
 import { Popup } from "./parts/menu";
-import { copyText } from "./parts/states";
+import { copyText } from "./parts/said";
 import { useNarrow } from "./narrow";
 import { OpenFile, type Uploading } from "./parts/upload";
 import { expression } from "./selector";
 import { report } from "./report";
-import { spanOf } from "./follow";
+import { spanOf } from "./times";
 import { afterNs, groupOf, selectionParams, stateURL, type State, type Store, type ViewName } from "./state";
 
 const RANGES: [string, string][] = [
@@ -216,7 +216,7 @@ function DiffBar(props: { store: Store; status: Status }) {
 		<div class="side">
 			<b>{name}</b>
 			<TimePicker from={s.from} to={s.to} status={props.status} type={state.type} onChange={(from, to) => change({ from, to })} />
-			<Filter value={s.query} base={selectionParams(state)} error="" onChange={(query) => change({ query })} />
+			<Filter value={s.query} base={selectionParams(state)} label={`Filter by labels: ${name}`} onChange={(query) => change({ query })} />
 		</div>
 	);
 	const none = noCommand(state, props.status);
@@ -239,7 +239,7 @@ function DiffBar(props: { store: Store; status: Status }) {
 					<input type="checkbox" checked={state.normalised} onChange={(event) => set({ normalised: event.currentTarget.checked }, "replace")} />
 					as shares
 				</label>
-				<button type="button" class="quiet" disabled={none !== ""} title={none || "A command that fails in CI when a function grew by 5 % of all, on this machine or where the file is"} onClick={() => copyText(ciCommand(frozen(state), props.status))}>
+				<button type="button" class="quiet" disabled={none !== ""} title={none || "A command that fails in CI when a function grew by 5 % of all, on this machine or where the file is"} onClick={() => void copyText(ciCommand(frozen(state), props.status), "the command for CI")}>
 					copy CI command
 				</button>
 			</div>
@@ -268,7 +268,7 @@ function Share(props: { state: State }) {
 						type="button"
 						class="quiet option"
 						onClick={() => {
-							void copyText(frozenLink(props.state));
+							void copyText(frozenLink(props.state), "the link");
 							close();
 						}}
 					>
@@ -314,7 +314,7 @@ function Selection(props: { store: Store; status: Status; uploading: Uploading; 
 							{props.lost ? "○ live" : "● live"}
 						</button>
 					</div>
-					<Filter value={state.query} base={selectionParams(state)} error="" onChange={(query) => set({ query, zoom: "" })} />
+					<Filter value={state.query} base={selectionParams(state)} label="Filter by labels" onChange={(query) => set({ query, zoom: "" })} />
 				</>
 			)}
 			<span class={state.view === "diff" ? "grow" : "phone-grow"} />

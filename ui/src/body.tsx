@@ -166,7 +166,7 @@ export function Body(props: BodyProps) {
 			<Chips transforms={state.transforms} onRemove={(i) => store.set({ transforms: state.transforms.filter((_, k) => k !== i) })} />
 			<main class={`panes${withTable && withGraph ? " two" : ""}${state.view === "diff" && state.pair ? " paired" : ""}`} aria-label="Views" key={state.view === "diff" ? "diff" : "one"}>
 				{withTable && (
-					<TopPane store={store} theme={theme} actions={actions} answer={{ ...once(top), value: sorted }} sort={sort} onSort={setSort} />
+					<TopPane store={store} theme={theme} actions={actions} answer={{ ...once(top), value: sorted }} sort={sort} onSort={setSort} onSelect={props.onSelect} />
 				)}
 				{withGraph && (
 					<div class="pane">

@@ -200,12 +200,6 @@ export const followTimeline: Follow<Timeline> = {
 	},
 };
 
-/** "now-15m" in nanoseconds; null: no window that moves. */
-export function spanOf(from: string): bigint | null {
-	const m = /^now-(\d+)([smhd])$/.exec(from);
-	return m ? BigInt(m[1]) * { s: 1n, m: 60n, h: 3600n, d: 86_400n }[m[2] as "s"] * 1_000_000_000n : null;
-}
-
 /** One question: its whole, and what was pushed while that was on its way. */
 export class Follower<T> {
 	private kept: Followed<T> | null = null;

@@ -1,11 +1,11 @@
 // halves.ts - the two sides of a diff: what they are at first, and the usual questions as presets.
 
 import type { Status, Timeline } from "./api";
-import { spanOf } from "./follow";
 import { timeless } from "./format";
 import { report } from "./report";
 import { matcher, withMatcher } from "./selector";
 import type { State } from "./state";
+import { spanOf } from "./times";
 
 let seen: Timeline | null = null;
 let split = "";
@@ -34,7 +34,7 @@ function middleOfSeen(from: number, to: number): number {
 }
 
 /** The program's clock; what it said of it may be a minute old. */
-const nowOf = (status: Status) => Number(status.now_ns) + (status.heard === undefined ? 0 : Math.round((performance.now() - status.heard) * 1e6));
+export const nowOf = (status: Status) => Number(status.now_ns) + (status.heard === undefined ? 0 : Math.round((performance.now() - status.heard) * 1e6));
 
 /** The window as two instants; null where it has none. */
 export function windowOf(state: { from: string; to: string }, status: Status): [number, number] | null {

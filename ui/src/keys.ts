@@ -3,10 +3,11 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Status } from "./api";
 import { frozenLink, swapped } from "./bar";
-import { diffState } from "./halves";
-import { copyText } from "./parts/states";
+import { diffState, nowOf } from "./halves";
+import { copyText, say } from "./parts/said";
 import { report } from "./report";
 import { steps, type Store, type ViewName } from "./state";
+import { shifted, stepOf } from "./times";
 import type { FrameId } from "./views/flame";
 
 export interface KeyTargets {
@@ -19,17 +20,15 @@ export interface KeyTargets {
 const VIEW_KEYS: Record<string, ViewName> = { f: "flame", i: "icicle", v: "inverted", t: "time", h: "heat", r: "raw", o: "source" };
 const COLOURS = ["type", "binary", "function"] as const;
 
-function shifted(from: string, to: string, by: number): { from: string; to: string } | null {
-	const [a, b] = [Number(from), Number(to)];
-	if (Number.isFinite(a) && Number.isFinite(b)) {
-		const step = ((b - a) / 2) * by;
-		return { from: String(Math.round(a + step)), to: String(Math.round(b + step)) };
-	}
-	const relative = /^now-(\d+)([smhd])$/.exec(from);
-	if (!relative || by > 0) return null;
-	const ns = Number(relative[1]) * { s: 1e9, m: 60e9, h: 3600e9, d: 86_400e9 }[relative[2] as "s"];
-	const now = Date.now() * 1e6;
-	return { from: String(Math.round(now - ns * 1.5)), to: String(Math.round(now - ns / 2)) };
+/** The window by half its length; both sides of a diff by the same, that they keep their places to each other. */
+function move(s: Store, by: -1 | 1, status: Status | null): void {
+	const { from, to, right, view } = s.state;
+	const now = BigInt(Math.round(status ? nowOf(status) : Date.now() * 1e6));
+	const step = stepOf(from, to, now);
+	const left = step && shifted(from, to, step * BigInt(by), now);
+	const other = step && view === "diff" && right ? shifted(right.from, right.to, step * BigInt(by), now) : null;
+	if (!left || (view === "diff" && right && !other)) return say(by > 0 && to === "now" ? "This window ends now: there is nothing behind it yet" : "This window can't be moved: its ends are no times");
+	s.set({ ...left, ...(right && other ? { right: { ...right, ...other } } : {}), zoom: "", live: false });
 }
 
 /** Without a focus the picture has the arrow keys: they begin at its root. */
@@ -76,15 +75,14 @@ export function useKeys(store: Store, targets: KeyTargets): void {
 				else if (state.root) s.set({ root: "" }, "replace");
 				else if (state.transforms.length) s.set({ transforms: state.transforms.slice(0, -1) }, "replace");
 			} else if (key === "[" || key === "]") {
-				const moved = shifted(state.from, state.to, key === "[" ? -1 : 1);
-				if (moved) s.set({ ...moved, zoom: "", live: false });
+				move(s, key === "[" ? -1 : 1, t.status);
 			} else if (key === "l") s.set({ live: !state.live, ...(state.live ? {} : { from: "now-15m", to: "now" }) });
-			else if (key === "g") document.getElementById("filter")?.focus();
+			else if (key === "g" || key === "G") [...document.querySelectorAll<HTMLElement>(".filter input")].at(key === "g" ? 0 : -1)?.focus();
 			else if (key === "1" || key === "2" || key === "3") s.set({ layout: (["both", "graph", "table"] as const)[Number(key) - 1] }, "replace");
 			else if (key === "c") s.set({ colour: COLOURS[(COLOURS.indexOf(state.colour) + 1) % 3] }, "replace");
 			else if (key === "n" || key === "N") document.getElementById(key === "n" ? "match-next" : "match-before")?.click();
-			else if (/^Arrow/.test(key) && event.target === document.body) intoPicture(event);
-			else if (key === "y") void copyText(frozenLink(state));
+			else if ((/^Arrow/.test(key) || (/^(Enter|ContextMenu)$/.test(key) && document.querySelector(".graph"))) && event.target === document.body) intoPicture(event);
+			else if (key === "y") void copyText(frozenLink(state), "the link of what is shown");
 			else if (key === "Escape" && state.search) s.set({ search: "" }, "replace");
 			else return;
 			event.preventDefault();

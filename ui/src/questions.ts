@@ -1,7 +1,7 @@
 // questions.ts - what the program is asked for, by what the URL says.
 
 import type { Status, ProfileType } from "./api";
-import { spanOf } from "./follow";
+import { spanOf } from "./times";
 import type { Band } from "./parts/timeline";
 import { report } from "./report";
 import { afterNs, PROCESS, selectionParams, type State } from "./state";
@@ -13,7 +13,7 @@ export function resolve(state: State, status: Status): State {
 	/* A span is looked for at all times: its URL comes from elsewhere and says none. */
 	const all = (state.trace || state.span) && status.types.find((t) => t.id === type);
 	const from = state.from || (all ? all.first : status.from);
-	const to = state.to || (all ? afterNs(all.last) : status.to);
+	const to = state.to || (all ? afterNs(all.last) : spanOf(from) !== null ? "now" : status.to);
 	const right = state.right && { type: state.right.type || type, query: state.right.query, from: state.right.from || from, to: state.right.to || to };
 	return { ...state, type, from, to, right };
 }

@@ -39,6 +39,14 @@ export function withMatcher(selector: string, added: string): string {
 	return `${type.trim()}{${inner ? `${inner}, ` : ""}${added}}`;
 }
 
+/** A bare word, or a value without quotes: what was meant by it. */
+export function meant(text: string): string[] {
+	const bare = /^\s*\{?\s*([\w.:\-/]+)\s*(=~|!~|!=|=)\s*([^"'`{}=~,\s]+)\s*\}?\s*$/.exec(text);
+	if (bare) return [matcher(bare[1], bare[2] as Operator, bare[3])];
+	if (text === "" || text.includes(":") || outside(text, "=!{") >= 0 || /["'`]/.test(text)) return [];
+	return [matcher("process.executable.name", "=", text), matcher("thread.name", "=", text), matcher("service.name", "=", text)];
+}
+
 export interface Cursor {
 	/** What is being typed: a label's name, or a value of `name`. */
 	kind: "name" | "value";

@@ -3,6 +3,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { report } from "./report";
+import { digits } from "./times";
 
 export const VIEWS = ["icicle", "flame", "inverted", "sandwich", "diff", "time", "heat", "raw", "source"] as const;
 export type ViewName = (typeof VIEWS)[number];
@@ -52,9 +53,10 @@ export function parseState(url: URL): State {
 	const p = url.searchParams;
 	const text = (key: string) => p.get(key) ?? "";
 	const one = <T extends string>(key: string, of: readonly T[], otherwise: T) => (of.includes(text(key) as T) ? (text(key) as T) : otherwise);
+	const time = (key: string) => digits(text(key));
 	const state: State = {
 		...DEFAULTS,
-		type: text("type"), query: text("query"), from: text("from"), to: text("to"),
+		type: text("type"), query: text("query"), from: time("from"), to: time("to"),
 		view: one("view", VIEWS, "icicle"),
 		layout: one("layout", ["both", "graph", "table"], "both"),
 		colour: one("colour", ["type", "binary", "function"], "type"),
@@ -62,7 +64,7 @@ export function parseState(url: URL): State {
 		name: text("name"), key: text("key"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), oldest: p.has("oldest"),
 	};
 	if (p.has("query2") || p.has("from2"))
-		state.right = { type: text("type2") || state.type, query: p.get("query2") ?? state.query, from: text("from2") || state.from, to: text("to2") || state.to };
+		state.right = { type: text("type2") || state.type, query: p.get("query2") ?? state.query, from: time("from2") || state.from, to: time("to2") || state.to };
 	/* As it came: what is no id is refused by the program, not passed over. */
 	const span = /^\/span\/([^/]+)\/([^/]+)\/?$/.exec(url.pathname);
 	if (span) [, state.trace, state.span] = span;

@@ -912,6 +912,147 @@ test("files without times: nothing is drawn along a time, and a diff is of two f
 	await close();
 });
 
+test("[ and ] move both sides of a diff alike, and times of RFC 3339 are times", async () => {
+	const { page, lines, close } = await open();
+	const { types: [{ first, last }] } = await (await page.request.get(`${url}/api/v1/status`)).json();
+	const whole = (await state(page)).total;
+	const rfc = (ns) => new Date(Number(ns) / 1e6).toISOString();
+	await page.goto(`${url}/?view=diff&from=${rfc(BigInt(first) - 10_000_000_000n)}&to=${rfc(BigInt(last) + 10_000_000_000n)}`);
+	await settled(page, "diff");
+	const { total, total2 } = await state(page);
+	assert.equal(total + total2, whole, "not the window against itself");
+	const sides = () => page.evaluate(() => ["from", "to", "from2", "to2"].map((key) => new URLSearchParams(location.search).get(key)));
+	const [from, to, from2, to2] = (await sides()).map(BigInt);
+	await page.locator("body").press("[");
+	await page.waitForFunction((old) => new URLSearchParams(location.search).get("from") !== old, String(from));
+	const step = (to - from) / 2n;
+	assert.deepEqual((await sides()).map(BigInt), [from, to, from2, to2].map((t) => t - step));
+	await page.goto(`${url}/?from=now-90m&to=now-30m`);
+	await page.locator(".bar").waitFor();
+	await page.locator("body").press("[");
+	await page.waitForFunction(() => /from=\d{19}&/.test(location.search));
+	const p = new URL(page.url()).searchParams;
+	assert.equal(BigInt(p.get("to")) - BigInt(p.get("from")), 3_600_000_000_000n, "as long as it was");
+	await page.goto(`${url}/?from=now-15m&to=now`);
+	await page.locator(".bar").waitFor();
+	await page.locator("body").press("]");
+	await page.getByRole("status").getByText("This window ends now").waitFor();
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("what copies says so; a clipboard that is refused, too", async () => {
+	const { page, lines, close } = await open();
+	await page.evaluate(() => Object.defineProperty(navigator.clipboard, "writeText", { configurable: true, value: async (text) => void (window.copied = text) }));
+	await page.locator("body").press("y");
+	await page.getByRole("status").getByText("Copied: the link").waitFor();
+	assert.match(await page.evaluate(() => window.copied), /^http/);
+	assert.deepEqual(await axe(page), []);
+	await page.evaluate(() => Object.defineProperty(navigator.clipboard, "writeText", { configurable: true, value: () => Promise.reject(new Error("no")) }));
+	await page.getByTitle("Share").click();
+	await page.getByRole("button", { name: /^Copy the link/ }).click();
+	await page.getByText("The browser refused to copy the link").waitFor();
+	assert.match(await page.locator(".said code").innerText(), /^http/);
+	await shot(page, "refused-copy-1440");
+	await page.locator(".said").getByRole("button", { name: "Close" }).click();
+	await page.locator(".said").waitFor({ state: "detached" });
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("a word in the filter that is no matcher is refused there, with what was meant", async () => {
+	const { page, close } = await open();
+	const before = await state(page);
+	const input = page.getByRole("combobox", { name: "Filter by labels" });
+	await page.locator("body").press("g");
+	await input.fill("bench");
+	await input.press("Enter");
+	await page.getByRole("alert").getByText("is no matcher").waitFor();
+	assert.equal(await input.getAttribute("aria-invalid"), "true");
+	assert.equal(new URL(page.url()).searchParams.get("query"), null, "everything is not shown as if it was filtered");
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "filter-refused-1440");
+	await input.press("ArrowDown");
+	await input.press("Enter");
+	await page.waitForFunction(() => window.__state.query === '{process.executable.name="bench"}' || window.__state.query === 'process.executable.name="bench"');
+	assert.equal(await input.getAttribute("aria-invalid"), "false");
+	await input.fill('{a="');
+	await input.press("Enter");
+	await page.getByRole("alert").getByText("never closes").waitFor();
+	await input.fill("");
+	await input.press("Enter");
+	await page.waitForFunction((t) => window.__state.query === "" && window.__state.total === t, before.total);
+	await close();
+});
+
+test("rows of the table are said, and have their menu and their sandwich by keys", async () => {
+	const { page, lines, close } = await open();
+	const table = page.locator(".top-pane .table");
+	await table.focus();
+	await page.keyboard.press("ArrowDown");
+	const row = await table.getAttribute("aria-activedescendant");
+	const name = await page.locator(`[id="${row}"] .cell`).last().getAttribute("title");
+	assert.ok(name, row);
+	await page.keyboard.press("Shift+F10");
+	await page.getByRole("menuitem", { name: /^Sandwich/ }).waitFor();
+	await page.keyboard.press("Escape");
+	assert.deepEqual(await axe(page), []);
+	await page.keyboard.press("s");
+	await page.waitForFunction((n) => window.__state.view === "sandwich" && new URLSearchParams(location.search).get("name") === n, name.split("\n")[0]);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("what keys walk to and a search finds has its numbers, and keys act on it", async () => {
+	const { page, lines, close } = await open();
+	await page.keyboard.press("ArrowDown");
+	await page.keyboard.press("ArrowDown");
+	await page.locator(".tooltip dd").first().waitFor();
+	assert.match(await page.locator('.graph [role="status"]').innerText(), /: total .* %; self .* %, level 2/);
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "walked-1440");
+	await page.keyboard.press("/");
+	await page.locator(".tooltip").waitFor({ state: "detached" });
+	await page.keyboard.type("^runtime\\.mallocgc$");
+	await page.keyboard.press("Enter");
+	await page.locator(".matched", { hasText: "1 of " }).waitFor();
+	await page.locator("#search").evaluate((e) => e.blur());
+	await page.keyboard.press("s");
+	await page.waitForFunction(() => window.__state.view === "sandwich" && new URLSearchParams(location.search).get("name") === "runtime.mallocgc");
+	await page.goBack();
+	await settled(page, "icicle");
+	await page.keyboard.press("n");
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => window.__state.zoom !== "");
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("what has data is said of the window that was asked for", async () => {
+	const { page, lines, close } = await open();
+	const { types: [{ first, last }] } = await (await page.request.get(`${url}/api/v1/status`)).json();
+	const from = String(BigInt(first) - 100_000_000_000n);
+	await page.goto(`${url}/?view=time&from=${from}&to=${last}`);
+	await settled(page, "time");
+	await page.locator(".spells").getByText(/^Only \d\S* s of these 2\.00 min have data/).waitFor();
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("a page on an empty store says that its program is gone, and that it is back", async () => {
+	const { page, close } = await open();
+	let gone = false;
+	const status = { version: "x", now_ns: "1795385260000000000", from: "", to: "", asof: "0", types: [], store: { kind: "sqlite", path: "x" }, agent: { running: false, reason: "" } };
+	await page.route("**/api/v1/**", (route) => (gone ? route.abort() : /status/.test(route.request().url()) ? route.fulfill({ json: status }) : route.fulfill({ status: 404, json: { error: { what: "nothing", hint: "" } } })));
+	await page.goto(`${url}/`);
+	await page.getByText("No profile has come yet").waitFor();
+	gone = true;
+	await page.getByRole("alert").getByText("flametap does not answer").waitFor();
+	gone = false;
+	await page.getByText("No profile has come yet").waitFor();
+	await close();
+});
+
 test("nothing in the selection says what to do next", async () => {
 	const { page, close } = await open("/?query=" + encodeURIComponent('{service.name="there is none"}'));
 	await page.getByText("Nothing in this selection").first().waitFor();

@@ -20,6 +20,8 @@ export interface GraphProps {
 	question: string;
 	dimmed: boolean;
 	label: string;
+	/** A node and its numbers, in words. */
+	says(node: number): string;
 	onZoom(hash: string): void;
 	onMenu(node: number, x: number, y: number): void;
 	onHover(node: number, x: number, y: number): void;
@@ -116,6 +118,7 @@ export function Graph(props: GraphProps) {
 		if (node !== props.selection) props.onSelection?.(node);
 	};
 	const [size, setSize] = useState({ width: 0, height: 0 });
+	const [walked, setWalked] = useState(""); // to by keys: said once, not with each number that comes
 	const frame = useRef(0);
 
 	const colours = useMemo(() => palette(tree, colour, theme), [tree, colour, theme]);
@@ -396,7 +399,7 @@ export function Graph(props: GraphProps) {
 			const { x0, x1 } = view.current;
 			scale(Math.max(x0, Math.min(x1, tree.x[at] + tree.width[at] / 2)), event.key === "+" ? 0.5 : 2);
 			return moved();
-		} else if (event.key === "Enter") return event.preventDefault(), zoomTo(at);
+		} else if (event.key === "Enter") return event.preventDefault(), leaveByKeys(), zoomTo(at);
 		else if (event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey)) {
 			event.preventDefault();
 			const rect = box.current!.getBoundingClientRect();
@@ -405,7 +408,16 @@ export function Graph(props: GraphProps) {
 		event.preventDefault();
 		event.stopPropagation();
 		select(next);
-		props.onHover(next, -1, -1);
+		setWalked(`${props.says(next)}, level ${tree.level[next]}`);
+		const rect = box.current!.getBoundingClientRect();
+		const { x0, x1, scroll } = view.current;
+		const x = ((tree.x[next] - x0) / (x1 - x0)) * size.width;
+		const y = tree.level[next] * ROW - scroll;
+		props.onHover(next, rect.left + Math.max(0, Math.min(size.width - 24, x)), rect.top + (upwards ? size.height - y - ROW : y));
+	};
+	const leaveByKeys = () => {
+		setWalked("");
+		props.onHover(-1, 0, 0);
 	};
 
 	const describe = selected < tree.count ? `${tree.name(selected)}, level ${tree.level[selected]}` : "";
@@ -431,7 +443,11 @@ export function Graph(props: GraphProps) {
 				}
 			}}
 			onKeyDown={walk}
+			onBlur={() => walked && leaveByKeys()}
 		>
+			<div class="visually-hidden" role="status">
+				{walked}
+			</div>
 			<canvas ref={base} aria-hidden="true" />
 			<canvas ref={over} aria-hidden="true" />
 		</div>

@@ -1,8 +1,9 @@
 // filter.tsx - the selector, with completion of label names and values from what the store holds.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ApiError, askJSON } from "../api";
 import { count } from "../format";
-import { cursorContext, cursorEnd, labelName, quoted } from "../selector";
+import { cursorContext, cursorEnd, labelName, meant, quoted } from "../selector";
 import { Icon } from "./icons";
 import { askKept } from "./labels";
 
@@ -13,6 +14,8 @@ interface Suggestion {
 	from: number;
 	/** What is written. */
 	insert: string;
+	/** It is the whole filter. */
+	whole?: boolean;
 }
 
 async function suggest(text: string, at: number, base: URLSearchParams): Promise<Suggestion[]> {
@@ -35,13 +38,30 @@ async function suggest(text: string, at: number, base: URLSearchParams): Promise
 		.map((v) => ({ text: v.value, hint: `${count(v.samples)} samples`, from: context.from, insert: quoted(v.value) }));
 }
 
-export function Filter(props: { value: string; base: URLSearchParams; error: string; onChange(query: string): void }) {
+/** Why the program would not take it; "": it would. What it can't be asked is for the picture to say. */
+async function refusal(text: string): Promise<string> {
+	try {
+		await askJSON("status", new URLSearchParams({ query: text }));
+	} catch (cause) {
+		if (cause instanceof ApiError && (cause.status === 400 || cause.status === 404)) return [cause.message, cause.hint].filter(Boolean).join(". ");
+	}
+	return "";
+}
+
+export function Filter(props: { value: string; base: URLSearchParams; label: string; onChange(query: string): void }) {
 	const [text, setText] = useState(props.value);
 	const [open, setOpen] = useState<Suggestion[]>([]);
 	const [chosen, setChosen] = useState(-1);
 	const input = useRef<HTMLInputElement>(null);
 	const turn = useRef(0);
-	useEffect(() => setText(props.value), [props.value]);
+	const writing = useRef(0);
+	const id = useId();
+	const [refused, setRefused] = useState("");
+	const [focused, setFocused] = useState(false);
+	useEffect(() => {
+		setText(props.value);
+		setRefused("");
+	}, [props.value]);
 
 	const complete = (value: string) => {
 		const mine = ++turn.current;
@@ -60,6 +80,10 @@ export function Filter(props: { value: string; base: URLSearchParams; error: str
 		setChosen(-1);
 	};
 	const take = (s: Suggestion) => {
+		if (s.whole) {
+			setText(s.insert);
+			return void apply(s.insert);
+		}
 		const end = cursorEnd(text, s.from, input.current!.selectionStart ?? text.length);
 		/* A name's operator and quote may be there already. */
 		const rest = s.insert.endsWith('="') ? text.slice(end).replace(/^\s*[=!]~?"?/, "") : text.slice(end);
@@ -73,15 +97,22 @@ export function Filter(props: { value: string; base: URLSearchParams; error: str
 			if (s.insert.endsWith('="')) complete(next);
 		});
 	};
-	const apply = () => {
+	const apply = async (written: string) => {
 		close();
-		props.onChange(text.trim());
+		const wanted = written.trim();
+		const mine = writing.current;
+		const why = wanted && wanted !== props.value ? await refusal(wanted) : "";
+		if (mine !== writing.current) return; // typed on meanwhile
+		const instead = meant(wanted);
+		if (!why && instead.length === 0) return props.onChange(wanted);
+		setRefused(instead.length === 1 ? why || "A value stands in quotes" : why && instead.length === 0 ? why : `“${wanted}” is no matcher: a filter says of which label it is a value`);
+		setOpen(instead.map((insert) => ({ text: insert, hint: "did you mean this?", from: 0, insert, whole: true })));
 	};
 	const key = (event: KeyboardEvent) => {
 		event.stopPropagation();
 		if (event.key === "ArrowDown" && open.length) setChosen((chosen + 1) % open.length);
 		else if (event.key === "ArrowUp" && open.length) setChosen((chosen - 1 + open.length) % open.length);
-		else if (event.key === "Enter") open[chosen] ? take(open[chosen]) : apply();
+		else if (event.key === "Enter") open[chosen] ? take(open[chosen]) : void apply(text);
 		else if (event.key === "Tab" && open.length && chosen >= 0) take(open[chosen]);
 		else if (event.key === "Escape") {
 			if (open.length) close();
@@ -94,25 +125,33 @@ export function Filter(props: { value: string; base: URLSearchParams; error: str
 			<Icon name="search" />
 			<input
 				ref={input}
-				id="filter"
 				type="text"
 				spellcheck={false}
 				autocomplete="off"
 				placeholder='service.name="…", thread.name=~"…"'
 				role="combobox"
-				aria-label="Filter by labels"
+				aria-label={props.label}
 				aria-expanded={open.length > 0}
-				aria-controls="filter-list"
-				aria-activedescendant={chosen >= 0 ? `filter-${chosen}` : undefined}
-				aria-invalid={props.error !== ""}
-				title={props.error}
+				aria-controls={`${id}list`}
+				aria-activedescendant={chosen >= 0 ? `${id}${chosen}` : undefined}
+				aria-invalid={refused !== ""}
+				aria-describedby={refused && focused ? `${id}refused` : undefined}
+				title={refused}
 				value={text}
 				onInput={(event) => {
 					setText(event.currentTarget.value);
+					setRefused("");
+					writing.current++;
 					complete(event.currentTarget.value);
 				}}
-				onFocus={() => complete(text)}
-				onBlur={() => setTimeout(close, 150)}
+				onFocus={() => {
+					setFocused(true);
+					if (!refused) complete(text);
+				}}
+				onBlur={() => {
+					setFocused(false);
+					setTimeout(close, 150);
+				}}
 				onKeyDown={key}
 			/>
 			{text !== "" && (
@@ -120,24 +159,33 @@ export function Filter(props: { value: string; base: URLSearchParams; error: str
 					✕
 				</button>
 			)}
-			{open.length > 0 && (
-				<div class="popup-body" role="listbox" id="filter-list" aria-label="Suggestions">
-					{open.map((s, i) => (
-						<div
-							key={s.text}
-							id={`filter-${i}`}
-							role="option"
-							aria-selected={i === chosen}
-							class={i === chosen ? "option chosen" : "option"}
-							onPointerDown={(event) => {
-								event.preventDefault();
-								take(s);
-							}}
-						>
-							<span>{s.text}</span>
-							<span class="hint">{s.hint}</span>
+			{(open.length > 0 || (refused && focused)) && (
+				<div class="popup-body">
+					{refused && (
+						<p id={`${id}refused`} class="warn" role="alert">
+							{refused}
+						</p>
+					)}
+					{open.length > 0 && (
+						<div role="listbox" id={`${id}list`} aria-label="Suggestions">
+							{open.map((s, i) => (
+								<div
+									key={s.text}
+									id={`${id}${i}`}
+									role="option"
+									aria-selected={i === chosen}
+									class={i === chosen ? "option chosen" : "option"}
+									onPointerDown={(event) => {
+										event.preventDefault();
+										take(s);
+									}}
+								>
+									<span>{s.text}</span>
+									<span class="hint">{s.hint}</span>
+								</div>
+							))}
 						</div>
-					))}
+					)}
 				</div>
 			)}
 		</div>

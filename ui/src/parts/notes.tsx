@@ -25,8 +25,17 @@ export function SpanNote(props: { store: Store }) {
 	);
 }
 
-export function Nothing(props: { status: Status }) {
+export function Nothing(props: { status: Status; gone: boolean }) {
 	const agent = props.status.agent ?? { running: false, reason: "" };
+	if (props.gone)
+		return (
+			<main class="alone">
+				<div class="state" role="alert">
+					<h2>flametap does not answer</h2>
+					<p>No profile had come to it yet. Is it still running? It is asked again every second.</p>
+				</div>
+			</main>
+		);
 	return (
 		<main class="alone">
 			<Empty what="No profile has come yet">

@@ -3,17 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Answer, ApiError } from "../api";
-
-export function copyText(text: string): Promise<void> {
-	if (navigator.clipboard) return navigator.clipboard.writeText(text);
-	const area = document.createElement("textarea"); // no clipboard API without TLS on a foreign address
-	area.value = text;
-	document.body.append(area);
-	area.select();
-	document.execCommand("copy");
-	area.remove();
-	return Promise.resolve();
-}
+import { copyText } from "./said";
 
 export function Command(props: { text: string }) {
 	const [copied, setCopied] = useState(false);
@@ -23,7 +13,7 @@ export function Command(props: { text: string }) {
 			<button
 				type="button"
 				class="quiet"
-				onClick={() => copyText(props.text).then(() => setCopied(true))}
+				onClick={() => copyText(props.text, "the command").then(setCopied)}
 				onBlur={() => setCopied(false)}
 			>
 				{copied ? "copied" : "copy"}

@@ -19,6 +19,14 @@ export function diffSentence(tree: Tree, node: number): string {
 	return `${shorten(tree.name(node), 60)}: ${percent(before, a)} → ${percent(after, b)}${what}${s > 0 && s2 > 0 ? `, ${signed(more, rate(more, header.unit, 1))}` : ""} (${shares})`;
 }
 
+/** A frame and what it costs, for who does not see the picture. */
+export function frameSays(tree: Tree, node: number): string {
+	if (tree.total2) return diffSentence(tree, node);
+	const { unit, total } = tree.header;
+	const part = (v: number) => `${value(v, unit)}, ${percent(v, total[0])}`;
+	return `${tree.name(node)}: total ${part(tree.total[node])}; self ${part(tree.self[node])}`;
+}
+
 /** Both sides' numbers and their difference. */
 function Sides(props: { tree: Tree; node: number }) {
 	const { tree, node } = props;

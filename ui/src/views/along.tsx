@@ -90,6 +90,7 @@ function useSpell(props: PaneProps): { params: URLSearchParams | null; note: pre
 	if (spells.length === 0) return { params: known ? whole : null, note: null };
 	const at = chosen.of === of && chosen.at < spells.length ? chosen.at : heaviest(spells);
 	const [from, to] = [instant(whole.get("from")!), instant(whole.get("to")!)];
+	const window = instant(store.state.to) - instant(store.state.from);
 	const filled = spells.reduce((sum, s) => sum + s.to - s.from, 0);
 	const params = new URLSearchParams(whole);
 	const spell = at < 0 ? null : spells[at];
@@ -102,7 +103,7 @@ function useSpell(props: PaneProps): { params: URLSearchParams | null; note: pre
 		note: (
 			<div class="row spells">
 				<span>
-					Only {duration(filled)} of these {duration(to - from)} have data:
+					Only {duration(filled)} of these {duration(window)} have data:
 				</span>
 				<div class="segments" role="group" aria-label="Where there is data">
 					{spells.map((s, i) => (

@@ -9,8 +9,8 @@ import { exact, useZoomed } from "../flame/window";
 import { percent, shorten, value } from "../format";
 import { escaped, exactly, namespaceOf } from "../parts/chips";
 import { Menu, type MenuItem } from "../parts/menu";
-import { copyText } from "../parts/states";
-import { Tooltip } from "../parts/tooltip";
+import { copyText } from "../parts/said";
+import { frameSays, Tooltip } from "../parts/tooltip";
 import { Pair } from "./pair";
 import { report } from "../report";
 import { expression } from "../selector";
@@ -49,9 +49,9 @@ export function frameMenu(frame: FrameId, actions: FrameActions): MenuItem[] {
 		const items: MenuItem[] = [
 			{ label: "Sandwich: callers and callees", hint: "s", action: () => actions.sandwich(frame) },
 			{ label: "Find in the table", action: () => actions.findInTop(name) },
-			{ label: "Copy name", action: () => void copyText(name) },
+			{ label: "Copy name", action: () => void copyText(name, "the name") },
 		];
-		if (stack) items.push({ label: "Copy stack", action: () => void copyText(stack.join("\n")) });
+		if (stack) items.push({ label: "Copy stack", action: () => void copyText(stack.join("\n"), "the stack") });
 		return items;
 	}
 	if (frame.group)
@@ -59,7 +59,7 @@ export function frameMenu(frame: FrameId, actions: FrameActions): MenuItem[] {
 			{ label: "Only this value", action: () => actions.only(name, false) },
 			{ label: "All but this value", action: () => actions.only(name, true) },
 			{ label: "", separator: true },
-			{ label: "Copy value", action: () => void copyText(name) },
+			{ label: "Copy value", action: () => void copyText(name, "the value") },
 			{ label: "Copy link", hint: "y", action: actions.copyLink },
 		];
 	const items: MenuItem[] = [
@@ -83,8 +83,8 @@ export function frameMenu(frame: FrameId, actions: FrameActions): MenuItem[] {
 			{ label: `Hide all of ${short}`, action: () => actions.transform(`hide:binary:${exactly(binary)}`) },
 		);
 	}
-	items.push({ label: "", separator: true }, { label: "Copy name", action: () => void copyText(name) });
-	if (stack) items.push({ label: "Copy stack", action: () => void copyText(stack.join("\n")) });
+	items.push({ label: "", separator: true }, { label: "Copy name", action: () => void copyText(name, "the name") });
+	if (stack) items.push({ label: "Copy stack", action: () => void copyText(stack.join("\n"), "the stack") });
 	items.push({ label: "Copy link", hint: "y", action: actions.copyLink }, { label: "Find in the table", action: () => actions.findInTop(name) });
 	if (type) items.push({ label: `Only stacks with ${type} frames`, action: () => actions.transform(`focus:type:${exactly(type)}`) });
 	return items;
@@ -274,7 +274,10 @@ export function FlameView(props: {
 	const whole: Matched | null = said ? { matched: said[0], total: total[0], after: said[1], unit } : asked;
 	const [match, setMatch] = useState<{ search: string; keys: bigint[]; node: number; near: boolean } | null>(null);
 	const at = useMemo(() => (match?.near && match.search === state.search ? drawn.nodes.indexOf(exact(tree, match.keys)) : -1), [match, drawn, state.search]);
-	const goTo = (node: number, near: boolean) => setMatch({ search: state.search, keys: tree.keys(node), node, near });
+	const goTo = (node: number, near: boolean) => {
+		setMatch({ search: state.search, keys: tree.keys(node), node, near });
+		if (!tree.isGroup(node)) props.onSelect(frameId(tree, node)); // keys act on it
+	};
 	const stepTo = (by: number) => {
 		const count = drawn.nodes.length;
 		if (count === 0) return;
@@ -302,6 +305,7 @@ export function FlameView(props: {
 		question: `${selectionParams(state, "both")} ${state.view} ${state.view === "sandwich" ? state.key : ""}`,
 		dimmed: props.dimmed,
 		label: props.label,
+		says: (node: number) => frameSays(tree, node),
 		target: match,
 		onFree: setFree,
 		home,

@@ -18,7 +18,7 @@ import { Sandwich } from "./sandwich";
 import { Functions, SourceView } from "./source";
 import { Top } from "./top";
 
-export function TopPane(props: { store: Store; theme: "light" | "dark"; actions: FrameActions; answer: ReturnType<typeof useAnswer<TopData>>; sort: string; onSort(key: string): void }) {
+export function TopPane(props: { store: Store; theme: "light" | "dark"; actions: FrameActions; answer: ReturnType<typeof useAnswer<TopData>>; sort: string; onSort(key: string): void; onSelect(frame: FrameId): void }) {
 	const { store, actions } = props;
 	const { state } = store;
 	const [menu, setMenu] = useState<{ frame: FrameId; x: number; y: number } | null>(null);
@@ -39,6 +39,7 @@ export function TopPane(props: { store: Store; theme: "light" | "dark"; actions:
 							else store.set({ name, key, search: state.search === exactly(name) ? "" : exactly(name) }, "replace");
 						}}
 						onMenu={(frame, x, y) => setMenu({ frame, x, y })}
+						onCursor={props.onSelect}
 					/>
 				)}
 			</Show>

@@ -19,6 +19,7 @@ export function Top(props: {
 	onSort(key: string): void;
 	onChoose(frame: FrameId): void;
 	onMenu(frame: FrameId, x: number, y: number): void;
+	onCursor(frame: FrameId): void;
 }) {
 	const { data } = props;
 	const untyped = useMemo(() => data.rows.every((r) => r[4] === ""), [data]);
@@ -84,6 +85,7 @@ export function Top(props: {
 			chosen={rows.findIndex((r) => r[9] === props.chosen)}
 			onChoose={(r) => props.onChoose(rowFrame(r))}
 			onMenu={(r, x, y) => props.onMenu(rowFrame(r), x, y)}
+			onCursor={(r) => props.onCursor(rowFrame(r))}
 		/>
 	);
 }
