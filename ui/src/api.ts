@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { decodeTree, type Tree } from "./flame/tree";
 import { straight } from "./format";
+import type { Failing } from "./live";
 import { report, reported } from "./report";
 
 export class ApiError extends Error {
@@ -155,7 +156,7 @@ export interface Status {
 	to: string;
 	asof: string;
 	types: ProfileType[];
-	store: { kind: string; path: string };
+	store: { kind: string; path: string; failing?: Failing };
 	agent?: { running: boolean; reason: string };
 }
 

@@ -16,6 +16,7 @@ import { ErrorBox } from "./parts/states";
 import { UploadLayer, UploadNote, uploadOf, useUpload } from "./parts/upload";
 import { resolve, timelineParams } from "./questions";
 import { report } from "./report";
+import { lostTo } from "./live";
 import { matcher, withMatcher } from "./selector";
 import { groupOf, selectionParams, useStore, type State, type Store } from "./state";
 import { useTheme } from "./theme";
@@ -76,7 +77,7 @@ export function App() {
 	const follows = !!type && !type.gauge && state.to === "now" && !state.asof && state.view !== "diff" && spanOf(state.from) !== null;
 	const isLive = state.live && said !== null && !report();
 	const feed = useFeed(isLive ? (follows ? timelineParams(state) : new URLSearchParams()) : null);
-	const lost = useLost(feed);
+	const lost = useLost(feed) ?? lostTo(said?.store.failing);
 	const askAll = !follows || ASKED_VIEWS.includes(state.view);
 	useEffect(() => {
 		if (!feed) return;

@@ -2,6 +2,7 @@
 // A page that nobody looks at closes its feed after a while; it begins anew when it is looked at.
 
 import type { Coverage } from "./flame/tree";
+import { count } from "./format";
 
 const HIDDEN_MS = 30_000;
 /** A feed that ended is not spoken of before it was tried again; one that was refused is asked for again after so long. */
@@ -55,6 +56,20 @@ export type FeedEvent = { kind: "commit" } | { kind: "state" } | { kind: "delta"
 export interface Lost {
 	since: number;
 	why: string;
+}
+
+/** The store takes nothing: since when, why, and how many requests it did not take (docs/api.md). */
+export interface Failing {
+	since_ns: string;
+	error: string;
+	refused: number;
+}
+
+/** Nothing comes then, though the program is there. */
+export function lostTo(failing: Failing | undefined): Lost | null {
+	if (!failing) return null;
+	const { since_ns, error, refused } = failing;
+	return { since: Number(since_ns) / 1e6, why: `the store takes nothing, ${error}${refused ? ` (${count(refused)} ${refused === 1 ? "request was" : "requests were"} refused)` : ""}` };
 }
 
 /** What the program says of a feed that it refuses. */
@@ -178,6 +193,7 @@ export class Feed {
 		this.source = source;
 		source.addEventListener("open", this.found);
 		source.addEventListener("error", this.failed);
+		source.addEventListener("store", (event) => this.tell({ kind: "lost", lost: lostTo(JSON.parse((event as MessageEvent).data).failing) }));
 		source.addEventListener("commit", () => this.tell({ kind: "commit" }));
 		source.addEventListener("state", (event) => {
 			const { asof, from, step_ns } = JSON.parse((event as MessageEvent).data);

@@ -1053,6 +1053,30 @@ test("a page on an empty store says that its program is gone, and that it is bac
 	await close();
 });
 
+test("a store that takes nothing is said, and that it takes again", async () => {
+	const { page, close } = await open();
+	const failing = { since_ns: "1795385260000000000", error: "database or disk is full", refused: 12 };
+	let full = true;
+	await page.route("**/api/v1/status**", async (route) => {
+		const response = await route.fetch();
+		const json = await response.json();
+		await route.fulfill({ json: { ...json, store: { ...json.store, ...(full ? { failing } : {}) } } });
+	});
+	await page.route("**/api/v1/live**", (route) => route.fulfill({ contentType: "text/event-stream", body: `retry: 200\nevent: store\ndata: ${JSON.stringify(full ? { failing } : {})}\n\n` }));
+	await page.goto(`${url}/`);
+	const said = page.getByRole("alert").getByText("the store takes nothing, database or disk is full (12 requests were refused)");
+	await said.waitFor();
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "store-full-1440");
+	await page.locator("body").press("l");
+	await page.waitForFunction(() => window.__state.live);
+	await said.waitFor();
+	assert.equal(await page.locator(".live.on").count(), 0, "the light is off");
+	full = false;
+	await said.waitFor({ state: "detached" });
+	await close();
+});
+
 test("nothing in the selection says what to do next", async () => {
 	const { page, close } = await open("/?query=" + encodeURIComponent('{service.name="there is none"}'));
 	await page.getByText("Nothing in this selection").first().waitFor();
