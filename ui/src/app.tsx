@@ -6,7 +6,7 @@ import { Bar, frozenLink } from "./bar";
 import { Body } from "./body";
 import { useFeed, useLost } from "./follow";
 import { diffState, leaving, noteTimeline, unpaired } from "./halves";
-import { useKeys } from "./keys";
+import { focusPicture, useKeys } from "./keys";
 import { exactly } from "./parts/chips";
 import { ChooseOther } from "./parts/compare";
 import { Help } from "./parts/help";
@@ -14,7 +14,7 @@ import { LostNote, Nothing, ReportNote, SpanNote } from "./parts/notes";
 import { copyText, Said } from "./parts/said";
 import { ErrorBox } from "./parts/states";
 import { UploadLayer, UploadNote, uploadOf, useUpload } from "./parts/upload";
-import { resolve, timelineParams } from "./questions";
+import { resolve, timelineParams, typeLabel } from "./questions";
 import { report } from "./report";
 import { lostTo } from "./live";
 import { matcher, withMatcher } from "./selector";
@@ -116,6 +116,10 @@ export function App() {
 		store.set(diffState(state, known), "replace");
 	}, [unsplit, measured.loading]);
 
+	const called = typeLabel(type, known?.types ?? []);
+	useEffect(() => {
+		if (!report() && type) document.title = [state.name && ["sandwich", "source"].includes(state.view) ? state.name : called, state.view, state.query, "flametap"].filter(Boolean).join(" · ");
+	}, [called, state.view, state.name, state.query]);
 	useKeys(filled, { help: () => setHelp(true), theme: switchTheme, selected, status: known });
 
 	if (status.error && !known)
@@ -133,7 +137,7 @@ export function App() {
 	if (!known) return <main class="alone dim">Reading…</main>;
 	return (
 		<>
-			<Bar store={filled} status={known} theme={theme} onTheme={switchTheme} onHelp={() => setHelp(true)} uploading={uploading} lost={lost !== null} />
+			<Bar store={filled} status={known} theme={theme} onTheme={switchTheme} onHelp={() => setHelp(true)} onSkip={focusPicture} uploading={uploading} lost={lost !== null} />
 			<UploadLayer store={store} uploading={uploading} />
 			<UploadNote store={store} />
 			<SpanNote store={store} />

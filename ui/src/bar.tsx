@@ -12,7 +12,7 @@ import { OtherFiles } from "./parts/compare";
 import { Filter } from "./parts/filter";
 import { LabelInput, ValueInput } from "./parts/labels";
 import { Popup } from "./parts/menu";
-import { copyText } from "./parts/said";
+import { copyText, say } from "./parts/said";
 import { useNarrow } from "./narrow";
 import { OpenFile, type Uploading } from "./parts/upload";
 import { expression } from "./selector";
@@ -86,6 +86,9 @@ export function frozenLink(state: State): string {
 	return new URL(stateURL(frozen(state)), location.origin).href;
 }
 
+/** What times without a zone are of: the browser's. */
+const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 function TimePicker(props: { from: string; to: string; status: Status; type: string; onChange(from: string, to: string): void }) {
 	const type = props.status.types.find((t) => t.id === props.type);
 	let from = /^\d{16,}$/.test(props.from) ? dateTime(Number(props.from)) : props.from;
@@ -93,6 +96,7 @@ function TimePicker(props: { from: string; to: string; status: Status; type: str
 	/* What the page chose itself, it says. */
 	const own = /^\d{16,}$/.test(props.from) && props.from === props.status.from && props.to === props.status.to;
 	const extent = own && type ? (BigInt(type.first) >= BigInt(props.from) ? "all there is" : "last 15 min with data") : "";
+	const written = { from, to };
 	const parse = (t: string) => {
 		const ms = /^\d{4}-/.test(t) ? Date.parse(t.replace(" ", "T")) : NaN;
 		return Number.isNaN(ms) ? t.trim() : String(ms * 1e6);
@@ -132,7 +136,8 @@ function TimePicker(props: { from: string; to: string; status: Status; type: str
 						class="column"
 						onSubmit={(event) => {
 							event.preventDefault();
-							props.onChange(parse(from), parse(to));
+							/* What was not touched stays as exact as it was. */
+							props.onChange(from === written.from ? props.from : parse(from), to === written.to ? props.to : parse(to));
 							close();
 						}}
 					>
@@ -145,7 +150,7 @@ function TimePicker(props: { from: string; to: string; status: Status; type: str
 							<input value={to} onInput={(event) => (to = event.currentTarget.value)} spellcheck={false} />
 						</label>
 						<button type="submit">Show</button>
-						<p class="hint">2026-01-31 14:05:00, now-15m, or unix time</p>
+						<p class="hint">2026-01-31 14:05:00 ({zone()}), now-15m, or unix time</p>
 					</form>
 				</div>
 			)}
@@ -180,7 +185,8 @@ function Presets(props: { store: Store; status: Status }) {
 							onSubmit={(event) => {
 								event.preventDefault();
 								const ms = Date.parse(at.trim().replace(" ", "T"));
-								if (!Number.isNaN(ms)) go(aroundTime(state, status, ms * 1e6));
+								if (Number.isNaN(ms)) say(`“${at.trim()}” is no time: like 2026-01-31 14:05:00`);
+								else go(aroundTime(state, status, ms * 1e6));
 							}}
 						>
 							<label>
@@ -344,7 +350,7 @@ function Options(props: { store: Store }) {
 			{!report() && (
 				<>
 					<LabelInput text="group by" class="short" base={selectionParams(state)} value={groupOf(state)} onChange={(group) => set({ group, zoom: "" })} />
-					<label>
+					<label hidden={["heat", "raw"].includes(state.view)}>
 						by{" "}
 						<select value={state.by} onChange={(event) => set({ by: event.currentTarget.value, zoom: "" })}>
 							{["function", "line", "address", "file", "binary"].map((by) => (
@@ -354,7 +360,7 @@ function Options(props: { store: Store }) {
 					</label>
 				</>
 			)}
-			<label>
+			<label hidden={["time", "heat", "raw", "source"].includes(state.view) || (state.view === "diff" && !state.pair)}>
 				colour{" "}
 				<select value={state.colour} onChange={(event) => set({ colour: event.currentTarget.value as State["colour"] }, "replace")}>
 					{["type", "binary", "function"].map((c) => (
@@ -373,13 +379,16 @@ function Options(props: { store: Store }) {
 	);
 }
 
-export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void; uploading: Uploading; lost: boolean }) {
+export function Bar(props: { store: Store; status: Status; theme: Theme; onTheme(): void; onHelp(): void; onSkip(): void; uploading: Uploading; lost: boolean }) {
 	const { store, status } = props;
 	const { state, set } = store;
 	const type = status.types.find((t) => t.id === state.type);
 	const small = useNarrow();
 	return (
 		<header class="bar">
+			<button type="button" class="skip" onClick={props.onSkip}>
+				To the picture
+			</button>
 			<div class="bar-row">
 				<h1>
 					<a class="brand" href="/" title={`flametap ${status.version}`}>

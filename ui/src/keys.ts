@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { Status } from "./api";
 import { frozenLink, swapped } from "./bar";
 import { diffState, nowOf } from "./halves";
+import { UNREPORTED } from "./parts/help";
 import { copyText, say } from "./parts/said";
 import { report } from "./report";
 import { steps, type Store, type ViewName } from "./state";
@@ -31,11 +32,17 @@ function move(s: Store, by: -1 | 1, status: Status | null): void {
 	s.set({ ...left, ...(right && other ? { right: { ...right, ...other } } : {}), zoom: "", live: false });
 }
 
+/** The way past all that stands above it. */
+export function focusPicture(): HTMLElement | null {
+	const picture = document.querySelector<HTMLElement>(".graph, .chart-box, .heat-box, .raw .table, .source-lines, .functions .table") ?? document.querySelector<HTMLElement>(".top-pane .table");
+	picture?.focus({ preventScroll: true });
+	return picture;
+}
+
 /** Without a focus the picture has the arrow keys: they begin at its root. */
 function intoPicture(event: KeyboardEvent): void {
-	const picture = document.querySelector<HTMLElement>(".graph, .chart-box, .heat-box, .raw .table") ?? document.querySelector<HTMLElement>(".top-pane .table");
+	const picture = focusPicture();
 	if (!picture) return;
-	picture.focus({ preventScroll: true });
 	picture.dispatchEvent(new KeyboardEvent("keydown", { key: event.key, shiftKey: event.shiftKey, cancelable: true }));
 }
 
@@ -57,9 +64,9 @@ export function useKeys(store: Store, targets: KeyTargets): void {
 			if ((event.ctrlKey || event.metaKey) && event.key === "f") return void search();
 			if (event.ctrlKey || event.metaKey || event.altKey) return;
 			if (event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
-			if (document.querySelector("dialog[open], .menu")) return;
+			if (document.querySelector("dialog[open], .menu, .popup > .popup-body")) return;
 			const { key } = event;
-			if (report() && (["[", "]", "l", "g", "x", "y", "o"].includes(key) || (key === "d" && !report()!.parts.has("diff")))) return;
+			if (report() && (UNREPORTED.includes(key) || (key === "d" && !report()!.parts.has("diff")))) return;
 			if (key === "/") search();
 			else if (key === "?") t.help();
 			else if (key in VIEW_KEYS) s.set({ view: VIEW_KEYS[key], zoom: VIEW_KEYS[key] === "inverted" || state.view === "inverted" ? "" : state.zoom });

@@ -1077,6 +1077,30 @@ test("a store that takes nothing is said, and that it takes again", async () => 
 	await close();
 });
 
+test("pop-ups close as they are left, the page has a name, and Tab a way past the bar", async () => {
+	const { page, lines, close } = await open("/?view=heat");
+	assert.match(await page.title(), /process_cpu · heat · flametap/);
+	assert.equal(await page.getByText("colour", { exact: true }).count() && (await page.getByText("colour", { exact: true }).isVisible()), false, "what changes nothing is not there");
+	await page.keyboard.press("Tab");
+	await page.getByRole("button", { name: "To the picture" }).press("Enter");
+	assert.ok(await page.evaluate(() => document.activeElement.matches(".heat-box")));
+	await page.getByTitle("Time", { exact: true }).click();
+	const popup = page.locator(".popup-body");
+	const before = page.url();
+	await page.getByRole("button", { name: "Show" }).click();
+	await popup.waitFor({ state: "detached" });
+	const exact = /from=(\d+)/.exec(page.url())?.[1];
+	assert.ok(page.url() === before || !exact || !exact.endsWith("000000000"), "what was not touched is not cut to seconds");
+	await page.getByTitle("Profile type", { exact: true }).click();
+	await popup.waitFor();
+	await page.keyboard.press("r");
+	assert.equal((await state(page)).view, "heat", "keys are the pop-up's");
+	for (let i = 0; i < 3; i++) await page.keyboard.press("Tab");
+	await popup.waitFor({ state: "detached" });
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 test("nothing in the selection says what to do next", async () => {
 	const { page, close } = await open("/?query=" + encodeURIComponent('{service.name="there is none"}'));
 	await page.getByText("Nothing in this selection").first().waitFor();

@@ -26,17 +26,17 @@ export function Foot(props: { tree: Tree; by: string; source: string }) {
 			{sampled != null && (
 				<span>
 					{count(sampled)}
-					{two && ` → ${count(header.samples2!)}`} samples
+					{two && ` → ${count(header.samples2!)}`} {sampled === 1 && !two ? "sample" : "samples"}
 				</span>
 			)}
 			{/* Files often do not say whose they are: that is not 0. */}
 			{header.processes !== undefined && header.processes + (header.processes2 ?? 0) > 0 && (
 				<span>
 					{count(header.processes)}
-					{two && header.processes2 !== undefined && ` → ${count(header.processes2)}`} processes
+					{two && header.processes2 !== undefined && ` → ${count(header.processes2)}`} {header.processes === 1 && !two ? "process" : "processes"}
 				</span>
 			)}
-			{header.stacks >= 0 && <span>{count(header.stacks)} stacks</span>}
+			{header.stacks >= 0 && <span>{count(header.stacks)} {header.stacks === 1 ? "stack" : "stacks"}</span>}
 			{all > 0 && props.by !== "file" && props.by !== "binary" && (
 				<span title={`of all frames, weighed by what they cost, so many have a function's name${unnamed ? `; ${count(unnamed)} have none` : ""}`}>names: {percent(named, all)}</span>
 			)}

@@ -1,6 +1,10 @@
 // help.tsx - the list of keys.
 
+import { report } from "../report";
 import { Dialog } from "./menu";
+
+/** What a report has no program for. */
+export const UNREPORTED = ["[", "]", "l", "g", "G", "x", "y", "o"];
 
 export const KEYS: [string, string][] = [
 	["/", "search frames (regular expression); Ctrl-F too"],
@@ -28,7 +32,7 @@ export function Help(props: { onClose(): void }) {
 	return (
 		<Dialog title="Keys" onClose={props.onClose}>
 			<dl class="keys">
-				{KEYS.map(([key, what]) => (
+				{KEYS.map(([keys, what]) => [report() ? keys.split(/\s+/).filter((key) => !UNREPORTED.includes(key)).join("  ") : keys, what.replace(report() ? ", lines of source" : "\0", "")]).filter(([keys]) => keys !== "").map(([key, what]) => (
 					<>
 						<dt>
 							<kbd>{key}</kbd>

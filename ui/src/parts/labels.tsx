@@ -42,7 +42,7 @@ function Completed(props: InputProps & { value: string; placeholder: string; loa
 				spellcheck={false}
 				autocomplete="off"
 				onFocus={() => props.load().then(setKnown, () => setKnown([]))}
-				onKeyDown={(event) => event.stopPropagation()}
+				onKeyDown={(event) => event.key !== "Escape" && event.stopPropagation()}
 				onInput={(event) => {
 					setText(event.currentTarget.value);
 					props.onInput?.(event.currentTarget.value.trim());

@@ -64,6 +64,7 @@ export function Menu(props: { label: string; items: MenuItem[]; x: number; y: nu
 						key={i}
 						type="button"
 						role="menuitem"
+						aria-keyshortcuts={item.hint}
 						disabled={!!item.disabled}
 						title={item.disabled}
 						onClick={() => {
@@ -72,7 +73,7 @@ export function Menu(props: { label: string; items: MenuItem[]; x: number; y: nu
 						}}
 					>
 						<span>{item.label}</span>
-						{item.hint && <kbd>{item.hint}</kbd>}
+						{item.hint && <kbd aria-hidden="true">{item.hint}</kbd>}
 					</button>
 				),
 			)}
@@ -117,6 +118,7 @@ export function Popup(props: { label: ComponentChildren; title: string; class?: 
 		<div
 			class="popup"
 			ref={box}
+			onFocusOut={(event) => event.relatedTarget && !box.current!.contains(event.relatedTarget as Node) && setOpen(false)}
 			onKeyDown={(event) => {
 				if (open && event.key === "Escape") {
 					event.stopPropagation();
