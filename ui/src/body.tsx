@@ -1,6 +1,6 @@
 // body.tsx - one selection's timeline, table, view and foot: what is asked for them, and in which order.
 
-import { useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { askJSON, askTree, earlyTree, INSENSITIVE, nodesFor, NODES_MOST, useAnswer, type Answer, type Status, type Timeline as TimelineData, type Top as TopData } from "./api";
 import { noteShown } from "./bar";
 import type { Tree } from "./flame/tree";
@@ -24,6 +24,8 @@ import { TopPane, View } from "./views/panes";
 
 const FLAMEGRAPH = followTree("flamegraph", false);
 const INVERTED = followTree("flamegraph", true);
+/** What it makes sense to sort by; the first is the usual. */
+const SORTS = { diff: ["change", "total", "total2"], one: ["self", "total"] };
 const GRAPHS = ["icicle", "flame", "inverted", "diff"];
 
 export interface BodyProps {
@@ -54,10 +56,9 @@ function sortRows(top: TopData, by: string): TopData["rows"] {
 export function Body(props: BodyProps) {
 	const { store, status, theme, actions, tick } = props;
 	const { state } = store;
-	const of = state.view === "diff" ? "diff" : "one"; // what it makes sense to sort by
-	const [sorts, setSorts] = useState({ diff: "change", one: "self" });
-	const sort = sorts[of];
-	const setSort = (by: string) => setSorts((old) => ({ ...old, [of]: by }));
+	const sorts = SORTS[state.view === "diff" ? "diff" : "one"];
+	const sort = sorts.includes(state.sort) ? state.sort : sorts[0];
+	const setSort = (by: string) => store.set({ sort: by === sorts[0] ? "" : by }, "replace");
 	const opened = GRAPHS.includes(state.view) && !report() ? state.root : "";
 	const params = selectionParams(state, state.view === "diff" ? "both" : "left");
 	const key = `${params} ${tick}`;

@@ -40,13 +40,15 @@ export interface State extends Selection {
 	live: boolean;
 	/** A burst that was chosen along time: its first nanosecond and the one behind it, "from..to". */
 	pick: string;
+	/** What the table is sorted by; "": as is usual for the view. */
+	sort: string;
 	/** Raw samples from the oldest on, not from the newest back. */
 	oldest: boolean;
 }
 
 const DEFAULTS: State = {
 	type: "", query: "", from: "", to: "", view: "icicle", layout: "both", colour: "type", by: "function", group: null,
-	transforms: [], search: "", zoom: "", root: "", name: "", key: "", right: null, normalised: false, pair: false, trace: "", span: "", asof: "", live: false, pick: "", oldest: false,
+	transforms: [], search: "", zoom: "", root: "", name: "", key: "", right: null, normalised: false, pair: false, trace: "", span: "", asof: "", live: false, pick: "", sort: "", oldest: false,
 };
 
 export function parseState(url: URL): State {
@@ -61,7 +63,7 @@ export function parseState(url: URL): State {
 		layout: one("layout", ["both", "graph", "table"], "both"),
 		colour: one("colour", ["type", "binary", "function"], "type"),
 		by: text("by") || "function", group: p.get("group"), transforms: p.getAll("x"), search: text("search"), zoom: text("zoom"), root: text("root"),
-		name: text("name"), key: text("key"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), oldest: p.has("oldest"),
+		name: text("name"), key: text("key"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), sort: text("sort"), oldest: p.has("oldest"),
 	};
 	if (p.has("query2") || p.has("from2"))
 		state.right = { type: text("type2") || state.type, query: p.get("query2") ?? state.query, from: time("from2") || state.from, to: time("to2") || state.to };
@@ -102,6 +104,7 @@ export function stateURL(s: State): string {
 	put("asof", s.asof);
 	if (s.live) p.set("live", "1");
 	put("pick", s.pick);
+	put("sort", s.sort);
 	if (s.oldest) p.set("oldest", "1");
 	const query = p.toString();
 	return query === "" ? "/" : `/?${query}`;
@@ -171,6 +174,12 @@ function rootAfter(old: State, change: Partial<State>): string {
 	return change.root ?? (turned || OTHER_TREE.some((key) => key in change) ? "" : old.root);
 }
 
+/** A diff is sorted by other numbers. */
+function sortAfter(old: State, change: Partial<State>): string {
+	const turned = change.view !== undefined && (change.view === "diff") !== (old.view === "diff");
+	return change.sort ?? (turned ? "" : old.sort);
+}
+
 export interface Store {
 	state: State;
 	/** Changes the URL: a step that Back undoes, unless it replaces. */
@@ -188,7 +197,7 @@ export function useStore(): Store {
 		state,
 		set(change, how = "push") {
 			const old = parseState(here());
-			const next = { ...old, ...change, root: rootAfter(old, change) };
+			const next = { ...old, ...change, root: rootAfter(old, change), sort: sortAfter(old, change) };
 			go(stateURL(next), how);
 			setState(next);
 		},

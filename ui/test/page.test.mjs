@@ -1057,11 +1057,8 @@ test("a store that takes nothing is said, and that it takes again", async () => 
 	const { page, close } = await open();
 	const failing = { since_ns: "1795385260000000000", error: "database or disk is full", refused: 12 };
 	let full = true;
-	await page.route("**/api/v1/status**", async (route) => {
-		const response = await route.fetch();
-		const json = await response.json();
-		await route.fulfill({ json: { ...json, store: { ...json.store, ...(full ? { failing } : {}) } } });
-	});
+	const well = await (await page.request.get(`${url}/api/v1/status`)).json();
+	await page.route("**/api/v1/status**", (route) => route.fulfill({ json: { ...well, store: { ...well.store, ...(full ? { failing } : {}) } } }));
 	await page.route("**/api/v1/live**", (route) => route.fulfill({ contentType: "text/event-stream", body: `retry: 200\nevent: store\ndata: ${JSON.stringify(full ? { failing } : {})}\n\n` }));
 	await page.goto(`${url}/`);
 	const said = page.getByRole("alert").getByText("the store takes nothing, database or disk is full (12 requests were refused)");
@@ -1080,7 +1077,7 @@ test("a store that takes nothing is said, and that it takes again", async () => 
 test("pop-ups close as they are left, the page has a name, and Tab a way past the bar", async () => {
 	const { page, lines, close } = await open("/?view=heat");
 	assert.match(await page.title(), /process_cpu · heat · flametap/);
-	assert.equal(await page.getByText("colour", { exact: true }).count() && (await page.getByText("colour", { exact: true }).isVisible()), false, "what changes nothing is not there");
+	assert.ok(await page.locator(".views label", { hasText: "colour" }).isHidden(), "what changes nothing is not there");
 	await page.keyboard.press("Tab");
 	await page.getByRole("button", { name: "To the picture" }).press("Enter");
 	assert.ok(await page.evaluate(() => document.activeElement.matches(".heat-box")));
@@ -1097,6 +1094,22 @@ test("pop-ups close as they are left, the page has a name, and Tab a way past th
 	assert.equal((await state(page)).view, "heat", "keys are the pop-up's");
 	for (let i = 0; i < 3; i++) await page.keyboard.press("Tab");
 	await popup.waitFor({ state: "detached" });
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("what the table is sorted by is in the URL", async () => {
+	const { page, lines, close } = await open();
+	await page.getByRole("columnheader", { name: "total" }).getByRole("button").click();
+	const sorted = page.locator('.top-pane [aria-sort="descending"]', { hasText: "total" });
+	await sorted.waitFor();
+	assert.match(page.url(), /sort=total/);
+	await page.reload();
+	await settled(page);
+	await sorted.waitFor();
+	await page.locator("body").press("d");
+	await settled(page, "diff");
+	await page.locator('.top-pane [aria-sort="descending"]', { hasText: "points" }).waitFor(); // the usual of a diff
 	assert.deepEqual(lines, []);
 	await close();
 });
