@@ -49,7 +49,7 @@ const FORMATS: [string, string, string][] = [
 	["pgo", "Go PGO", "default.pgo, for go build -pgo"],
 	["dot", "Graphviz DOT", "who calls whom"],
 	["otlp", "OTLP", "samples with all that came with them"],
-	["svg", "SVG", "zooms and searches by itself"],
+	["svg", "SVG", "zooms and searches by itself; not grouped"],
 	["html", "HTML report", "this page with its answers in one file"],
 ];
 
@@ -328,6 +328,7 @@ function Selection(props: { store: Store; status: Status; uploading: Uploading; 
 			<Popup label={<Icon name="export" />} title="Export" class="icon">
 				{() => (
 					<div class="column">
+						{state.view === "diff" && <p class="hint">Of a diff the report has both sides, the others the one before.</p>}
 						{FORMATS.map(([format, label, hint]) => (
 							<a key={format} class="option" href={exportLink(state, format)} download="">
 								<span>{label}</span>
