@@ -100,6 +100,26 @@ def test_truncated_trees_keep_their_totals(big, cpu, window):
         assert "other" in graph.names and sum(len(level) for level in bars(graph)) < sum(len(level) for level in bars(whole))
 
 
+def named(names, levels, per):
+    """Every name is some bar's."""
+    return len(names) > 1 and set(range(len(names))) == {name for values in levels for name in values[per - 1::per]}
+
+
+@pytest.mark.parametrize("most", [1, 5, 100, 1 << 20])
+def test_names_are_those_that_are_drawn(big, cpu, window, most):
+    side = dict(profile_typeID=cpu, max_nodes=most, **window)
+    graph = call(big, "SelectMergeStacktraces", **side).flamegraph
+    assert named(graph.names, [level.values for level in graph.levels], 4)
+    message = pyroscope.message("SelectMergeStacktracesRequest", **side)
+    diff = call(big, "Diff", left=message, right=message).flamegraph
+    assert named(diff.names, [level.values for level in diff.levels], 7)
+    one = rest(big, "render", query=cpu, maxNodes=most, **{"from": window["start"], "until": window["end"]}).json()["flamebearer"]
+    assert named(one["names"], one["levels"], 4)
+    two = rest(big, "render-diff", leftQuery=cpu, rightQuery=cpu, maxNodes=most, leftFrom=window["start"], leftUntil=window["end"],
+               rightFrom=window["start"], rightUntil=window["end"]).json()["flamebearer"]
+    assert named(two["names"], two["levels"], 7)
+
+
 def test_other_shapes_of_the_same_tree(big, cpu, window):
     graph = call(big, "SelectMergeStacktraces", profile_typeID=cpu, max_nodes=1 << 20, **window).flamegraph
     tree = call(big, "SelectMergeStacktraces", profile_typeID=cpu, max_nodes=1 << 20, format=pyroscope.TREE, **window)

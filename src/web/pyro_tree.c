@@ -63,19 +63,26 @@ static uint32_t child_of(struct naming *n, uint32_t parent, uint32_t name)
 	return t->node_count++;
 }
 
-/* Name of each of the tree's frames. */
-static uint32_t *frame_names(struct naming *n, struct query_frames frames, struct arena *arena)
-{
-	uint32_t *names = arena_alloc_array(arena, frames.count + 1, sizeof(*names));
-	struct buf text = { 0 };
+/* The tree has the frames of all stacks that were read, its nodes few of them: what is not drawn
+ * has no name here. */
+struct frame_names {
+	struct naming *naming;
+	struct query_frames frames;
+	uint32_t *known; /* by frame; UINT32_MAX: not asked for yet */
+	struct arena *arena;
+	struct buf text;
+};
 
-	for (uint32_t i = 0; i < frames.count; i++) {
-		buf_reset(&text);
-		query_frame_append_name(&text, &frames.ptr[i], QUERY_BY_FUNCTION);
-		names[i] = name_of(n, buf_view(&text), arena);
+static uint32_t name_of_frame(struct frame_names *f, uint32_t frame)
+{
+	if (frame == QUERY_FRAME_OTHER)
+		return name_of(f->naming, STR("other"), NULL);
+	if (f->known[frame] == UINT32_MAX) {
+		buf_reset(&f->text);
+		query_frame_append_name(&f->text, &f->frames.ptr[frame], QUERY_BY_FUNCTION);
+		f->known[frame] = name_of(f->naming, buf_view(&f->text), f->arena);
 	}
-	buf_release(&text);
-	return names;
+	return f->known[frame];
 }
 
 static void add_values(struct pyro_node *to, const struct query_node *from)
@@ -88,9 +95,14 @@ static void add_values(struct pyro_node *to, const struct query_node *from)
 
 void pyro_tree_make(const struct query_tree *t, struct arena *arena, struct pyro_tree *out)
 {
-	uint32_t *names, *path = arena_alloc_array(arena, t->node_count + 1, sizeof(*path));
+	uint32_t *path = arena_alloc_array(arena, t->node_count + 1, sizeof(*path));
 	struct naming n = { .tree = out };
-	uint32_t other;
+	struct frame_names names = {
+		.naming = &n,
+		.frames = t->frames,
+		.known = arena_alloc_array(arena, t->frames.count + 1, sizeof(*names.known)),
+		.arena = arena,
+	};
 
 	*out = (struct pyro_tree){
 		.nodes = arena_alloc_array(arena, t->node_count + 1, sizeof(*out->nodes)),
@@ -101,20 +113,20 @@ void pyro_tree_make(const struct query_tree *t, struct arena *arena, struct pyro
 	intern_init(&n.nodes);
 	/* Not interned: a function may be called "total". */
 	out->names[out->name_count++] = STR("total");
-	names = frame_names(&n, t->frames, arena);
-	other = name_of(&n, STR("other"), NULL);
+	memset(names.known, 0xff, t->frames.count * sizeof(*names.known));
 	out->nodes[0] = (struct pyro_node){ 0 };
 	path[0] = 0;
 	if (t->node_count)
 		add_values(&out->nodes[0], &t->nodes[0]);
 	for (uint32_t i = 1; i < t->node_count; i++) {
 		const struct query_node *from = &t->nodes[i];
-		uint32_t name = from->frame == QUERY_FRAME_OTHER ? other : names[from->frame];
-		uint32_t at = child_of(&n, path[from->depth - 1], name);
+		uint32_t at =
+			child_of(&n, path[from->depth - 1], name_of_frame(&names, from->frame));
 
 		path[from->depth] = at;
 		add_values(&out->nodes[at], from);
 	}
+	buf_release(&names.text);
 	intern_release(&n.names);
 	intern_release(&n.nodes);
 }
