@@ -107,6 +107,7 @@ class Events:
 def part_sums(part):
     """Self by path of names, of what was pushed."""
     path, out = [], {}
+    assert all(len(frame[6]) == 16 for frame in part["frames"]), "keys, as in every answer"
     numbers = iter(part["nodes"])
     for depth, frame, self in zip(numbers, numbers, numbers):
         path[max(0, depth - 1):] = [part["frames"][frame][0]] if depth and frame >= 0 else []

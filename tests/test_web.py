@@ -193,6 +193,25 @@ def test_sandwich_search_and_export_agree_with_top(big):
     assert gzip.decompress(packed.body) and "attachment" in packed.headers["content-disposition"]
 
 
+def test_frame_keys_have_all_their_digits(big):
+    """One frame has one key in every answer, as `top --json` and files have it."""
+    rows = ask(big, "top", limit=10000).json()["rows"]
+    keys = {r[9] for r in rows}
+    assert all(re.fullmatch("[0-9a-f]{16}", k) for k in keys) and any(k[0] == "0" for k in keys)
+    assert keys == {r["key"] for r in command_top(BIG, "cpu")["top"]["rows"]}
+
+
+@pytest.mark.parametrize("by", ["file", "binary"])
+def test_a_whole_file_has_no_line(big, by):
+    """A row for a file, or a binary, is not where one of its frames is."""
+    rows = ask(big, "top", by=by, limit=10000).json()["rows"]
+    assert rows and not any(line for _, _, line, *_ in rows)
+    files = {file for _, file, *_ in rows}
+    assert files == {""} if by == "binary" else len(files) > 1
+    _, arrays, strings = tree(ask(big, "flamegraph", by=by).body)
+    assert not any(arrays["line"]) and {strings[f] for f in arrays["file"]} == files | {""}
+
+
 def test_a_search_counts_all_stacks_and_keeps_what_it_finds(big):
     """Of flame graph, sandwich and both sides of a diff, against a calculation from the messages; the pruned tree has what is found."""
     events = query_oracle.chosen(query_oracle.Body(BIG.read_bytes()).events, "cpu")

@@ -276,10 +276,23 @@ static void identify(struct frame_set *s, const struct query_location *l,
 		id->function = line->function.len ? line->function : line->system_name;
 }
 
+/* Where it is, as far as all that this frame stands for are there: a function's frames may have
+ * other lines, but are told by the first; a whole file or binary has none. */
+static void place_of(const struct frame_set *s, const struct query_line *line, struct str *file,
+		     int64_t *number)
+{
+	enum query_by by = s->q->request.by;
+
+	*file = line && by != QUERY_BY_BINARY ? line->file : (struct str){ 0 };
+	*number = line && by != QUERY_BY_BINARY && by != QUERY_BY_FILE ? line->line : 0;
+}
+
 static bool frame_of(struct frame_set *s, const struct query_location *l,
 		     const struct query_line *line, bool inlined, uint32_t *out, struct err *err)
 {
 	struct identity id;
+	struct str file;
+	int64_t number;
 	uint32_t at;
 	uint64_t key;
 
@@ -288,8 +301,8 @@ static bool frame_of(struct frame_set *s, const struct query_location *l,
 	at = number_find(&s->frame_keys, key);
 	if (at == UINT32_MAX) {
 		at = s->frame_count;
-		if (!add_frame(s, &id, key, line ? line->file : (struct str){ 0 },
-			       line ? line->line : 0, err))
+		place_of(s, line, &file, &number);
+		if (!add_frame(s, &id, key, file, number, err))
 			return false;
 	}
 	*out = at;

@@ -152,7 +152,7 @@ bool query_is_gauge(struct str sample_type);
 struct query_frame {
 	uint64_t key; /* hash of what it is told apart by: means the same in every answer */
 	struct str type, binary, function, file;
-	int64_t line;     /* by=line, else where the first one seen was */
+	int64_t line;     /* by=line, else where the first one seen was; by=file, by=binary: 0 */
 	uint64_t address; /* by=address, else 0 */
 	bool inlined;
 	bool group; /* no code: a value of the tree's group_by (its function; "" where there is

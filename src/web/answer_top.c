@@ -51,7 +51,7 @@ static void put_row(struct buf *b, const struct query_top *top, const struct que
 		buf_printf(b, ",%lld,%lld", (long long)r->self[1], (long long)r->total[1]);
 	else
 		buf_lit(b, ",0,0");
-	buf_printf(b, ",\"%llx\"]", (unsigned long long)f->key);
+	buf_printf(b, ",\"%016llx\"]", (unsigned long long)f->key);
 }
 
 /* A table of one side has no second side to sort by. */

@@ -36,7 +36,7 @@ static void put_frames(struct buf *b, const struct query_frames *frames, enum qu
 
 		buf_str(b, i ? STR(",[") : STR("["));
 		json_frame(b, f, by);
-		buf_printf(b, ",%d,\"%llx\"]",
+		buf_printf(b, ",%d,\"%016llx\"]",
 			   (f->inlined ? FRAME_INLINED : 0) | (f->group ? FRAME_GROUP : 0),
 			   (unsigned long long)f->key);
 	}

@@ -21,9 +21,10 @@ function child(of: Node, frame: number): Node {
 function outermost(tree: Tree, key: string): number[] {
 	const within = new Uint8Array(tree.count);
 	const found: number[] = [];
+	const whole = key.padStart(16, "0"); // links of older pages leave zeros out
 	for (let i = 1; i < tree.count; i++) {
 		if (within[tree.parent[i]]) within[i] = 1;
-		else if (tree.key(i) === key) {
+		else if (tree.key(i) === whole) {
 			within[i] = 1;
 			found.push(i);
 		}

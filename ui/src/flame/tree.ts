@@ -213,7 +213,7 @@ export class Tree {
 
 	/** The program's own name of the node's frame. */
 	key(node: number): string {
-		return this.frames.key[this.frame[node]].toString(16);
+		return this.frames.key[this.frame[node]].toString(16).padStart(16, "0");
 	}
 
 	/** The keys on its path: what finds it again in another answer. */
