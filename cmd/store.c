@@ -66,7 +66,8 @@ static bool check(const char *path, struct err *err)
 	if (!store_check(path, print_finding, &findings, err))
 		return false;
 	if (findings)
-		return err_set(err, ERR_INVALID, "%s: %u findings", path, findings);
+		return err_set(err, ERR_INVALID, "%s: %u finding%s", path, findings,
+			       findings == 1 ? "" : "s");
 	printf("%s: whole\n", path);
 	return true;
 }

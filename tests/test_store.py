@@ -509,6 +509,29 @@ def test_a_file_that_is_cut(tmp_path):
             path.unlink()
 
 
+def newest_page(log, number):
+    """Of an SQLite log: the bytes of the last frame of that page."""
+    size = int.from_bytes(log[8:12], "big")
+    frames_ = [log[at:at + 24 + size] for at in range(32, len(log), 24 + size)]
+    return [f[24:] for f in frames_ if f[:4] == number.to_bytes(4, "big") and f[8:16] == log[16:24]][-1]
+
+
+def test_what_only_the_log_has_is_there(tmp_path):
+    """A disk that was full: the first page was folded in, the others are in the log alone. SQLite is content, and so is the check."""
+    db, log = tmp_path / "flametap.db", tmp_path / "flametap.db-wal"
+    with keeping(db) as server:
+        send(server, fixtures.body("v1.11.0-oncpu-start").bytes)
+        server.kill()
+    db.write_bytes(newest_page(log.read_bytes(), 1))
+    due = int.from_bytes(db.read_bytes()[28:32], "big") * 8192
+    assert due > db.stat().st_size == 8192
+    kept = log.read_bytes()
+    assert program.run("store", "check", db, check=0).stdout.endswith(b": whole\n")
+    log.write_bytes(kept[:len(kept) // 2])
+    lacks = program.run("store", "check", db, check=1)
+    assert f"is cut short: it has 8192 of its {due} bytes".encode() in lacks.stdout
+
+
 def test_where_nothing_can_be_written(as_root, tmp_path):
     """On a read-only file system a store is read and checked; what its log holds is not passed over."""
     for folder in ("whole", "logged", "unreadable"):

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
+#include "store/log_pages.h"
 #include "store/schema.h"
 
 static enum err_kind kind_of(int code)
@@ -68,12 +69,17 @@ bool db_is_whole(const char *path, struct err *err)
 {
 	uint8_t header[HEADER_BYTES];
 	uint64_t size, page, due;
+	uint32_t pages;
 
 	if (!read_header(path, header, &size))
 		return true;
 	page = (uint64_t)header[16] << 8 | header[17];
-	due = (page == 1 ? 65536 : page) * big_endian(header + 28);
-	return size >= due ||
+	page = page == 1 ? 65536 : page;
+	if (!page)
+		return true; /* no file of SQLite's; it says so itself */
+	pages = big_endian(header + 28);
+	due = page * pages;
+	return size >= due || log_has_pages(path, (uint32_t)(size / page) + 1, pages) ||
 	       err_set(err, ERR_INVALID,
 		       "%s is cut short: it has %llu of its %llu bytes (flametap store salvage "
 		       "saves what can be read)",

@@ -13,9 +13,9 @@
 bool db_error(sqlite3 *db, struct err *err, const char *what);
 /* The file is damaged, says the newest error of the connection. */
 bool db_is_damage(int code);
-/* Has the file all the bytes that its header says? Else err has both numbers. For files that were
- * found to be wanting: while a log is folded in, a whole one may be shorter for a moment. Files of
- * others, and none at all, are whole. */
+/* Has the file, with its log, all the bytes that its header says? Else err has both numbers. For
+ * files that were found to be wanting: while a log is folded in, a whole one may be shorter for a
+ * moment. Files of others, and none at all, are whole. */
 bool db_is_whole(const char *path, struct err *err) MUST_CHECK;
 /* Is it a store of ours, by its header? */
 bool db_is_store(const char *path);
