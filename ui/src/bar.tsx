@@ -78,7 +78,7 @@ function frozen(state: State): State {
 	const { right } = state;
 	const from = fixed(state.from, shown?.from ?? state.from);
 	const to = fixed(state.to, shown?.to ?? state.to);
-	return { ...state, from, to, right: right && { ...right, from: fixed(right.from, right.from), to: fixed(right.to, right.to) }, live: false };
+	return { ...state, from, to, right: right && { ...right, from: fixed(right.from, right.from), to: fixed(right.to, right.to) }, live: false, whole: "", sides: "" };
 }
 
 /** A link that shows the same later: relative times become absolute, and live ends. Only the state: no token is in it. */

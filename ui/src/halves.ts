@@ -4,11 +4,10 @@ import type { Status, Timeline } from "./api";
 import { timeless } from "./format";
 import { report } from "./report";
 import { matcher, withMatcher } from "./selector";
-import type { State } from "./state";
+import { packed, unpacked, type State } from "./state";
 import { spanOf } from "./times";
 
 let seen: Timeline | null = null;
-let split = "";
 
 /** What the page shows of the time. */
 export function noteTimeline(timeline: Timeline | null): void {
@@ -48,7 +47,7 @@ const text = (ns: number) => String(Math.round(ns));
 
 function sides(state: State, left: [number, number], right: [number, number]): Partial<State> {
 	return {
-		view: "diff", from: text(left[0]), to: text(left[1]), live: false, zoom: "",
+		view: "diff", from: text(left[0]), to: text(left[1]), live: false, zoom: "", split: "",
 		right: { type: state.type, query: state.query, from: text(right[0]), to: text(right[1]) },
 	};
 }
@@ -57,44 +56,42 @@ function sides(state: State, left: [number, number], right: [number, number]): P
  * in the one as in the other; by time where that is not known. */
 export function diffState(state: State, status: Status): Partial<State> {
 	if (state.right && state.view !== "diff") return { view: "diff" };
-	if (left && state.view !== "diff" && sameTime(left.whole, state)) {
-		({ whole } = left);
-		return { view: "diff", ...left.sides };
+	const last = state.sides ? unpacked(state.sides) : null;
+	if (last?.right && state.view !== "diff" && sameTime(unpacked(last.whole), state)) {
+		const { type, query, from, to, right, whole } = last;
+		return { view: "diff", type, query, from, to, right, whole, sides: "", live: false };
 	}
-	whole = wholeOf(state);
+	const entered = { view: "diff", whole: packed(wholeOf(state)), split: "", sides: "" } as const;
 	/* No moment parts what has no times: it is for a person to say what is compared with it. */
-	if (timeless(state.to)) return { view: "diff", type: state.type, from: state.from, to: state.to, right: { type: state.type, query: state.query, from: state.from, to: state.to } };
+	if (timeless(state.to)) return { ...entered, type: state.type, from: state.from, to: state.to, right: { type: state.type, query: state.query, from: state.from, to: state.to } };
 	const window = windowOf(state, status);
-	if (!window) return { view: "diff", right: { type: state.type, query: state.query, from: state.from, to: state.to } };
+	if (!window) return { ...entered, right: { type: state.type, query: state.query, from: state.from, to: state.to } };
 	const type = status.types.find((t) => t.id === state.type);
 	const begin = type && Number(type.first) > window[0] && Number(type.first) < window[1] ? type.first : /^\d+$/.test(state.from) ? state.from : text(window[0]);
 	const end = /^\d+$/.test(state.to) ? state.to : text(window[1]); // as it was written: a double would cut the last sample off
 	const from = Number(begin);
 	const measured = middleOfSeen(from, window[1]);
 	const middle = text(measured || (from + window[1]) / 2);
-	split = measured ? middle : "";
-	return { ...sides(state, window, window), from: begin, to: middle, right: { type: state.type, query: state.query, from: middle, to: end } };
+	return { ...entered, ...sides(state, window, window), from: begin, to: middle, split: measured ? middle : "", right: { type: state.type, query: state.query, from: middle, to: end } };
 }
 
-/* A diff takes the selection apart, and who leaves it has it whole again: as it was before, as far as that is known. */
+/* A diff takes the selection apart, and who leaves it has it whole again: as it was before, as far as the URL says that. */
 type Whole = Pick<State, "type" | "query" | "from" | "to" | "live">;
 const wholeOf = ({ type, query, from, to, live }: State): Whole => ({ type, query, from, to, live });
 const sameTime = (a: Whole, b: Whole) => (a.type === b.type || !a.type) && a.query === b.query && a.from === b.from && a.to === b.to;
-let whole: Whole | null = null;
-let left: { whole: Whole; sides: Partial<State> } | null = null;
 
 /** What a step out of a diff changes, besides the view. */
 export function leaving(state: State, change: Partial<State>): Partial<State> {
 	if (state.view !== "diff" || !state.right || !change.view || change.view === "diff" || report()) return {};
 	const { type, query, from, to, right } = state;
 	const halves = right.query === query && right.from === to;
-	const back = whole ? { ...whole, type: type || whole.type } : { ...wholeOf(state), ...(halves ? { to: right.to } : {}) };
-	left = isHalved(state) ? null : { whole: back, sides: { type, query, from, to, right, live: false } };
-	return { ...back, right: null };
+	const whole = state.whole ? wholeOf(unpacked(state.whole)) : { ...wholeOf(state), ...(halves ? { to: right.to } : {}) };
+	const back = { ...whole, type: type || whole.type };
+	return { ...back, right: null, whole: "", split: "", sides: isHalved(state) ? "" : packed({ type, query, from, to, right, whole: packed(back) }) };
 }
 
 /** The split is the one that was made here, by what was measured: nobody asked for that moment. */
-export const isHalved = (state: State): boolean => split !== "" && state.to === split && state.right?.from === split;
+export const isHalved = (state: State): boolean => state.split !== "" && state.to === state.split && state.right?.from === state.split;
 
 /** Both sides are the same, of a file without times: there is nothing to compare yet. */
 export function unpaired(state: State): boolean {

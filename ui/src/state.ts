@@ -30,6 +30,12 @@ export interface State extends Selection {
 	name: string; // function of sandwich and source
 	key: string; // its key, as the program calls it
 	right: Selection | null; // second side of a diff
+	/** Of a diff: the selection that it took apart, as the query of a URL; "": nobody knows. */
+	whole: string;
+	/** Of a diff: the moment that parts it, where that was found by what was measured; "": a person chose. */
+	split: string;
+	/** The diff that was left last, as the query of a URL. */
+	sides: string;
 	/** Of a diff: as shares, each side being a whole of its own; else true to scale. */
 	normalised: boolean;
 	/** Of a diff: two graphs side by side, not one of their difference. */
@@ -48,7 +54,7 @@ export interface State extends Selection {
 
 const DEFAULTS: State = {
 	type: "", query: "", from: "", to: "", view: "icicle", layout: "both", colour: "type", by: "function", group: null,
-	transforms: [], search: "", zoom: "", root: "", name: "", key: "", right: null, normalised: false, pair: false, trace: "", span: "", asof: "", live: false, pick: "", sort: "", oldest: false,
+	transforms: [], search: "", zoom: "", root: "", name: "", key: "", right: null, whole: "", split: "", sides: "", normalised: false, pair: false, trace: "", span: "", asof: "", live: false, pick: "", sort: "", oldest: false,
 };
 
 export function parseState(url: URL): State {
@@ -63,7 +69,7 @@ export function parseState(url: URL): State {
 		layout: one("layout", ["both", "graph", "table"], "both"),
 		colour: one("colour", ["type", "binary", "function"], "type"),
 		by: text("by") || "function", group: p.get("group"), transforms: p.getAll("x"), search: text("search"), zoom: text("zoom"), root: text("root"),
-		name: text("name"), key: text("key"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), sort: text("sort"), oldest: p.has("oldest"),
+		name: text("name"), key: text("key"), whole: text("whole"), split: text("split"), sides: text("sides"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), sort: text("sort"), oldest: p.has("oldest"),
 	};
 	if (p.has("query2") || p.has("from2"))
 		state.right = { type: text("type2") || state.type, query: p.get("query2") ?? state.query, from: time("from2") || state.from, to: time("to2") || state.to };
@@ -97,6 +103,9 @@ export function stateURL(s: State): string {
 		put("from2", s.right.from, s.from);
 		put("to2", s.right.to, s.to);
 	}
+	put("whole", s.whole);
+	put("split", s.split);
+	put("sides", s.sides);
 	if (s.normalised) p.set("norm", "1");
 	if (s.pair) p.set("pair", "1");
 	put("trace", s.trace);
@@ -109,6 +118,10 @@ export function stateURL(s: State): string {
 	const query = p.toString();
 	return query === "" ? "/" : `/?${query}`;
 }
+
+/** A part of the state as the query of a URL, and back. */
+export const packed = (part: Partial<State>): string => stateURL({ ...DEFAULTS, ...part }).slice(2);
+export const unpacked = (query: string): State => parseState(new URL(`/?${query}`, "http://state"));
 
 /** What tells processes apart. */
 export const PROCESS = "process.executable.name";
@@ -180,6 +193,13 @@ function sortAfter(old: State, change: Partial<State>): string {
 	return change.sort ?? (turned ? "" : old.sort);
 }
 
+/* It was of this selection: of another, a diff has other sides. */
+const OTHER_SIDES: (keyof State)[] = ["type", "query", "from", "to"];
+
+function sidesAfter(old: State, change: Partial<State>): string {
+	return change.sides ?? (OTHER_SIDES.some((key) => key in change && change[key] !== old[key]) ? "" : old.sides);
+}
+
 export interface Store {
 	state: State;
 	/** Changes the URL: a step that Back undoes, unless it replaces. */
@@ -197,7 +217,7 @@ export function useStore(): Store {
 		state,
 		set(change, how = "push") {
 			const old = parseState(here());
-			const next = { ...old, ...change, root: rootAfter(old, change), sort: sortAfter(old, change) };
+			const next = { ...old, ...change, root: rootAfter(old, change), sort: sortAfter(old, change), sides: sidesAfter(old, change) };
 			go(stateURL(next), how);
 			setState(next);
 		},

@@ -418,6 +418,25 @@ test("a diff without sides in its URL halves what was measured, says so, and a c
 	await close();
 });
 
+test("a diff that is loaded again says how it was parted, and gives back the window it took apart", async () => {
+	const { page, lines, close } = await open("/?from=now-9999d&to=now&layout=graph");
+	const whole = (await state(page)).total;
+	await page.keyboard.press("d");
+	await settled(page, "diff");
+	const parted = page.locator(".parted");
+	const said = await parted.textContent();
+	assert.match(said, /as much was measured before/);
+	await page.reload();
+	await settled(page, "diff");
+	assert.equal(await parted.textContent(), said);
+	await page.keyboard.press("i");
+	await settled(page, "icicle");
+	const { from, to, total } = await state(page);
+	assert.deepEqual([from, to, total], ["now-9999d", "now", whole]);
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 test("the two sides of a diff side by side: one zoom, one hover, one selection", async () => {
 	const { page, lines, close } = await open("/?view=diff");
 	await page.locator("body").press("d");
