@@ -205,13 +205,16 @@ def test_foreign_files_are_left_alone(tmp_path):
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as c:
         c.execute("CREATE TABLE t(x)")
-    for path in (text, text, other, tmp_path):  # again: the first try leaves a lock file
+    none = tmp_path / "nowhere" / "x.db"
+    for path, why in (text, "file is not a database"), (other, "not a store of flametap"), (tmp_path, "no regular file"), (none, "No such file"):
         before = path.read_bytes() if path.is_file() else None
         s = keeping(path, ready=False)
         assert s.process.wait(30) != 0
         s.kill()
+        assert s.find_line(why) and f"{path}" in s.find_line(why) and "PRAGMA" not in s.log
         assert before is None or path.read_bytes() == before
         assert program.run("export", "--db", path).returncode == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt", "other.db"], "no lock stays beside what is not ours"
 
 
 def test_a_newer_store_is_refused(tmp_path):

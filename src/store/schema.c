@@ -166,12 +166,15 @@ static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 bool schema_prepare(sqlite3 *db, struct err *err)
 {
 	int64_t application, version, count;
+	char sql[80];
 
 	/* Each holds for the file's whole life and must be said before its first page is written.
 	 */
-	if (!db_exec_f(db, err, "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL",
-		       STORE_PAGE_BYTES) ||
-	    !read_marks(db, &application, &version, &count, err))
+	snprintf(sql, sizeof(sql), "PRAGMA page_size=%d; PRAGMA auto_vacuum=INCREMENTAL",
+		 STORE_PAGE_BYTES);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		return db_error(db, err, "cannot open the store");
+	if (!read_marks(db, &application, &version, &count, err))
 		return false;
 	if (count == 0 && (application == 0 || application == STORE_APPLICATION_ID))
 		return db_exec(db, "PRAGMA journal_mode=WAL", err) && make(db, err);

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 
-enum { LINKS_MOST = 40, NAME_ROOM = 4096 }; /* as the kernel follows */
+enum { LINKS_MOST = 40, NAME_ROOM = 4096, TAKES_MOST = 100 }; /* links: as the kernel follows */
 
 char *store_path_resolve(const char *path)
 {
@@ -71,16 +71,45 @@ bool store_lock_file(struct store_lock *l, const char *path, struct err *err)
 	return lock(l->file_fd, path, err);
 }
 
+/* Who was refused takes its FILE-lock away: one that was opened before is nobody's lock. */
+static bool is_still_there(int fd, const char *name)
+{
+	struct stat held, now;
+
+	return fstat(fd, &held) == 0 && stat(name, &now) == 0 && held.st_dev == now.st_dev &&
+	       held.st_ino == now.st_ino;
+}
+
 bool store_lock_take(struct store_lock *l, const char *path, struct err *err)
 {
 	char name[NAME_ROOM];
 
 	if (!lock_name(path, name))
 		return err_set(err, ERR_INVALID, "the path of the store is longer than 4 kB");
-	l->beside_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-	if (l->beside_fd < 0)
-		return err_set_errno(err, "cannot open %s", name);
-	return lock(l->beside_fd, path, err) && store_lock_file(l, path, err);
+	for (int i = 0; i < TAKES_MOST; i++) {
+		l->beside_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+		if (l->beside_fd < 0)
+			return err_set_errno(err, "%s: cannot open its lock, %s", path, name);
+		if (!lock(l->beside_fd, path, err))
+			return false;
+		if (is_still_there(l->beside_fd, name))
+			return store_lock_file(l, path, err);
+		fd_close(&l->beside_fd);
+		l->beside_fd = -1;
+	}
+	return err_set(err, ERR_BUSY, "%s: its lock, %s, is taken away again and again", path,
+		       name);
+}
+
+void store_lock_forget(struct store_lock *l, const char *path)
+{
+	char name[NAME_ROOM];
+	struct stat st;
+
+	if (l->beside_fd >= 0 && fstat(l->beside_fd, &st) == 0 && st.st_size == 0 &&
+	    flock(l->beside_fd, LOCK_EX | LOCK_NB) == 0 && lock_name(path, name) &&
+	    is_still_there(l->beside_fd, name))
+		unlink(name);
 }
 
 void store_lock_release(struct store_lock *l)

@@ -21,6 +21,8 @@ bool store_lock_take(struct store_lock *l, const char *path, struct err *err) MU
 /* The file itself, where there is another one under its name since, or one at all. Only before
  * SQLite opens it, or where it was just made: to close one drops all locks that SQLite has. */
 bool store_lock_file(struct store_lock *l, const char *path, struct err *err) MUST_CHECK;
+/* Nothing was kept at `path`: an empty FILE-lock is removed, if it is held. Before the release. */
+void store_lock_forget(struct store_lock *l, const char *path);
 void store_lock_release(struct store_lock *l);
 
 /* Does another writer hold the store at this path just now? False also where nobody can tell. */

@@ -153,7 +153,7 @@ static bool open_db(struct store_writer *w, struct err *err)
 		    SQLITE_OPEN_PRIVATECACHE;
 
 	if (sqlite3_open_v2(w->path, &w->db, flags, NULL) != SQLITE_OK)
-		return db_error(w->db, err, w->path);
+		return db_error(w->db, err, "cannot open the store");
 	sqlite3_extended_result_codes(w->db, 1);
 	sqlite3_busy_timeout(w->db, BUSY_MS);
 	return schema_prepare(w->db, err) &&
@@ -202,7 +202,7 @@ static bool open_whole(struct store_writer *w, struct err *err)
 	    !writer_load_upkeep(w, err) || !writer_load_pending(w, err) || !load_seen(w, err)) {
 		w->damaged = w->db && db_is_damage(sqlite3_errcode(w->db));
 		close_db(w);
-		return false;
+		return err_prefix(err, "%s", w->path);
 	}
 	writer_make_filter(w);
 	w->committed = w->now;
@@ -234,7 +234,7 @@ static bool set_aside(struct store_writer *w, char name[512], struct err *err)
 }
 
 /* Is it ours for sure, so that we may move it? Its header says so, or our lock file, in which is
- * written that a store was opened here: one that was refused leaves an empty one. */
+ * written that a store was opened here: an empty one says nothing. */
 static bool is_ours(const struct store_writer *w)
 {
 	struct stat st;
@@ -300,6 +300,7 @@ bool store_writer_open(const struct store_writer_options *options, struct store_
 	*out = w;
 	return true;
 fail:
+	store_lock_forget(&w->lock, w->path); /* beside somebody else's file nothing stays */
 	store_writer_close(w);
 	return false;
 }
