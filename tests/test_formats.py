@@ -484,7 +484,7 @@ def test_a_gauge_is_exported_as_its_average(tmp_path, format_):
     values = query_oracle.stack_values(chosen, events)
     assert abs(sum(values.values()) - sum(e.value for e in chosen)) > 1000, "averaging makes a difference"
     out.write_bytes(export("--format", format_, "--type", "inuse_space", body))
-    want = sum(values.values()) - (values.get((), 0) if format_ == "speedscope" else 0)  # which has no empty stacks
+    want = sum(values.values())
     assert abs(top(out)[0]["top"]["total"][0] - want) <= 4
 
 
@@ -602,6 +602,35 @@ def firefox(**changes):
     return json.dumps(data)
 
 
+def scope(**profile):
+    return json.dumps({"shared": {"frames": [{"name": "a"}, {"name": "b"}]},
+                       "profiles": [{"type": "sampled", "name": "t", "startValue": 0, "endValue": 10, **profile}]})
+
+
+@pytest.mark.parametrize("text", ["a 1.5\nb 2\nc 1.25\n", scope(unit="bytes", samples=[[0], [1], [0]], weights=[1.5, 2, 1.25])])
+def test_what_is_rounded_is_counted(text):
+    """A whole number is all the model has: two of three were none, and the sum is the nearest one."""
+    read = program.run("export", "--format", "otlp", "-", stdin=text.encode(), check=0).stdout
+    events = query_oracle.Body(read).events
+    assert sum(e.value for e in events) == 5
+    assert {e.labels.get("flametap.import.rounded_values") for e in events} == {"2"}
+
+
+def test_speedscope_keeps_samples_without_a_stack(tmp_path):
+    m, body = query_bodies.Maker(), tmp_path / "body.pb"
+    profile = m.profile(m.request.resource_profiles.add().scope_profiles.add(), "wall", "nanoseconds")
+    stack = m.stack([m.location("native", "/opt/app", ("f",), 1)])
+    for at, index in enumerate((stack, 0, stack)):
+        profile.samples.add(stack_index=index, values=[10 + at], timestamps_unix_nano=[query_bodies.TIME + 100 * at])
+    body.write_bytes(m.request.SerializeToString())
+    want, _ = top(body)
+    written = export("--format", "speedscope", body)
+    assert sorted(sum((p["weights"] for p in json.loads(written)["profiles"]), [])) == [10, 11, 12]
+    read, rows = top("-", stdin=written)
+    assert (read["events"], read["top"]["total"]) == (want["events"], want["top"]["total"]) == (3, [33])
+    assert {n: v for (_, n, _), v in rows.items()} == {"f": (22, 22)}
+
+
 @pytest.mark.parametrize("text, words, want", [
     (json.dumps(SHARED), (), {("a.out", "leaf"): (4000000, 4000000), ("a.out", "inlined"): (4000000, 8000000), ("a.out", "outer"): (12000000, 20000000)}),
     (PERF, ("--type", "cycles"), {("[kernel.kallsyms]", "native_safe_halt"): (7, 7), ("[kernel.kallsyms]", "default_idle"): (0, 7),
@@ -618,6 +647,10 @@ def firefox(**changes):
     ("#x;y 3\n# 5 of them 5\n#no count\n", (), {("", "#x"): (0, 3), ("", "y"): (3, 3)}),
     (PERF_PLAIN, ("--type", "samples"), {("a", "f"): (2, 2), ("a", "g"): (1, 1)}),
     (json.dumps(EVENTED), (), {("", "a"): (6000000, 9000000), ("", "b"): (3000000, 3000000)}),
+    (scope(type="evented", unit="microseconds", events=[{"type": "O", "frame": 0, "at": 0}, {"type": "O", "frame": 1, "at": 2}]), (),
+     {("", "a"): (2000, 10000), ("", "b"): (8000, 8000)}),  # both are open at the end
+    (scope(unit="none", samples=[[0, 1], [0], [1], [0]], weights=[1.4, 1.4, 1.4, 2]), (), {("", "a"): (4, 5), ("", "b"): (2, 2)}),
+    ("a;b 2.5\na 0.5\na;c 3\n-x;y 4.25\n", (), {("", "b"): (3, 3), ("", "a"): (0, 6), ("", "c"): (3, 3), ("", "-x"): (0, 4), ("", "y"): (4, 4)}),
 ])
 def test_formats_of_others_are_read(text, words, want):
     if "cycles:u" in text:
@@ -633,9 +666,14 @@ def test_formats_of_others_are_read(text, words, want):
     (firefox(stackTable={"prefix": [None], "frame": [7]}, samples__stack=[0]), "stack 0 has frame 7, there are 3"),
     (json.dumps(SHARED)[:-9], "firefox profile"),
     ("a;b 3\nno number\n", "line 2 has no count behind its last space, but 'number'"),
-    ("a;b 1.5\n", "line 1 has no count behind its last space, but '1.5'"), ("a;b\n", "folded stacks: line 1"),
+    ("a;b 1.5.2\n", "line 1 has no count behind its last space, but '1.5.2'"), ("a;b\n", "folded stacks: line 1"),
     ("hello world\n", "no profile of a known format"), ("what: is this\n", "no profile of a known format"), ("{ 1", "JSON"),
     (json.dumps(EVENTED)[:-20], "speedscope"),
+    (scope(type="evented", unit="none", events=[{"type": t, "frame": f, "at": 1} for t, f in ("O0", "O1", "C0", "C1")]),
+     "frame 0 is closed where frame 1 is the innermost"),
+    (scope(type="evented", unit="none", events=[{"type": "C", "frame": 1, "at": 0}]), "frame 1 is closed, none is open"),
+    (scope(unit="none", samples=[[0], [1]], weights=[1]), "2 samples with 1 weights"),
+    ("a 1\n" + "f;" * 65537 + "g 1\n", "folded stacks: line 2: a stack of more than 65536 frames"),
     (json.dumps(EVENTED).replace('"frame": 1', '"frame": 9'), "frame 9, there are 2"),
     ("x 1/1 [000] 1.000000: 1 cycles:\n\tffff a+0x1 (b)\nnonsense\n", "line 3"),
 ])

@@ -29,6 +29,8 @@ bool go_pgo_write(const struct profiles *p, const struct export_options *o, stru
 		  struct err *err) MUST_CHECK;
 bool folded_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		  struct err *err) MUST_CHECK;
+/* What our files of speedscope's have for a frame where a sample says no stack. */
+#define SPEEDSCOPE_NO_STACK "(no stack)"
 /* speedscope's JSON: a profile a thread, in the order of time. */
 bool speedscope_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		      struct err *err) MUST_CHECK;

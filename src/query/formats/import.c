@@ -57,8 +57,9 @@ static bool is_text(struct str bytes)
 static bool is_number(struct str s)
 {
 	int64_t v;
+	double decimal;
 
-	return str_to_i64(s, &v);
+	return str_to_i64(s, &v) || import_decimal(s, &decimal);
 }
 
 /* Folded: a number ends the first line that is no comment, or there are semicolons in it. perf

@@ -2,6 +2,7 @@
 #include "query/formats/import.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 void import_begin(struct import *im, struct blob *bytes)
@@ -23,10 +24,32 @@ void import_begin_with(struct import *im, struct blob *bytes, const struct impor
 	im->scope = builder_begin_scope(im->b);
 }
 
+/* Beside what a reader has said there. */
+static void say_rounded(struct import *im)
+{
+	struct key_values said = im->scope->attributes;
+	struct key_value list[IMPORT_SCOPE_ATTRIBUTES];
+	uint32_t count = 0;
+
+	if (!im->rounded)
+		return;
+	while (count < said.count && count + 1 < IMPORT_SCOPE_ATTRIBUTES) {
+		list[count] = said.ptr[count];
+		count++;
+	}
+	list[count++] = (struct key_value){
+		.key = STR(IMPORT_ROUNDED),
+		.value = { .kind = ANY_INT, .integer = (int64_t)im->rounded },
+	};
+	im->scope->attributes = builder_key_values(im->b, list, count);
+}
+
 bool import_end(struct import *im, bool ok, struct profiles **out, struct err *err)
 {
 	struct builder *b = im->b;
 
+	if (ok)
+		say_rounded(im);
 	free(im->stack);
 	im->b = NULL;
 	if (!ok) {
@@ -86,12 +109,26 @@ struct profile *import_profile(struct import *im, struct str type, struct str un
 {
 	struct profile *p = builder_begin_profile(im->b);
 
+	im->cut = 0;
 	p->sample_type =
 		(struct value_type){ builder_string(im->b, type), builder_string(im->b, unit) };
 	p->period_type = (struct value_type){ builder_string(im->b, period_type),
 					      builder_string(im->b, period_unit) };
 	p->period = period;
 	return p;
+}
+
+int64_t import_whole(struct import *im, double value)
+{
+	double whole = round(value + im->cut);
+
+	if (!(value > -9.2e18 && value < 9.2e18))
+		return value > 0 ? INT64_MAX : 0;
+	if (value == round(value)) /* another one's fraction is not its business */
+		return (int64_t)value;
+	im->cut += value - whole;
+	im->rounded++;
+	return (int64_t)whole;
 }
 
 void import_stack_clear(struct import *im)

@@ -19,10 +19,13 @@ struct import {
 	struct scope_profiles *scope;
 	struct location_index *stack; /* the one being gathered, leaf first */
 	uint32_t stack_count, stack_cap;
+	double cut;       /* what import_whole() has cut off so far of the profile at hand */
+	uint64_t rounded; /* values that it changed */
 };
 
 /* What is read may grow by much (a stack repeated in few bytes); the model may not. */
 enum { IMPORT_MEMORY_MOST = 1 << 30, IMPORT_STACK_MOST = 1 << 16 };
+enum { IMPORT_SCOPE_ATTRIBUTES = 16 }; /* that a reader sets, at most */
 
 struct import_hints;
 void import_begin_with(struct import *im, struct blob *bytes, const struct import_hints *hints);
@@ -38,6 +41,14 @@ struct location_index import_location(struct import *im, const struct import_fra
 struct profile *import_profile(struct import *im, struct str type, struct str unit,
 			       struct str period_type, struct str period_unit, int64_t period);
 
+/*
+ * A value as the whole number that the model has. What a fraction loses goes to the next value of
+ * the profile, so that a sum stays within one half; the scope's attribute IMPORT_ROUNDED says of
+ * how many values that is true.
+ */
+#define IMPORT_ROUNDED "flametap.import.rounded_values"
+int64_t import_whole(struct import *im, double value);
+
 void import_stack_clear(struct import *im);
 bool import_stack_push(struct import *im, struct location_index l, struct err *err) MUST_CHECK;
 void import_stack_reverse(struct import *im); /* gathered root first */
@@ -45,6 +56,7 @@ struct stack_index import_stack(struct import *im);
 
 /* Of a line: what is behind its last space or tab. */
 struct str import_last_word(struct str line);
-bool import_is_comment(struct str line); /* of folded stacks; trimmed */
+bool import_decimal(struct str word, double *out); /* "2.5": digits around a point */
+bool import_is_comment(struct str line);           /* of folded stacks; trimmed */
 /* The bytes look like no format; always false. */
 bool import_unknown(struct err *err);

@@ -2,7 +2,8 @@
  * json_read.c - speedscope's JSON and Chrome's .cpuprofile into the model.
  *
  * speedscope (https://www.speedscope.app/file-format-schema.json): shared.frames and profiles,
- * `sampled` (samples root first, with weights) or `evented` (frames open and close at values).
+ * `sampled` (samples root first, with as many weights) or `evented` (frames open and close, each
+ * inside of those before it, at values; what is open at the end stays so until endValue).
  * .cpuprofile (Chrome DevTools protocol, Profiler.Profile): nodes with children, samples of node
  * ids, timeDeltas in microseconds. What rests, "(idle)" and "(program)", is a type of its own.
  */
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "query/formats/formats.h"
 #include "query/formats/grown.h"
 #include "query/formats/import.h"
 #include "query/formats/import_build.h"
@@ -39,9 +41,12 @@ struct scope_reading {
 	struct stack_index *stacks;
 	uint32_t weight_count, weight_cap, stack_count, stack_cap;
 	uint32_t profile_count;
-	double start; /* of the profile at hand, in its unit */
+	double start;      /* of the profile at hand, in its unit */
+	double end, last;  /* endValue, and what the last event is at */
+	uint32_t no_stack; /* our frame that says so, + 1 */
 	uint64_t began;
 	bool evented; /* it has events: these say when it began */
+	bool weighed; /* it has weights */
 	bool ours;    /* we wrote the file */
 	struct err *err;
 };
@@ -72,6 +77,8 @@ static void scope_frame(struct scope_reading *r)
 	}
 	r->frames = grown(r->frames, r->frame_count, &r->frame_cap, sizeof(*r->frames));
 	r->frames[r->frame_count++] = import_location(&r->im, &f);
+	if (r->ours && str_is(f.function, SPEEDSCOPE_NO_STACK))
+		r->no_stack = r->frame_count;
 }
 
 static void scope_shared(struct scope_reading *r)
@@ -140,6 +147,14 @@ static void add_weight(struct scope_reading *r, double w)
 	r->weights[r->weight_count++] = w;
 }
 
+/* A sample without a stack, which an empty stack is not: that is a gap. */
+static const struct stack_index no_stack = { UINT32_MAX };
+
+static bool says_no_stack(const struct scope_reading *r)
+{
+	return r->no_stack && r->open_count == 1 && r->open[0] == r->no_stack - 1;
+}
+
 static void scope_samples(struct scope_reading *r)
 {
 	if (!json_begin_array(&r->j))
@@ -149,7 +164,7 @@ static void scope_samples(struct scope_reading *r)
 		if (json_begin_array(&r->j))
 			while (json_next_element(&r->j))
 				open_frame(r, json_uint64(&r->j));
-		add_stack(r, scope_stack(r));
+		add_stack(r, says_no_stack(r) ? no_stack : scope_stack(r));
 	}
 }
 
@@ -157,15 +172,40 @@ static void scope_weights(struct scope_reading *r)
 {
 	if (!json_begin_array(&r->j))
 		return;
+	r->weighed = true;
 	while (json_next_element(&r->j))
 		add_weight(r, json_double(&r->j));
+}
+
+static void close_frame(struct scope_reading *r, uint64_t frame)
+{
+	uint32_t innermost;
+
+	if (!r->open_count) {
+		json_fail(&r->j, ERR_INVALID, "frame %llu is closed, none is open",
+			  (unsigned long long)frame);
+		return;
+	}
+	innermost = r->open[r->open_count - 1];
+	if (frame == innermost)
+		r->open_count--;
+	else
+		json_fail(&r->j, ERR_INVALID,
+			  "frame %llu is closed where frame %u is the innermost",
+			  (unsigned long long)frame, innermost);
+}
+
+static void put_open(struct scope_reading *r, double until)
+{
+	if (!(until > r->last)) /* an empty stack is a gap */
+		return;
+	add_stack(r, scope_stack(r));
+	add_weight(r, until - r->last);
 }
 
 /* Between two events what is open costs the difference of their values. */
 static void scope_events(struct scope_reading *r)
 {
-	double before = 0;
-	bool first = true;
 	struct str key;
 
 	if (!json_begin_array(&r->j))
@@ -188,20 +228,16 @@ static void scope_events(struct scope_reading *r)
 			else
 				json_skip(&r->j);
 		}
-		if (first) {
+		if (!r->evented)
 			r->start = at;
-			r->evented = true;
-		}
-		if (!first && at > before) { /* an empty stack is a gap */
-			add_stack(r, scope_stack(r));
-			add_weight(r, at - before);
-		}
-		first = false;
-		before = at;
+		else
+			put_open(r, at);
+		r->evented = true;
+		r->last = at;
 		if (opens)
 			open_frame(r, frame);
-		else if (r->open_count)
-			r->open_count--;
+		else
+			close_frame(r, frame);
 	}
 }
 
@@ -290,16 +326,20 @@ static void put_profile(struct scope_reading *r, struct str name, struct str uni
 	label_count = put_labels(r, name, labels);
 	for (uint32_t i = 0; i < r->stack_count; i++) {
 		double weight = (i < r->weight_count ? r->weights[i] : 1) * scale;
-		int64_t v = rounded(weight);
+		int64_t v = time ? rounded(weight) : import_whole(&r->im, weight);
+		struct stack_index stack = r->stacks[i];
 		uint64_t end;
 
 		at += weight > 0 ? weight : 0;
 		end = at > 0 ? (uint64_t)rounded(at) : 0;
 		if (at < SCOPE_ABSOLUTE)
 			end += r->began;
-		if (r->stacks[i].v) /* an empty stack is a gap */
-			builder_sample(r->im.b, r->stacks[i], (struct link_index){ 0 }, labels,
-				       label_count, &v, 1, &end, time && end ? 1 : 0);
+		if (stack.v == no_stack.v)
+			stack.v = 0;
+		else if (!stack.v) /* a gap */
+			continue;
+		builder_sample(r->im.b, stack, (struct link_index){ 0 }, labels, label_count, &v, 1,
+			       &end, time && end ? 1 : 0);
 	}
 }
 
@@ -308,8 +348,8 @@ static void scope_profile(struct scope_reading *r)
 	struct str key, name = { 0 }, unit = { 0 };
 
 	r->stack_count = r->weight_count = 0;
-	r->start = 0;
-	r->evented = false;
+	r->start = r->end = r->last = 0;
+	r->evented = r->weighed = false;
 	if (!json_begin_object(&r->j))
 		return;
 	while (json_next_key(&r->j, &key)) {
@@ -319,6 +359,8 @@ static void scope_profile(struct scope_reading *r)
 			unit = keep(&r->im, json_string(&r->j));
 		else if (str_is(key, "startValue") && !r->evented)
 			r->start = json_double(&r->j);
+		else if (str_is(key, "endValue"))
+			r->end = json_double(&r->j);
 		else if (str_is(key, "samples"))
 			scope_samples(r);
 		else if (str_is(key, "weights"))
@@ -328,6 +370,11 @@ static void scope_profile(struct scope_reading *r)
 		else
 			json_skip(&r->j);
 	}
+	if (r->evented && r->open_count)
+		put_open(r, r->end);
+	if (r->weighed && r->stack_count != r->weight_count)
+		json_fail(&r->j, ERR_INVALID, "%u samples with %u weights", r->stack_count,
+			  r->weight_count);
 	if (!r->j.failed)
 		put_profile(r, name, unit);
 }

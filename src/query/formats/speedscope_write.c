@@ -6,7 +6,8 @@
  * each count. Where the next sample comes later an empty stack lies between; where it comes sooner
  * it waits for the end of those before it, so that the time order view shows real time up to that.
  * Its startValue is when it began, counted from the first of all.
- * Other values are weights one after another.
+ * Other values are weights one after another. A sample without a stack has the frame "(no stack)",
+ * as an empty stack is a gap.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct scope_writer {
 	struct tracks tracks;
 	uint64_t first_time;   /* of all events that have their own: where startValue is 0 */
 	uint32_t *first_frame; /* of each location; its frames lie side by side, innermost first */
+	uint32_t no_stack;     /* the frame behind all others */
 };
 
 /* ---- frames ---- */
@@ -79,6 +81,8 @@ static void put_frames(struct scope_writer *w)
 		}
 	}
 	w->first_frame[d->location_count] = count;
+	w->no_stack = count;
+	buf_printf(w->out, "%s{\"name\":\"" SPEEDSCOPE_NO_STACK "\"}", count ? "," : "");
 }
 
 static void put_stack(struct scope_writer *w, uint32_t sample)
@@ -88,6 +92,8 @@ static void put_stack(struct scope_writer *w, uint32_t sample)
 	bool first = true;
 
 	buf_char(w->out, '[');
+	if (!r.count)
+		buf_u64(w->out, w->no_stack);
 	for (uint32_t i = r.count; i > 0; i--) {
 		uint32_t l = d->stack_locations[r.first + i - 1].v;
 

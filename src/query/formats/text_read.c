@@ -3,7 +3,8 @@
  *
  * Folded (flamegraph.pl and many others), a line a stack, the number behind the last space:
  *   root;child;leaf_[k] 42
- * The suffixes _[k] _[j] _[i] tell kernel, run-time made and inlined frames.
+ * A count may have decimals. The suffixes _[k] _[j] _[i] tell kernel, run-time made and inlined
+ * frames.
  *
  * perf script (perf-script(1)), an event a head line and its frames, leaf first, ended by an empty
  * line:
@@ -14,6 +15,9 @@
  * frame in "(inlined)" is inlined into the next one. Modifiers of an event (cycles:ppp) are no part
  * of its name.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "query/formats/import.h"
 #include "base/buf.h"
 #include "query/formats/import_build.h"
@@ -41,7 +45,7 @@ static void tell_type(struct import_frame *f)
 	f->function = str_head(f->function, f->function.len - 4);
 }
 
-static bool folded_stack(struct import *im, struct str names, struct err *err)
+static bool folded_stack(struct import *im, struct str names, uint64_t number, struct err *err)
 {
 	struct str name;
 
@@ -51,19 +55,49 @@ static bool folded_stack(struct import *im, struct str names, struct err *err)
 
 		tell_type(&f);
 		if (!import_stack_push(im, import_location(im, &f), err))
-			return false;
+			return err_prefix(err, "folded stacks: line %llu",
+					  (unsigned long long)number);
 	}
 	import_stack_reverse(im);
 	return true;
 }
 
+struct folded_count {
+	int64_t whole;
+	double decimal; /* "2.5": flamegraph.pl takes it, and some tools write milliseconds so */
+	bool is_decimal;
+};
+
+bool import_decimal(struct str word, double *out)
+{
+	ptrdiff_t dot = str_find(word, '.');
+	struct str part = str_skip(word, (size_t)(dot + 1));
+	char text[WORD_SHOWN + 1];
+	int64_t whole;
+	uint64_t digits;
+
+	if (dot <= 0 || word.len > WORD_SHOWN || !str_to_i64(str_head(word, (size_t)dot), &whole) ||
+	    (part.len && !str_to_u64(str_head(part, 18), &digits)))
+		return false;
+	for (size_t i = 0; i < part.len; i++)
+		if (part.ptr[i] < '0' || part.ptr[i] > '9')
+			return false;
+	memcpy(text, word.ptr, word.len);
+	text[word.len] = 0;
+	*out = strtod(text, NULL);
+	return true;
+}
+
 /* "a;b;c 42": the last space (or tab) parts them. False where the line is none. */
-static bool split_folded(struct str line, struct str *names, int64_t *value)
+static bool split_folded(struct str line, struct str *names, struct folded_count *count)
 {
 	struct str word = import_last_word(line);
 	size_t space = line.len - word.len;
 
-	if (space < 2 || !str_to_i64(word, value))
+	if (space < 2)
+		return false;
+	count->is_decimal = import_decimal(word, &count->decimal);
+	if (!count->is_decimal && !str_to_i64(word, &count->whole))
 		return false;
 	*names = str_trim(str_head(line, space - 1));
 	return names->len > 0;
@@ -72,12 +106,12 @@ static bool split_folded(struct str line, struct str *names, int64_t *value)
 /* A name may begin with '#', as private methods of JavaScript do: then a count ends the line. */
 bool import_is_comment(struct str line)
 {
+	struct folded_count count;
 	struct str names;
-	int64_t value;
 
 	if (!line.len || line.ptr[0] != '#')
 		return false;
-	return line.len == 1 || strchr(" \t#!", line.ptr[1]) || !split_folded(line, &names, &value);
+	return line.len == 1 || strchr(" \t#!", line.ptr[1]) || !split_folded(line, &names, &count);
 }
 
 bool folded_read(struct blob *bytes, struct profiles **out, struct err *err)
@@ -103,6 +137,7 @@ bool folded_read_with(struct blob *bytes, const struct import_hints *hints, stru
 	profile->time_unix_nano = hints->time;
 	profile->duration_nano = hints->duration;
 	while (ok && str_split(&rest, '\n', &line)) {
+		struct folded_count count = { .whole = 1 };
 		struct str names;
 		int64_t value;
 
@@ -112,8 +147,7 @@ bool folded_read_with(struct blob *bytes, const struct import_hints *hints, stru
 			continue;
 		if (hints->lines) {
 			names = line;
-			value = 1;
-		} else if (!split_folded(line, &names, &value)) {
+		} else if (!split_folded(line, &names, &count)) {
 			struct str word = import_last_word(line);
 
 			ok = err_set(err, ERR_INVALID,
@@ -124,7 +158,8 @@ bool folded_read_with(struct blob *bytes, const struct import_hints *hints, stru
 				     word.ptr);
 			break;
 		}
-		ok = folded_stack(&im, names, err);
+		ok = folded_stack(&im, names, number, err);
+		value = count.is_decimal ? import_whole(&im, count.decimal) : count.whole;
 		if (ok)
 			builder_sample(im.b, import_stack(&im), (struct link_index){ 0 }, NULL, 0,
 				       &value, 1, NULL, 0);
