@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pathlib
 import urllib.parse
 
 import pytest
@@ -62,6 +63,15 @@ def test_they_outlive_up_and_stand_beside_the_store(tmp_path):
         cpu = upload(page, BIG.read_bytes())
         both, _, _ = tree(ask(page, "diff", query="{service.name=\"a\"}", query2=cpu["query"], **ALL).body)
         assert min(both["total"]) > 0 and both["sides"] == 2, "a diff of the store and an upload"
+
+
+def test_what_is_no_profile_is_told_which_formats_are_read(tmp_path):
+    elf = pathlib.Path("/proc/self/exe").read_bytes()[:100000]
+    with web_pages.view(BIG) as address:
+        for body in (elf, b"\x89PNG\r\n\x1a\n" + bytes(range(256)), b"PK\x03\x04" + bytes(range(256)), b"hello\n"):
+            what = upload(address, body, status=400)["error"]["what"]
+            assert all(w in what for w in ("OTLP", "pprof", "speedscope", "folded stacks", "perf script")), what
+        assert "known format" not in upload(address, BIG.read_bytes()[:5000], status=400)["error"]["what"], "a body that is cut is OTLP still"
 
 
 def test_what_is_hostile_is_refused(tmp_path):

@@ -5,7 +5,8 @@
 #include "wire/otlp_json.h"
 #include "wire/pb_reader.h"
 
-enum { LOOK_BYTES = 65536 };
+/* Top-level fields: of OTLP's oldest form, whose tables stand there. */
+enum { LOOK_BYTES = 65536, TOP_FIELDS = 8 };
 
 /* ---- by the keys of the outermost object ---- */
 
@@ -125,7 +126,7 @@ const char *import_format_name(enum import_format f)
 bool import_unknown(struct err *err)
 {
 	return err_set(err, ERR_INVALID,
-		       "this text is no profile of a known format: OTLP (protobuf or JSON), pprof, "
+		       "this is no profile of a known format: OTLP (protobuf or JSON), pprof, "
 		       "speedscope, Firefox, .cpuprofile, folded stacks, perf script");
 }
 
@@ -137,6 +138,16 @@ static bool refuse_perf_data(struct str bytes, struct err *err)
 	       err_set(err, ERR_UNSUPPORTED,
 		       "perf's own file; its text can be read: perf script -i FILE | flametap top "
 		       "-");
+}
+
+/* Else what its decoder has to say of single fields means nothing to who gave us a picture. */
+static bool may_be_otlp(struct str bytes)
+{
+	struct pb_reader r = pb_reader_of(bytes);
+	uint32_t tag = pb_more(&r) ? pb_tag(&r) : 0;
+
+	return !is_text(bytes) && tag >= PB_TAG(1, PB_LEN) && tag <= PB_TAG(TOP_FIELDS, PB_LEN) &&
+	       (tag & 7) == PB_LEN;
 }
 
 static bool read_as_told(struct blob *bytes, struct profiles **out, struct err *err)
@@ -165,7 +176,7 @@ static bool read_as_told(struct blob *bytes, struct profiles **out, struct err *
 		break;
 	}
 	return otlp_decode(bytes, &options, out, &report, NULL, err) ||
-	       (is_text(blob_view(bytes)) ? import_unknown(err) : false);
+	       (may_be_otlp(blob_view(bytes)) ? false : import_unknown(err));
 }
 
 bool import_read(struct blob *bytes, struct profiles **out, struct err *err)
