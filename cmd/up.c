@@ -414,13 +414,20 @@ static bool other_is_there(const char *db)
 	       strncmp(url + 8, f.listen, strlen(f.listen)) == 0 && up_page_is_tls(f.listen);
 }
 
-/* A page of flametap's is there already: that is the one to look at. */
-static int show_other(const char *db)
+/* The one whose page is where ours would be keeps this store. */
+static bool other_keeps(const char *db, char url[PAGE_URL_MOST])
 {
-	char url[PAGE_URL_MOST];
+	const char *port = strrchr(f.listen, ':');
+	size_t len = port ? strlen(port) : 0;
+	const char *there =
+		url_left(db, url) && len ? strstr(url + strlen("https://"), port) : NULL;
 
-	if (!url_left(db, url) || !strstr(url, f.listen)) /* another one's, or none of ours */
-		snprintf(url, sizeof(url), "http://%s/", f.listen);
+	return there && there[len] == '/' && store_written_elsewhere(db);
+}
+
+/* That is the one to look at. */
+static int show_other(const char *url)
+{
 	fprintf(stderr,
 		"flametap up: it runs already: %s\n"
 		"  --listen ADDRESS and --db FILE start another one beside it\n",
@@ -428,6 +435,32 @@ static int show_other(const char *db)
 	if (open_browser)
 		open_url(url);
 	return EXIT_OK;
+}
+
+static bool is_taken(const char *address)
+{
+	struct err err = { 0 };
+	AUTO(fd_close) int fd = address[0] ? address_listen(address, &err) : -1;
+
+	return fd < 0 && err.kind == ERR_BUSY;
+}
+
+/* Its page is where ours would be, and it keeps something else. */
+static int refuse_port(void)
+{
+	const char *port = strrchr(f.listen, ':');
+	char holder[64] = "another flametap", store[PATH_MAX];
+
+	if (port)
+		address_find_holder((unsigned)atoi(port + 1), holder, sizeof(holder));
+	fprintf(stderr, "flametap up: %s is in use by %s", f.listen, holder);
+	if (up_page_store(holder, store, sizeof(store)))
+		fprintf(stderr, ", which keeps %s", store);
+	fprintf(stderr, ": http%s://%s/\n  beside it: flametap up --listen 127.0.0.1:0%s%s ...\n",
+		up_page_is_there(f.listen) ? "" : "s", f.listen,
+		is_taken(f.grpc) ? " --grpc-address ''" : "",
+		is_taken(f.http) ? " --http-address ''" : "");
+	return EXIT_FAILED;
 }
 
 /* Said before anything is begun, and before the other one's URL is written over. */
@@ -508,7 +541,7 @@ static int run(void)
 		.command = "up", .sources = &source, .source_count = 1, .print_config = print_config
 	};
 	static char address[300];
-	char path[4096];
+	char path[4096], url[PAGE_URL_MOST];
 	const char *db = f.db ? f.db : path;
 	struct err err;
 	AUTO(fd_close) int port = -1;
@@ -530,7 +563,7 @@ static int run(void)
 	if (print_config)
 		return service_run(&options);
 	if (other_is_there(db))
-		return show_other(db);
+		return other_keeps(db, url) ? show_other(url) : refuse_port();
 	if (store_written_elsewhere(db))
 		return refuse_store(db);
 	if (!port_is_free("grpc-address", f.grpc) || !port_is_free("http-address", f.http))

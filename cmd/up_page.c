@@ -1,5 +1,7 @@
 #include "up_page.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -99,6 +101,33 @@ bool up_page_is_tls(const char *address)
 		return false;
 	/* An alert, or an end: not a word of HTTP. */
 	return recv(fd, answer, sizeof(answer) - 1, 0) >= 0 && strncmp(answer, "HTTP/", 5) != 0;
+}
+
+bool up_page_store(const char *holder, char *out, size_t room)
+{
+	static const char END[] = "-lock";
+	char folder[64], target[PATH_MAX];
+	struct dirent *entry;
+	bool found = false;
+	unsigned pid;
+	DIR *dir;
+
+	if (sscanf(holder, "pid %u ", &pid) != 1)
+		return false;
+	snprintf(folder, sizeof(folder), "/proc/%u/fd", pid);
+	dir = opendir(folder);
+	while (dir && !found && (entry = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		size_t len = n > 0 ? (size_t)n : 0;
+
+		found = len > strlen(END) && len - strlen(END) < room &&
+			memcmp(target + len - strlen(END), END, strlen(END)) == 0;
+		if (found)
+			snprintf(out, room, "%.*s", (int)(len - strlen(END)), target);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
 }
 
 int up_page_take_port(const char *address, char *out, size_t room)

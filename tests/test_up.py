@@ -50,6 +50,22 @@ def unprivileged(folder):
     return ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--bounding-set", "-all", "--inh-caps", "-all")
 
 
+def elsewhere(folder):
+    """So that no test looks at this machine's own store."""
+    return program.environment(XDG_STATE_HOME=str(folder), HOME=str(folder))
+
+
+def test_flags_that_are_said_start_one_beside_it(tmp_path):
+    """Where the first one takes OTLP, too, its ports are named with the page's."""
+    with program.Server("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--http-address", "", "--log-level", "info",
+                        "--db", tmp_path / "x.db") as server:
+        words = ("up", "--no-agent", "--db", tmp_path / "y.db", "--grpc-address", server.grpc, "--http-address", "")
+        said = program.run(*words, "--listen", page_of(server), check=1).stderr.decode()
+        assert "beside it: flametap up --listen 127.0.0.1:0 --grpc-address '' ...\n" in said
+        with program.Server(*words, "--listen", "127.0.0.1:0", "--grpc-address", "", "--log-level", "info") as beside:
+            assert page_of(beside) != page_of(server)
+
+
 def test_a_second_one_shows_the_page_of_the_first(tmp_path):
     words = ("up", "--no-agent", *QUIET, "--auth", "token", "--db", tmp_path / "x.db", "--listen")
     with program.Server(*words, "127.0.0.1:0") as server:
@@ -58,8 +74,12 @@ def test_a_second_one_shows_the_page_of_the_first(tmp_path):
         second = program.run(*words, address, check=0)
         assert re.search(rb"it runs already: " + re.escape(url.encode()) + rb"\n", second.stderr) and b"--listen" in second.stderr
         assert (tmp_path / "x.db.url").stat().st_mode & 0o077 == 0
-        third = program.run("up", "--no-agent", "--listen", address, *QUIET, "--db", tmp_path / "y.db", check=0)
-        assert f"it runs already: http://{address}/\n".encode() in third.stderr, "no token of another store's is known"
+        for other in (("--db", tmp_path / "y.db"), ("--demo",)):
+            third = program.run("up", "--no-agent", "--listen", address, *QUIET, *other, check=1, env=elsewhere(tmp_path))
+            said = third.stderr.decode()
+            assert f"{address} is in use by pid {server.process.pid} (flametap), which keeps {tmp_path / 'x.db'}: http://{address}/\n" in said
+            assert "beside it: flametap up --listen 127.0.0.1:0 ...\n" in said and url not in said, "no token of another store's is told"
+        assert not (tmp_path / "y.db").exists()
         fourth = program.run("up", "--no-agent", "--listen", "127.0.0.1:0", *QUIET, "--db", tmp_path / "x.db", check=1)
         assert b"being written by another flametap" in fourth.stderr and f"its page: {url}\n".encode() in fourth.stderr
         assert (tmp_path / "x.db.url").read_text() == url + "\n", "a start that fails leaves the address of the one that runs"

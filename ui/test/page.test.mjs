@@ -1065,6 +1065,8 @@ test("a page on an empty store says that its program is gone, and that it is bac
 	await page.route("**/api/v1/**", (route) => (gone ? route.abort() : /status/.test(route.request().url()) ? route.fulfill({ json: status }) : route.fulfill({ status: 404, json: { error: { what: "nothing", hint: "" } } })));
 	await page.goto(`${url}/`);
 	await page.getByText("No profile has come yet").waitFor();
+	await page.getByText("stop this one (Ctrl-C), then").waitFor();
+	await page.getByText("flametap up --demo --listen 127.0.0.1:0 --grpc-address '' --http-address ''", { exact: true }).waitFor(); // its port is this page's
 	gone = true;
 	await page.getByRole("alert").getByText("flametap does not answer").waitFor();
 	gone = false;

@@ -43,10 +43,10 @@ export function Nothing(props: { status: Status; gone: boolean }) {
 					<p>The agent is running: its first report comes within seconds.</p>
 				) : (
 					<>
-						<p>{agent.reason ? `The agent does not run here: ${agent.reason}.` : `Send OTLP profiles to ${location.origin} (gRPC or HTTP), or profile this machine:`}</p>
+						<p>{agent.reason ? `The agent does not run here: ${agent.reason}.` : `Send OTLP profiles to ${location.origin} (gRPC or HTTP), or profile this machine: stop this one (Ctrl-C), then`}</p>
 						<Command text="sudo flametap up" />
-						<p>Or look at recorded ones, or drop a file of profiles onto this page:</p>
-						<Command text="flametap up --demo" />
+						<p>Or drop a file of profiles onto this page, or look at recorded ones beside it:</p>
+						<Command text="flametap up --demo --listen 127.0.0.1:0 --grpc-address '' --http-address ''" />
 					</>
 				)}
 			</Empty>
