@@ -439,6 +439,38 @@ def test_salvage_of_damaged_notes(with_later_names, tmp_path):
     assert program.run("store", "check", saved, check=0).stdout.endswith(b": whole\n")
 
 
+TEXTS = "SELECT x.seq, t.text FROM samples x JOIN stacks_text t ON t.stack_id=x.stack_id ORDER BY 1"
+
+
+@pytest.mark.parametrize("table", ["function", "location", "mapping", "attribute", "series"])
+def test_salvage_of_damaged_code_and_series(tmp_path, table):
+    """The code of stacks stands in blocks once more; what a mapping says, and what values count, does not: samples are saved all the same,
+    and what they lack is counted."""
+    db, damaged, saved = tmp_path / "flametap.db", tmp_path / "damaged.db", tmp_path / "saved.db"
+    with keeping(db) as server:
+        send(server, fixtures.body(fixtures.BIG).bytes)
+    assert rows(db, "SELECT sum(n) FROM code_block") == rows(db, "SELECT count(*) FROM location")
+    page, = rows(db, "SELECT rootpage FROM sqlite_schema WHERE name=?", table)[0]
+    data = bytearray(db.read_bytes())
+    data[(page - 1) * 8192:page * 8192] = bytes((i * 31 + 7) % 251 for i in range(8192))
+    damaged.write_bytes(data)
+    done = program.run("store", "salvage", damaged, "-o", saved, check=0)
+    samples = "SELECT count(*), count(stack_id), sum(value) FROM samples"
+    assert rows(saved, samples) == rows(db, samples)
+    if table != "mapping":
+        assert rows(saved, TEXTS) == rows(db, TEXTS)
+    said = {"function": b" times code of stacks was read from where it stands once more", "mapping": b" times without its file, 0 times without its build id",
+            "attribute": b" times without its attributes but the frame type"}
+    types = "SELECT DISTINCT type FROM frames ORDER BY 1"
+    if table == "series":
+        profiles = rows(db, "SELECT count(*) FROM profile")[0][0]
+        assert f"{profiles} profiles saved as of the type".encode() in done.stdout
+        assert all(t.startswith("type not readable (series ") for t, in rows(saved, "SELECT DISTINCT type FROM samples"))
+    else:
+        assert said.get(table, said["function"]) in done.stdout and rows(saved, types) == rows(db, types)
+    assert program.run("store", "check", saved, check=0).stdout.endswith(b": whole\n")
+
+
 @pytest.mark.parametrize("lost", ["a leaf", "both ends", "the root"])
 def test_salvage_of_damaged_names(with_later_names, tmp_path, lost):
     """One page: all names but its own; at both ends: those that are asked for; the root: none; samples always."""

@@ -277,6 +277,13 @@ bool store_each_coverage(struct store_snapshot *snap, uint64_t from, uint64_t to
 struct store_lost {
 	uint64_t samples;                   /* left out */
 	uint64_t stacks, attributes, links; /* samples that are there without */
+	uint64_t types;                     /* profiles that are there with a type that says so */
+	uint64_t mappings; /* locations, once a request, that are there without their mapping */
+	uint64_t attributes_of_code; /* locations likewise, of whose attributes the frame type alone
+				      * is there */
+	uint64_t build_ids; /* mappings, once a request, without attributes: build ids are some */
+	uint64_t again; /* locations, once a request, that code blocks say once more: no loss but
+			 * of their notes */
 	uint64_t notes; /* requests that are there without some of their notes, if they had any */
 };
 void store_tolerate(struct store_snapshot *snap, struct store_lost *lost);

@@ -357,20 +357,19 @@ static bool list_blocks(struct location_reader *r, size_t count, struct block_sp
 	return true;
 }
 
-/* Its bytes to r->block; *whole false: not as they were written. */
-static bool read_block(struct location_reader *r, const struct block_span *b, bool *whole)
+bool reader_code_block(struct sqlite_snapshot *snap, uint64_t first, struct buf *bytes, bool *whole,
+		       struct err *err)
 {
-	struct str bytes;
+	struct str stored;
 	sqlite3_stmt *s;
 
 	*whole = false;
-	if (!reader_row(r->snap, GET_CODE_BLOCK, b->first, &s, r->err))
+	if (!reader_row(snap, GET_CODE_BLOCK, first, &s, err))
 		return false;
-	bytes = db_bytes(s, 3);
-	*whole = code_block_checksum(b->first, db_u64(s, 0), db_u64(s, 1), bytes) == db_u64(s, 2);
-	buf_reset(&r->block);
+	stored = db_bytes(s, 3);
+	*whole = code_block_checksum(first, db_u64(s, 0), db_u64(s, 1), stored) == db_u64(s, 2);
 	if (*whole)
-		buf_str(&r->block, bytes);
+		buf_str(bytes, stored);
 	sqlite3_reset(s);
 	return true;
 }
@@ -409,7 +408,8 @@ static bool give_block(struct location_reader *r, const struct block_span *b, si
 	bool whole;
 
 	reader_trim(r->snap);
-	if (!read_block(r, b, &whole))
+	buf_reset(&r->block);
+	if (!reader_code_block(r->snap, b->first, &r->block, &whole, r->err))
 		return false;
 	return whole ? give_from_block(r, b, count) : give_rows(r, count);
 }

@@ -155,6 +155,11 @@ struct any_cell reader_any_cell(sqlite3_stmt *s, int kind_column, int value_colu
 bool reader_any(const struct any_cell *cell, struct arena *arena, struct any_value *out,
 		struct err *err) MUST_CHECK;
 
+/* reader_code.c: the bytes of the code block whose first location that is, into an empty buf;
+ * *whole false: not as they were written. */
+bool reader_code_block(struct sqlite_snapshot *snap, uint64_t first, struct buf *bytes, bool *whole,
+		       struct err *err) MUST_CHECK;
+
 /* reader_scan.c: buckets that may hold samples of the window, ascending; the caller frees them. */
 struct bucket {
 	uint64_t number, longest; /* t1 - t0 of its samples */

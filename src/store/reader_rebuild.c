@@ -10,6 +10,15 @@ void rebuild_fail_when(struct rebuild *r, bool wrong, const char *what, uint64_t
 	err_set(r->err, ERR_INVALID, "%s %llu is damaged", what, (unsigned long long)id);
 }
 
+bool rebuild_go_without(struct rebuild *r, uint64_t *lost)
+{
+	if (!r->failed || !r->snap->lost)
+		return false;
+	r->failed = false;
+	++*lost;
+	return true;
+}
+
 sqlite3_stmt *rebuild_row(struct rebuild *r, enum query q, uint64_t id)
 {
 	sqlite3_stmt *s = NULL;
@@ -29,7 +38,8 @@ static bool known(struct rebuild *r, enum store_kind kind, uint64_t id, uint32_t
 
 static uint32_t remember(struct rebuild *r, enum store_kind kind, uint64_t id, uint32_t index)
 {
-	idmap_add(&r->maps[kind], id)->number = index;
+	if (!r->failed) /* what is tolerated of one sample must not pass as whole in the next */
+		idmap_add(&r->maps[kind], id)->number = index;
 	return index;
 }
 
@@ -136,7 +146,7 @@ struct rebuild_refs rebuild_refs(struct rebuild *r, uint64_t id)
 	while (codec_more(&c))
 		refs->at[refs->count++] = attribute_of(r, codec_get(&c));
 	rebuild_fail_when(r, c.failed, "attribute set", id);
-	if (id)
+	if (id && !r->failed)
 		idmap_add(&r->maps[KIND_ATTRSET], id)->ptr = refs;
 	return *refs;
 }
@@ -191,7 +201,11 @@ static struct mapping_index mapping_of(struct rebuild *r, uint64_t id)
 	notes = rebuild_copy(r, db_bytes(s, 6));
 	sqlite3_reset(s);
 	m.filename = rebuild_string(r, filename);
+	if (r->failed)
+		return (struct mapping_index){ 0 };
 	refs = rebuild_refs(r, attrset);
+	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->build_ids : NULL))
+		refs = (struct rebuild_refs){ 0 };
 	keep_apart(r, notes);
 	index = builder_mapping(r->b, &m, refs.at, refs.count).v;
 	rebuild_notes(r, notes, MESSAGE_MAPPING, index);
@@ -217,7 +231,17 @@ static struct line *lines_of(struct rebuild *r, struct str bytes, uint32_t *coun
 	return lines;
 }
 
-static struct location_index location_of(struct rebuild *r, uint64_t id)
+/* Of a damaged file a location goes without its mapping, which stands nowhere else. */
+static struct mapping_index mapping_if_readable(struct rebuild *r, uint64_t id)
+{
+	struct mapping_index m = mapping_of(r, id);
+
+	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->mappings : NULL))
+		return (struct mapping_index){ 0 };
+	return m;
+}
+
+static struct location_index location_from_rows(struct rebuild *r, uint64_t id)
 {
 	struct location l = { 0 };
 	uint64_t mapping, attrset;
@@ -227,8 +251,6 @@ static struct location_index location_of(struct rebuild *r, uint64_t id)
 	sqlite3_stmt *s;
 	uint32_t index, line_count;
 
-	if (known(r, KIND_LOCATION, id, &index))
-		return (struct location_index){ index };
 	s = rebuild_row(r, GET_LOCATION, id);
 	if (!s)
 		return (struct location_index){ 0 };
@@ -238,7 +260,7 @@ static struct location_index location_of(struct rebuild *r, uint64_t id)
 	line_bytes = rebuild_copy(r, db_bytes(s, 4));
 	notes = rebuild_copy(r, db_bytes(s, 5));
 	sqlite3_reset(s);
-	l.mapping = mapping_of(r, mapping);
+	l.mapping = mapping_if_readable(r, mapping);
 	refs = rebuild_refs(r, attrset);
 	lines = lines_of(r, line_bytes, &line_count);
 	keep_apart(r, notes);
@@ -246,7 +268,71 @@ static struct location_index location_of(struct rebuild *r, uint64_t id)
 	rebuild_notes(r, notes, MESSAGE_LOCATION, index);
 	rebuild_notes(r, notes, MESSAGE_LINE,
 		      builder_lines(r->b, (struct location_index){ index }).first);
-	return (struct location_index){ remember(r, KIND_LOCATION, id, index) };
+	return (struct location_index){ index };
+}
+
+static struct function_index function_again(struct rebuild *r, const struct store_line *l)
+{
+	struct function f = { .start_line = l->start_line };
+
+	if (!l->function.len && !l->system_name.len && !l->filename.len && !l->start_line)
+		return (struct function_index){ 0 };
+	f.name = builder_string(r->b, l->function);
+	f.system_name = builder_string(r->b, l->system_name);
+	f.filename = builder_string(r->b, l->filename);
+	return builder_function(r->b, &f);
+}
+
+/* Of the attributes of a location whose own cannot be read, the one that a block says. */
+static struct rebuild_refs frame_type_again(struct rebuild *r, const struct store_location *said)
+{
+	struct attribute a = { .value = { .kind = ANY_STRING, .string = said->frame_type } };
+	struct rebuild_refs refs = { .count = said->frame_type.len > 0 };
+
+	if (!refs.count)
+		return refs;
+	a.key = builder_string(r->b, STR("profile.frame.type"));
+	refs.at = arena_alloc_array(&r->scratch, 1, sizeof(*refs.at));
+	refs.at[0] = builder_attribute(r->b, &a);
+	return refs;
+}
+
+/* As location_from_rows(), which failed, but for notes. */
+static struct location_index location_from_block(struct rebuild *r,
+						 const struct store_location *said)
+{
+	struct line *lines = arena_alloc_array(&r->scratch, said->line_count + 1, sizeof(*lines));
+	struct location l = { .address = said->address,
+			      .mapping = mapping_if_readable(r, said->mapping) };
+	struct rebuild_refs refs = rebuild_refs(r, said->attributes);
+
+	if (rebuild_go_without(r, &r->snap->lost->attributes_of_code))
+		refs = frame_type_again(r, said);
+	for (uint32_t i = 0; i < said->line_count; i++)
+		lines[i] = (struct line){ .function = function_again(r, &said->lines[i]),
+					  .line = said->lines[i].line,
+					  .column = said->lines[i].column };
+	return builder_location(r->b, &l, lines, said->line_count, refs.at, refs.count);
+}
+
+static struct location_index location_of(struct rebuild *r, uint64_t id)
+{
+	struct store_lost *lost = r->snap->lost;
+	uint64_t mappings = lost ? lost->mappings : 0;
+	const struct store_location *again;
+	struct location_index location;
+	uint32_t index;
+
+	if (known(r, KIND_LOCATION, id, &index) || r->failed)
+		return (struct location_index){ index };
+	location = location_from_rows(r, id);
+	again = r->failed && lost ? rebuild_again(r, id) : NULL;
+	if (again) {
+		rebuild_go_without(r, &lost->again);
+		lost->mappings = mappings; /* it is tried again */
+		location = location_from_block(r, again);
+	}
+	return (struct location_index){ remember(r, KIND_LOCATION, id, location.v) };
 }
 
 struct stack_index rebuild_stack(struct rebuild *r, uint64_t id)

@@ -16,6 +16,8 @@ struct rebuild {
 	struct builder *b;
 	struct arena scratch; /* of one request */
 	struct idmap maps[KIND_COUNT];
+	struct idmap
+		again; /* by location: what a code block says of it, where rows cannot be read */
 	uint64_t asof;
 	uint64_t note_from, note_next; /* no notes from the one up to below the other */
 	struct kept_sample *line; /* the request's samples, by their place behind it; on the heap */
@@ -40,6 +42,13 @@ void rebuild_resource(struct rebuild *r, uint64_t id);
 void rebuild_scope(struct rebuild *r, uint64_t id);
 /* What the newest shape of such a message has no place for. */
 void rebuild_notes(struct rebuild *r, struct str notes, enum message_kind message, uint32_t index);
+
+/* reader_again.c: what a code block says of a location whose rows cannot be read; NULL: nothing.
+ * Until the request's end. */
+const struct store_location *rebuild_again(struct rebuild *r, uint64_t location);
+/* After a failure in a part that a damaged file's request can go without (store_tolerate()): true,
+ * counted, and the failure is forgotten. */
+bool rebuild_go_without(struct rebuild *r, uint64_t *lost);
 
 /* The row of an id; NULL after a failure. */
 sqlite3_stmt *rebuild_row(struct rebuild *r, enum query q, uint64_t id);

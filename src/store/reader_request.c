@@ -61,16 +61,6 @@ static bool go_on(struct rebuild *r, uint64_t lost_samples)
 	return true;
 }
 
-/* As go_on(), of one part of a sample, which goes without it. */
-static bool go_without(struct rebuild *r, uint64_t *lost)
-{
-	if (!r->failed || !r->snap->lost)
-		return false;
-	r->failed = false;
-	++*lost;
-	return true;
-}
-
 /* ---- of chunks: all of a request at once ---- */
 
 static bool want_place(struct rebuild *r, uint64_t place)
@@ -172,7 +162,7 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 static void go_without_notes(struct rebuild *r)
 {
 	r->failed = true;
-	if (!go_without(r, r->snap->lost ? &r->snap->lost->notes : NULL))
+	if (!rebuild_go_without(r, r->snap->lost ? &r->snap->lost->notes : NULL))
 		return;
 	r->note_from = 0;
 	r->note_next = UINT64_MAX;
@@ -217,13 +207,13 @@ static struct parts parts_of(struct rebuild *r, const struct kept_sample *k)
 	struct parts p;
 
 	p.refs = rebuild_refs(r, k->attrset);
-	if (go_without(r, lost ? &lost->attributes : NULL))
+	if (rebuild_go_without(r, lost ? &lost->attributes : NULL))
 		p.refs = (struct rebuild_refs){ 0 };
 	p.stack = rebuild_stack(r, k->stack);
-	if (go_without(r, lost ? &lost->stacks : NULL))
+	if (rebuild_go_without(r, lost ? &lost->stacks : NULL))
 		p.stack = (struct stack_index){ 0 };
 	p.link = rebuild_link(r, k->link);
-	if (go_without(r, lost ? &lost->links : NULL))
+	if (rebuild_go_without(r, lost ? &lost->links : NULL))
 		p.link = (struct link_index){ 0 };
 	return p;
 }
@@ -298,23 +288,56 @@ static bool read_profile_row(struct rebuild *r, uint64_t seq, struct profile_row
 	return true;
 }
 
-/* Types and period are the same in all series of a profile. */
+struct types {
+	struct value_type sample, of_period;
+	int64_t period;
+};
+
+static struct types types_of(struct rebuild *r, uint64_t series)
+{
+	sqlite3_stmt *s = rebuild_row(r, GET_SERIES, series);
+	struct types t;
+	uint64_t texts[4];
+
+	if (!s)
+		return (struct types){ 0 };
+	for (int i = 0; i < 4; i++)
+		texts[i] = db_u64(s, 3 + i);
+	t.period = sqlite3_column_int64(s, 7);
+	sqlite3_reset(s);
+	t.sample = (struct value_type){ rebuild_string(r, texts[0]), rebuild_string(r, texts[1]) };
+	t.of_period =
+		(struct value_type){ rebuild_string(r, texts[2]), rebuild_string(r, texts[3]) };
+	return t;
+}
+
+/* Nobody knows what its values count: one of its own for each series, so that no sum mixes two. */
+static struct types lost_types(struct rebuild *r, uint64_t series)
+{
+	char name[64];
+	int n = snprintf(name, sizeof(name), "type not readable (series %llu)",
+			 (unsigned long long)series);
+
+	return (struct types){ .sample.type = builder_string(r->b, str_from(name, (size_t)n)) };
+}
+
+/* Types and period are the same in all series of a profile: of a damaged file, the first that can
+ * be read says them. */
 static void put_types(struct rebuild *r, const struct profile_row *p, struct profile *to)
 {
 	struct codec c = codec_of(p->series);
-	sqlite3_stmt *s = rebuild_row(r, GET_SERIES, codec_get(&c));
-	uint64_t types[4];
+	uint64_t first = codec_get(&c);
+	struct types t = types_of(r, first);
 
-	if (!s)
-		return;
-	for (int i = 0; i < 4; i++)
-		types[i] = db_u64(s, 3 + i);
-	to->period = sqlite3_column_int64(s, 7);
-	sqlite3_reset(s);
-	to->sample_type =
-		(struct value_type){ rebuild_string(r, types[0]), rebuild_string(r, types[1]) };
-	to->period_type =
-		(struct value_type){ rebuild_string(r, types[2]), rebuild_string(r, types[3]) };
+	while (r->failed && r->snap->lost && codec_more(&c)) {
+		r->failed = false;
+		t = types_of(r, codec_get(&c));
+	}
+	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->types : NULL))
+		t = lost_types(r, first);
+	to->period = t.period;
+	to->sample_type = t.sample;
+	to->period_type = t.of_period;
 }
 
 /* *next: where the next profile of the request is. */
@@ -397,6 +420,7 @@ static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const stru
 	rebuild_notes(&r, notes, MESSAGE_DICTIONARY, 0);
 	for (int i = 0; i < KIND_COUNT; i++)
 		idmap_release(&r.maps[i]);
+	idmap_release(&r.again);
 	arena_release(&r.scratch);
 	free(r.line);
 	if (r.failed) {
