@@ -258,7 +258,7 @@ function exportLink(state: State, format: string): string {
 	const params = selectionParams(state, state.view === "diff" && format === "html" ? "both" : "left");
 	params.set("format", format);
 	if (format === "html") params.set("state", new URL(frozenLink(state)).search.slice(1));
-	if (format === "html" && expression(state.search) instanceof RegExp && state.search) params.set("search", INSENSITIVE + state.search);
+	if (format === "html" && typeof expression(state.search) !== "string" && state.search) params.set("search", INSENSITIVE + state.search);
 	return `/api/v1/export?${params}`;
 }
 

@@ -111,10 +111,24 @@ export function cursorEnd(text: string, from: number, at: number): number {
 	return end;
 }
 
+/** Only the program (PCRE2) reads it: here it would be another expression, or none. */
+export const ELSEWHERE = Symbol("the program reads it");
+
+/** Classes, groups, escapes and quantifiers that are not JavaScript's, or mean something else there. */
+function readElsewhere(pattern: string): boolean {
+	if (/\\(?:[xo]\{|g)/.test(pattern) || pattern.match(/\\./gs)?.some((e) => "AaCEeGHhKNPpQRXZzv".includes(e[1]))) return true;
+	const plain = pattern.replace(/\\./gs, "_");
+	if (/\[[^\]]*\[:\^?\w+:\]|\[\^?\]/.test(plain)) return true;
+	const outer = plain.replace(/\[[^\]]*\]/g, "_");
+	return /\(\?(?!:|=|!|<[=!]|<[A-Za-z_])|\(\*[A-Z]|[*+?}]\+/.test(outer);
+}
+
 /** What is searched for; text: what is wrong with it. */
-export function expression(search: string): RegExp | string {
+export function expression(search: string): RegExp | string | typeof ELSEWHERE {
+	const pattern = search.replace(/^(\(\?i\))+/, ""); // as it is anyway
+	if (readElsewhere(pattern)) return ELSEWHERE;
 	try {
-		return new RegExp(search, "i");
+		return new RegExp(pattern, "i");
 	} catch (cause) {
 		return (cause as Error).message.split(": ").pop()!;
 	}

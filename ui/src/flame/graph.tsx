@@ -6,7 +6,7 @@ import { expression } from "../selector";
 import { calm, cssColour } from "../theme";
 import { diffScale, frameColours, parsePixel, type ColourMode, type Theme } from "./colour";
 import { drawTree, nodeAt, outline, ROW, type Palette, type Surface, type View } from "./draw";
-import { FLAG_GROUP, FLAG_OTHER, type Tree } from "./tree";
+import { FLAG_FOUND, FLAG_GROUP, FLAG_OTHER, type Tree } from "./tree";
 import { anchorOf, exact, useZoomed, windowIn } from "./window";
 
 export interface GraphProps {
@@ -70,13 +70,17 @@ function palette(tree: Tree, colour: ColourMode, theme: Theme): Palette {
 	};
 }
 
-/** Frames whose names a search finds; null without a search or with a broken one. */
+/** Frames whose names a search finds: as the program says, once it does; null without a search, with a broken one, and with
+ * one that only the program reads. */
 export function matching(tree: Tree, search: string): Uint8Array | null {
-	const regex = search === "" ? null : expression(search);
-	if (!(regex instanceof RegExp)) return null;
-	const strings = tree.strings.map((s) => (regex.test(s) ? 1 : 0));
-	const found = new Uint8Array(tree.frames.name.length);
-	for (let i = 0; i < found.length; i++) found[i] = tree.frames.flags[i] & (FLAG_OTHER | FLAG_GROUP) ? 0 : strings[tree.frames.name[i]];
+	if (search === "") return null;
+	const { name, flags } = tree.frames;
+	const said = tree.header.matched !== undefined && tree.header.searched === search;
+	const regex = said ? null : expression(search);
+	if (!said && !(regex instanceof RegExp)) return null;
+	const strings = regex instanceof RegExp ? tree.strings.map((s) => (regex.test(s) ? 1 : 0)) : [];
+	const found = new Uint8Array(name.length);
+	for (let i = 0; i < found.length; i++) found[i] = flags[i] & (FLAG_OTHER | FLAG_GROUP) ? 0 : said ? Number((flags[i] & FLAG_FOUND) !== 0) : strings[name[i]];
 	return found;
 }
 
@@ -358,7 +362,8 @@ export function Graph(props: GraphProps) {
 		return () => element.removeEventListener("wheel", wheel);
 	});
 
-	useEffect(() => {
+	/* At once: the next key is for what was gone to. */
+	useLayoutEffect(() => {
 		const node = props.target?.node ?? -1;
 		if (node < 0 || node >= tree.count) return;
 		select(node);

@@ -8,6 +8,7 @@ const MAGIC = 0x31545446; // "FTT1"
 export const FLAG_INLINED = 1 << 8;
 export const FLAG_OTHER = 1 << 9;
 export const FLAG_GROUP = 1 << 10;
+export const FLAG_FOUND = 1 << 11;
 
 export interface Coverage {
 	[reason: string]: number | null;

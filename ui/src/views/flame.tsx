@@ -13,7 +13,7 @@ import { copyText } from "../parts/said";
 import { frameSays, Tooltip } from "../parts/tooltip";
 import { Pair } from "./pair";
 import { report } from "../report";
-import { expression } from "../selector";
+import { ELSEWHERE, expression } from "../selector";
 import { selectionParams, type State, type Store } from "../state";
 
 /** A frame as menus and other views know it. */
@@ -264,13 +264,14 @@ export function FlameView(props: {
 	const found = useMemo(() => matching(tree, state.search), [tree, state.search]);
 	const wrong = state.search && expression(state.search);
 	const broken = typeof wrong === "string" ? wrong : "";
+	const unread = !found && wrong === ELSEWHERE;
 	const diff = tree.total2 !== null;
 	const pair = diff && state.pair;
 	const drawn = useMemo(() => (found ? matches(tree, found) : { nodes: [], value: 0 }), [tree, found]);
 	const ofAll = props.search !== false && state.view !== "sandwich" && !diff;
 	const { matched, searched, total, unit } = tree.header;
 	const said = matched && searched === state.search ? matched : null;
-	const asked = useMatched(ofAll && found && !said ? state.search : "", state, tree.header.asof);
+	const asked = useMatched(ofAll && (found || unread) && !said ? state.search : "", state, tree.header.asof);
 	const whole: Matched | null = said ? { matched: said[0], total: total[0], after: said[1], unit } : asked;
 	const [match, setMatch] = useState<{ search: string; keys: bigint[]; node: number; near: boolean } | null>(null);
 	const at = useMemo(() => (match?.near && match.search === state.search ? drawn.nodes.indexOf(exact(tree, match.keys)) : -1), [match, drawn, state.search]);
@@ -286,7 +287,7 @@ export function FlameView(props: {
 	};
 	/* What was searched for is in sight, without a step: the widest of it. */
 	const widest = useRef(() => {});
-	widest.current = () => drawn.nodes.length > 0 && goTo(drawn.nodes[0], false);
+	widest.current = () => drawn.nodes.length > 0 && !(match?.near && match.search === state.search) && goTo(drawn.nodes[0], false);
 	useEffect(() => {
 		if (!state.search || props.search === false) return;
 		const timer = setTimeout(() => widest.current(), SETTLE_MS);
@@ -362,6 +363,12 @@ export function FlameView(props: {
 				)}
 				{found && props.search !== false && (
 					<Found tree={tree} drawn={drawn.value} whole={whole} found={found} count={drawn.nodes.length} at={at} onStep={stepTo} onFocus={() => props.actions.transform(`focus:(?i)${state.search}`)} />
+				)}
+				{unread && (
+					<output class="matched">
+						{asked && `${percent(asked.matched, asked.total)} `}
+						<span class="dim">not marked: only the program reads this expression</span>
+					</output>
 				)}
 				{found && props.search === false && (
 					<output class="matched" title={said ? "of all stacks, each counted once" : "of what is drawn"}>
