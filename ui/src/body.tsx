@@ -18,7 +18,7 @@ import { bandsOf, lineQuestion, timelineParams, treePath, typeLabel } from "./qu
 import { report } from "./report";
 import { useSearched } from "./searched";
 import { matcher, withMatcher } from "./selector";
-import { EVERYTHING, selectionParams, type State, type Store } from "./state";
+import { EVERYTHING, GRAPHS, selectionParams, type State, type Store } from "./state";
 import type { FrameActions, FrameId } from "./views/flame";
 import { TopPane, View } from "./views/panes";
 
@@ -26,7 +26,6 @@ const FLAMEGRAPH = followTree("flamegraph", false);
 const INVERTED = followTree("flamegraph", true);
 /** What it makes sense to sort by; the first is the usual. */
 const SORTS = { diff: ["change", "total", "total2"], one: ["self", "total"] };
-const GRAPHS = ["icicle", "flame", "inverted", "diff"];
 
 export interface BodyProps {
 	store: Store;
@@ -175,7 +174,7 @@ export function Body(props: BodyProps) {
 					</div>
 				)}
 			</main>
-			{tree.value && <Foot tree={tree.value} by={state.by} source={uploadOf(state.query) ? "a file that was dropped here" : `${status.store.kind} ${status.store.path}`} />}
+			{tree.value && <Foot tree={tree.value} by={state.by} oneWindow={state.view === "diff" && state.right?.from === state.from && state.right.to === state.to} source={uploadOf(state.query) ? "a file that was dropped here" : `${status.store.kind} ${status.store.path}`} />}
 		</>
 	);
 }

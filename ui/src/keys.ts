@@ -7,7 +7,7 @@ import { diffState, nowOf } from "./halves";
 import { UNREPORTED } from "./parts/help";
 import { copyText, say } from "./parts/said";
 import { report } from "./report";
-import { steps, type Store, type ViewName } from "./state";
+import { GRAPHS, steps, type Store, type ViewName } from "./state";
 import { shifted, stepOf } from "./times";
 import type { FrameId } from "./views/flame";
 
@@ -39,6 +39,20 @@ export function focusPicture(): HTMLElement | null {
 	return picture;
 }
 
+function intoSearch(): boolean {
+	const input = document.querySelector<HTMLInputElement>("#search");
+	input?.focus();
+	input?.select();
+	return input !== null;
+}
+
+/** Beside the table alone the search comes with its graph; other views have none. */
+function toSearch(s: Store): void {
+	if (s.state.layout !== "table" || !GRAPHS.includes(s.state.view)) return say(`Frames are searched in graphs${s.state.view === "sandwich" ? ": choose a function first" : ": i, f, v and d show one"}`);
+	s.set({ layout: "both" }, "replace");
+	requestAnimationFrame(() => requestAnimationFrame(intoSearch));
+}
+
 /** Without a focus the picture has the arrow keys: they begin at its root. */
 function intoPicture(event: KeyboardEvent): void {
 	const picture = focusPicture();
@@ -53,21 +67,14 @@ export function useKeys(store: Store, targets: KeyTargets): void {
 		const press = (event: KeyboardEvent) => {
 			const { store: s, targets: t } = latest.current;
 			const { state } = s;
-			const search = () => {
-				const input = document.getElementById("search");
-				if (!input) return false;
-				event.preventDefault();
-				input.focus();
-				(input as HTMLInputElement).select();
-				return true;
-			};
-			if ((event.ctrlKey || event.metaKey) && event.key === "f") return void search();
+			/* Where no frames are drawn, finding is the browser's: its Ctrl-F searches what is text there. */
+			if ((event.ctrlKey || event.metaKey) && event.key === "f") return void (intoSearch() && event.preventDefault());
 			if (event.ctrlKey || event.metaKey || event.altKey) return;
 			if (event.target instanceof HTMLElement && /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
 			if (document.querySelector("dialog[open], .menu, .popup > .popup-body")) return;
 			const { key } = event;
 			if (report() && (UNREPORTED.includes(key) || (key === "d" && !report()!.parts.has("diff")))) return;
-			if (key === "/") search();
+			if (key === "/") intoSearch() || toSearch(s);
 			else if (key === "?") t.help();
 			else if (key in VIEW_KEYS) s.set({ view: VIEW_KEYS[key], zoom: VIEW_KEYS[key] === "inverted" || state.view === "inverted" ? "" : state.zoom });
 			else if (key === "s") s.set({ view: "sandwich", name: t.selected?.name ?? state.name, key: t.selected?.key ?? state.key, zoom: "" });

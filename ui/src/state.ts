@@ -8,6 +8,9 @@ import { digits } from "./times";
 export const VIEWS = ["icicle", "flame", "inverted", "sandwich", "diff", "time", "heat", "raw", "source"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
+/** Those that are one tree, searched by its frames. */
+export const GRAPHS: readonly ViewName[] = ["icicle", "flame", "inverted", "diff"];
+
 export interface Selection {
 	type: string;
 	query: string;

@@ -239,6 +239,51 @@ test("search finds by regular expression and says its share", async () => {
 	await close();
 });
 
+test("/ finds the search, or says where there is one", async () => {
+	const { page, lines, close } = await open("/?layout=table");
+	await page.keyboard.press("/");
+	await page.waitForFunction(() => document.activeElement?.id === "search");
+	for (const view of ["time", "heat", "raw", "source", "sandwich"]) {
+		await page.goto(`${url}/?view=${view}`);
+		await settled(page, view);
+		const kept = await page.evaluate(() => !document.dispatchEvent(new KeyboardEvent("keydown", { key: "f", ctrlKey: true, bubbles: true, cancelable: true })));
+		assert.equal(kept, false, `${view}: Ctrl-F is the browser's`);
+		await page.keyboard.press("/");
+		await page.getByText("Frames are searched in graphs").waitFor();
+	}
+	await page.keyboard.press("?");
+	await page.getByText("search the frames of a graph or sandwich").waitFor();
+	assert.deepEqual(lines, []);
+	await close();
+});
+
+test("an expression that only the program reads marks what the program finds, and nothing else", async () => {
+	const { page, lines, close } = await open();
+	const search = async (text) => {
+		await page.locator("#search").fill(text);
+		await page.locator(".matched[title^='of all stacks']").waitFor();
+		await page.waitForFunction((t) => new URLSearchParams(location.search).get("search") === t, text);
+		const shown = (await page.locator(".matched").textContent()).trim().split(" ")[0];
+		return shown;
+	};
+	const share = async (text) => {
+		const { from, to } = await state(page);
+		const { matched, total } = await (await page.request.get(`${url}/api/v1/search?from=${from}&to=${to}&search=${encodeURIComponent(`(?i)${text}`)}`)).json();
+		return (100 * matched) / total;
+	};
+	for (const text of ["(?i)main", "[[:digit:]]", "ma++in"]) {
+		const shown = Number(await search(text));
+		assert.ok(Math.abs(shown - (await share(text))) < 0.06 && shown > 0, `${text}: ${shown}`);
+		assert.equal(await page.locator(".warn").count(), 0, text);
+	}
+	/* As JavaScript reads it, this finds ":]" alone, and would mark none. */
+	const { page: other, close: end } = await open(`/?search=${encodeURIComponent("^[[:alpha:]]+$")}`);
+	await other.locator("#match-next:not([disabled])").waitFor();
+	await end();
+	assert.deepEqual(lines, []);
+	await close();
+});
+
 test("the menu focuses; the chip takes it back", async () => {
 	const { page, close } = await open();
 	const whole = (await state(page)).total;
@@ -280,6 +325,9 @@ test("sandwich of a row: both halves have its total", async () => {
 	await page.waitForFunction(() => document.querySelectorAll(".sandwich .graph").length === 2, null, { timeout: 60_000 });
 	const labels = await page.locator(".sandwich section").evaluateAll((all) => all.map((e) => e.getAttribute("aria-label").split(": ").pop()));
 	assert.equal(labels[0], labels[1]);
+	const row = await page.locator(".top-pane .row.chosen .cell").allTextContents();
+	await page.locator(".middle", { hasText: `total ${labels[0]} · ${row[1]}, self ` }).waitFor();
+	assert.ok((await page.locator(".middle").textContent()).endsWith(` · ${row[0]}`), "the function's numbers are those of its row");
 	assert.deepEqual(await axe(page), []);
 	await shot(page, "sandwich-1440");
 	/* A search counts the whole of each half. */
@@ -418,6 +466,35 @@ test("a diff without sides in its URL halves what was measured, says so, and a c
 	await close();
 });
 
+/** Answers of trees say this too, as those of a store do. */
+async function withHeader(page, path, more) {
+	await page.route(path, async (route) => {
+		const response = await route.fetch();
+		const body = await response.body();
+		const length = body.readUInt32LE(4);
+		const text = JSON.stringify({ ...JSON.parse(body.subarray(8, 8 + length).toString()), ...more });
+		const header = Buffer.from(text.padEnd(Math.ceil(text.length / 8) * 8));
+		const begin = Buffer.from(body.subarray(0, 8));
+		begin.writeUInt32LE(header.length, 4);
+		await route.fulfill({ response, body: Buffer.concat([begin, header, body.subarray((8 + length + 7) & ~7)]), headers: { "content-type": response.headers()["content-type"] } });
+	});
+}
+
+test("the foot of a diff counts a window that is both sides' once", async () => {
+	const { page, close } = await open();
+	const { from, to } = await state(page);
+	await withHeader(page, "**/api/v1/diff?**", { coverage: { sampled: 8000, dropped: 6, "cut.depth": 4 } });
+	const lost = page.locator("footer .lost");
+	await page.goto(`${url}/?view=diff&from=${from}&to=${to}&query2=${encodeURIComponent('{thread.name="java"}')}`);
+	await settled(page, "diff");
+	assert.match(await lost.textContent(), /of all 4,000 samples:3 dropped2 cut/);
+	const middle = String((BigInt(from) + BigInt(to)) / 2n);
+	await page.goto(`${url}/?view=diff&from=${from}&to=${middle}&query2=&from2=${middle}&to2=${to}`);
+	await settled(page, "diff");
+	assert.match(await lost.textContent(), /of all 8,000 samples:6 dropped4 cut/);
+	await close();
+});
+
 test("a diff that is loaded again says how it was parted, and gives back the window it took apart", async () => {
 	const { page, lines, close } = await open("/?from=now-9999d&to=now&layout=graph");
 	const whole = (await state(page)).total;
@@ -443,6 +520,7 @@ test("the two sides of a diff side by side: one zoom, one hover, one selection",
 	await page.waitForFunction(() => window.__state.pair && document.querySelectorAll(".pair .graph").length === 2);
 	assert.match(page.url(), /pair=1/);
 	await drawn(page, ".pair figure:last-of-type canvas", 4);
+	assert.match(await page.locator(".pair figcaption").first().textContent(), /^before .* s of CPU time /, "it is no window's length");
 	await shot(page, "pair-1440");
 	const boxes = () => page.locator(".pair .graph").evaluateAll((all) => all.map((e) => e.getBoundingClientRect().toJSON()));
 	const [left, right] = await boxes();

@@ -1,16 +1,22 @@
 // foot.tsx - the promise: how much was seen, lost, cut, unnamed. What nobody reported is said to be unknown, never 0.
 
 import { useMemo } from "preact/hooks";
-import type { Tree } from "../flame/tree";
+import type { Coverage, Tree } from "../flame/tree";
 import { count, percent } from "../format";
 import { Popup } from "./menu";
 import { sumOf, Why } from "./why";
 
-export function Foot(props: { tree: Tree; by: string; source: string }) {
-	const { tree } = props;
+/** Of a diff, what was reported is added up over both windows: one that is both was counted twice. */
+function counted(coverage: Coverage | undefined, twice: boolean): Coverage | undefined {
+	if (!coverage || !twice) return coverage;
+	return Object.fromEntries(Object.entries(coverage).map(([key, n]) => [key, typeof n === "number" ? n / 2 : n]));
+}
+
+export function Foot(props: { tree: Tree; by: string; source: string; oneWindow: boolean }) {
+	const { tree, oneWindow } = props;
 	const { header } = tree;
 	const [named, all] = useMemo(() => tree.naming(), [tree]);
-	const coverage = header.coverage;
+	const coverage = useMemo(() => counted(header.coverage, oneWindow), [header, oneWindow]);
 	const reports = coverage !== undefined && Object.keys(coverage).length > 0;
 	/* Who says what it sampled says what it dropped, too: no word of it is none. */
 	const dropped = coverage ? (sumOf(coverage, "dropped") ?? (coverage.sampled != null ? 0 : null)) : null;
@@ -20,7 +26,7 @@ export function Foot(props: { tree: Tree; by: string; source: string }) {
 	/* Of what is selected; what agents say is of everything. */
 	const sampled = header.samples ?? coverage?.sampled;
 	/* Agents say it a moment after their samples came. */
-	const whole = coverage?.sampled != null && coverage.sampled >= (header.samples ?? 0) + (header.samples2 ?? 0) ? coverage.sampled : null;
+	const whole = coverage?.sampled != null && coverage.sampled >= (oneWindow ? Math.max(header.samples ?? 0, header.samples2 ?? 0) : (header.samples ?? 0) + (header.samples2 ?? 0)) ? coverage.sampled : null;
 	return (
 		<footer>
 			{sampled != null && (

@@ -7,7 +7,7 @@ import { Dialog } from "./menu";
 export const UNREPORTED = ["[", "]", "l", "g", "G", "x", "y", "o"];
 
 export const KEYS: [string, string][] = [
-	["/", "search frames (regular expression); Ctrl-F too"],
+	["/", "search the frames of a graph or sandwich (regular expression); Ctrl-F too, which is the browser's elsewhere"],
 	["f  i  v", "flame, icicle, inverted"],
 	["s", "sandwich of the selected frame"],
 	["d", "diff: as much was measured before as after, or the two sides of the last one; again: both graphs side by side"],

@@ -27,7 +27,7 @@ function Caption(props: { name: string; tree: Tree; zoomed: number; search: stri
 	const v = tree.total[zoomed];
 	return (
 		<figcaption>
-			<b>{props.name}</b> <span class="number">{value(v, unit)}</span> <span class="dim number">{[rate(v, unit, seconds[0]), zoomed ? percent(v, total[0]) : ""].filter(Boolean).join(" · ")}</span>
+			<b>{props.name}</b> <span class="number">{value(v, unit)}{/cpu/.test(tree.header.type) && unit === "nanoseconds" ? " of CPU time" : ""}</span> <span class="dim number">{[rate(v, unit, seconds[0]), zoomed ? percent(v, total[0]) : ""].filter(Boolean).join(" · ")}</span>
 			{zoomed > 0 && v === 0 && <span class="dim"> not on this side: its caller is shown</span>}
 			{found && <span class="matched"> found {percent(share, total[0])}</span>}
 		</figcaption>

@@ -94,7 +94,7 @@ export function View(props: PaneProps) {
 	switch (state.view) {
 		case "sandwich": {
 			const header = tree.value?.header;
-			return <Sandwich store={store} theme={theme} actions={actions} asof={props.follows ? "" : (header?.asof ?? "")} total={header?.total[0] ?? 0} unit={header?.unit ?? ""} own={null} tree={tree.value} local={report() !== null} follows={props.follows} feed={props.feed} />;
+			return <Sandwich store={store} theme={theme} actions={actions} asof={props.follows ? "" : (header?.asof ?? "")} total={header?.total[0] ?? 0} tree={tree.value} local={report() !== null} follows={props.follows} feed={props.feed} />;
 		}
 		case "heat":
 			return <HeatPane {...props} />;

@@ -37,7 +37,28 @@ function zooms(zoom: string): Record<Side, string> {
 	return { callers, callees };
 }
 
-function Half(props: SandwichProps & { side: Side; at: LiveState | null; took: { current: number } }) {
+/** What the function costs itself, as its callees' half has it: a recursion's too. */
+function ownCost(callees: Tree, key: string): number {
+	let sum = 0;
+	for (let i = 1; i < callees.count; i++) if (callees.key(i) === key) sum += callees.self[i];
+	return sum;
+}
+
+/** The function's numbers, of a half that is of it. */
+function Numbers(props: { callees: Tree | null; of: string; total: number }) {
+	const { callees, of } = props;
+	const self = useMemo(() => (callees ? ownCost(callees, of) : 0), [callees, of]);
+	if (!callees || callees.count < 2 || callees.key(1) !== of) return null; // of the function before
+	const { unit, total } = callees.header;
+	const part = (v: number) => `${value(v, unit)}${props.total > 0 ? ` · ${percent(v, props.total)}` : ""}`;
+	return (
+		<span class="dim">
+			total {part(total[0])}, self {part(self)}
+		</span>
+	);
+}
+
+function Half(props: SandwichProps & { side: Side; at: LiveState | null; took: { current: number }; onTree?(tree: Tree | null): void }) {
 	const { side, at, took } = props;
 	const { state } = props.store;
 	const [all, setAll] = useState(""); // the question of which nothing is merged into `other`
@@ -63,6 +84,7 @@ function Half(props: SandwichProps & { side: Side; at: LiveState | null; took: {
 	const found = search && !searched.loading && !searched.error && searched.value?.header.searched === state.search ? searched.value : null;
 	const made = useMemo(() => (props.local && props.tree ? sandwichOf(props.tree, state.key, side) : null), [props.local, props.tree, state.key, side]);
 	const answer = props.local ? { value: made, error: null, loading: false } : found ? { ...asked, value: found } : asked;
+	useEffect(() => props.onTree?.(answer.value), [answer.value]);
 	const set: Store["set"] = (change, how) => {
 		const both = change.zoom === undefined ? null : { ...zoom, [side]: change.zoom };
 		props.store.set(both ? { ...change, zoom: both.callers || both.callees ? `${both.callers}.${both.callees}` : "" } : change, how);
@@ -92,9 +114,8 @@ interface SandwichProps {
 	theme: Theme;
 	actions: FrameActions;
 	asof: string;
+	/** Of all functions. */
 	total: number;
-	unit: string;
-	own: number | null;
 	tree: Tree | null;
 	/** Made from the tree that is here: a report asks nobody. */
 	local: boolean;
@@ -135,6 +156,7 @@ export function Sandwich(props: SandwichProps) {
 	const took = useRef(0);
 	const at = useMoment(props.feed, took);
 	const { key, error } = useKey(props);
+	const [callees, setCallees] = useState<Tree | null>(null);
 	if (error) return <ErrorBox error={error} />;
 	if (state.name && key === "")
 		return (
@@ -153,15 +175,9 @@ export function Sandwich(props: SandwichProps) {
 		<div class="sandwich">
 			<Half {...props} side="callers" at={at} took={took} />
 			<h2 class="middle">
-				{state.name}
-				{props.own !== null && (
-					<span class="dim">
-						{" "}
-						{value(props.own, props.unit)} · {percent(props.own, props.total)}
-					</span>
-				)}
+				{state.name} <Numbers callees={callees} of={state.key} total={props.total} />
 			</h2>
-			<Half {...props} side="callees" at={at} took={took} />
+			<Half {...props} side="callees" at={at} took={took} onTree={setCallees} />
 		</div>
 	);
 }
