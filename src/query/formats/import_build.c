@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 void import_begin(struct import *im, struct blob *bytes)
 {
@@ -147,6 +148,14 @@ bool import_stack_push(struct import *im, struct location_index l, struct err *e
 	}
 	im->stack[im->stack_count++] = l;
 	return true;
+}
+
+void import_stack_drop(struct import *im, uint32_t count)
+{
+	if (!count)
+		return;
+	im->stack_count -= count;
+	memmove(im->stack, im->stack + count, im->stack_count * sizeof(*im->stack));
 }
 
 void import_stack_reverse(struct import *im)

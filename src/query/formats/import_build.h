@@ -51,7 +51,8 @@ int64_t import_whole(struct import *im, double value);
 
 void import_stack_clear(struct import *im);
 bool import_stack_push(struct import *im, struct location_index l, struct err *err) MUST_CHECK;
-void import_stack_reverse(struct import *im); /* gathered root first */
+void import_stack_drop(struct import *im, uint32_t count); /* from the leaf, gathered leaf first */
+void import_stack_reverse(struct import *im);              /* gathered root first */
 struct stack_index import_stack(struct import *im);
 
 /* Of a line: what is behind its last space or tab. */

@@ -3,24 +3,35 @@
  *
  * Each sample type becomes a profile; a sample is in those where its value is not 0. Our own
  * `timestamp` labels become timestamps, `trace_id` and `span_id` links again, other labels
- * attributes. default_sample_type becomes what OpenTelemetry's conventions call it, the scope's
- * attribute pprof.scope.default_sample_type. A samples/count column beside a column of the period's
- * own type is that column in other words and is left out, as OTLP has one value a sample.
+ * attributes. What is said of the whole becomes the scope's attributes (pprof_said.h), and the
+ * frames that it does not want are dropped (pprof_drop.h). A samples/count column beside a column
+ * of the period's own type is left out, as OTLP has one value a sample, where it is that column in
+ * other words: a period for each count, in all rows.
  */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "query/formats/import.h"
+#include "query/formats/grown.h"
 #include "query/formats/import_build.h"
-#include "query/source.h"
+#include "query/formats/pprof_drop.h"
+#include "query/formats/pprof_said.h"
 #include "wire/pb_reader.h"
+#include "base/cleanup.h"
 #include "base/hex.h"
 
-enum { TYPES_MOST = 256, LABELS_MOST = 256, LINES_MOST = 4096, STRINGS_MOST = 1 << 24 };
+enum {
+	TYPES_MOST = 256,
+	LABELS_MOST = 256,
+	LINES_MOST = 4096,
+	COMMENTS_MOST = 64,
+	STRINGS_MOST = 1 << 24
+};
 
 struct entry { /* of a table: id -> index in the model */
 	uint64_t id;
 	uint32_t index;
+	enum pprof_frame frame; /* of functions: kept or dropped */
 };
 struct entries {
 	struct entry *ptr;
@@ -34,7 +45,12 @@ struct reading {
 	struct entries mappings, functions, locations;
 	struct str types[TYPES_MOST];
 	uint32_t type_count;
-	uint64_t period_type, period_unit, default_type;
+	uint64_t period_type, period_unit, default_type, doc_url, drop_frames, keep_frames;
+	uint64_t comments[COMMENTS_MOST];
+	uint32_t comment_count;
+	struct pprof_drop drop;
+	enum pprof_frame *stack; /* of the sample at hand, beside im.stack */
+	uint32_t stack_cap;
 	int64_t period;
 	uint64_t time, duration;
 	const struct import_hints *hints;
@@ -46,14 +62,14 @@ static struct str string_of(const struct reading *r, uint64_t i)
 	return i < r->string_count ? r->strings[i] : (struct str){ 0 };
 }
 
-static void entries_add(struct entries *e, uint64_t id, uint32_t index)
+static void entries_add(struct entries *e, uint64_t id, uint32_t index, enum pprof_frame frame)
 {
 	if (e->count == e->cap) {
 		e->cap = e->cap ? e->cap * 2 : 64;
 		e->ptr = realloc(e->ptr, e->cap * sizeof(*e->ptr));
 		assert(e->ptr);
 	}
-	e->ptr[e->count++] = (struct entry){ id, index };
+	e->ptr[e->count++] = (struct entry){ id, index, frame };
 }
 
 static int entry_order(const void *a, const void *b)
@@ -69,13 +85,14 @@ static void entries_sort(struct entries *e)
 		qsort(e->ptr, e->count, sizeof(*e->ptr), entry_order);
 }
 
-static uint32_t entries_find(const struct entries *e, uint64_t id)
+/* Entry 0 of the model's tables where there is none. */
+static struct entry entries_find(const struct entries *e, uint64_t id)
 {
 	struct entry key = { .id = id };
 	const struct entry *found =
 		e->count ? bsearch(&key, e->ptr, e->count, sizeof(key), entry_order) : NULL;
 
-	return found ? found->index : 0;
+	return found ? *found : (struct entry){ 0 };
 }
 
 static bool fault(const struct reading *r, const struct pb_reader *p, const void *base)
@@ -151,7 +168,8 @@ static bool take_mapping(struct reading *r, struct str message)
 			      .filename = builder_string(r->im.b, string_of(r, v[5])) };
 	if (id.len)
 		build_id = import_text(&r->im, "process.executable.build_id.gnu", id);
-	entries_add(&r->mappings, v[1], builder_mapping(r->im.b, &m, &build_id, id.len ? 1 : 0).v);
+	entries_add(&r->mappings, v[1], builder_mapping(r->im.b, &m, &build_id, id.len ? 1 : 0).v,
+		    PPROF_KEPT);
 	return true;
 }
 
@@ -159,22 +177,40 @@ static bool take_function(struct reading *r, struct str message)
 {
 	uint64_t v[9];
 	struct function f;
+	bool dropped;
 
-	if (!numbers_of(r, message, v))
+	if (!numbers_of(r, message, v) ||
+	    !pprof_drop_matches(&r->drop, string_of(r, v[2]), &dropped, r->err))
 		return false;
 	f = (struct function){ .name = builder_string(r->im.b, string_of(r, v[2])),
 			       .system_name = builder_string(r->im.b, string_of(r, v[3])),
 			       .filename = builder_string(r->im.b, string_of(r, v[4])),
 			       .start_line = (int64_t)v[5] };
-	entries_add(&r->functions, v[1], builder_function(r->im.b, &f).v);
+	entries_add(&r->functions, v[1], builder_function(r->im.b, &f).v,
+		    dropped ? PPROF_DROPPED : PPROF_KEPT);
 	return true;
+}
+
+static void put_location(struct reading *r, uint64_t id, const struct location *l,
+			 const struct line *lines, uint32_t count, uint32_t dropped)
+{
+	enum pprof_frame frame = !dropped           ? PPROF_KEPT
+				 : dropped == count ? PPROF_DROPPED
+						    : PPROF_DROPS_CALLED;
+
+	if (frame == PPROF_DROPS_CALLED) {
+		lines += dropped;
+		count -= dropped;
+	}
+	entries_add(&r->locations, id, builder_location(r->im.b, l, lines, count, NULL, 0).v,
+		    frame);
 }
 
 static bool take_location(struct reading *r, struct str message)
 {
 	struct pb_reader p = pb_reader_of(message);
 	struct line *lines = NULL;
-	uint32_t count = 0, cap = 0;
+	uint32_t count = 0, cap = 0, dropped = 0; /* so many lines, innermost first */
 	uint64_t id = 0, v[9];
 	struct location l = { 0 };
 	bool ok = true;
@@ -187,7 +223,7 @@ static bool take_location(struct reading *r, struct str message)
 			id = pb_varint(&p);
 			break;
 		case PB_TAG(2, PB_VARINT):
-			l.mapping.v = entries_find(&r->mappings, pb_varint(&p));
+			l.mapping.v = entries_find(&r->mappings, pb_varint(&p)).index;
 			break;
 		case PB_TAG(3, PB_VARINT):
 			l.address = pb_varint(&p);
@@ -202,12 +238,13 @@ static bool take_location(struct reading *r, struct str message)
 				lines = realloc(lines, cap * sizeof(*lines));
 				assert(lines);
 			}
-			if (ok)
-				lines[count++] = (struct line){
-					(int64_t)v[2],
-					(int64_t)v[3],
-					{ entries_find(&r->functions, v[1]) },
-				};
+			if (ok) {
+				struct entry f = entries_find(&r->functions, v[1]);
+
+				lines[count++] =
+					(struct line){ (int64_t)v[2], (int64_t)v[3], { f.index } };
+				dropped = f.frame == PPROF_DROPPED ? count : dropped;
+			}
 			break;
 		default:
 			pb_skip(&p, tag);
@@ -216,8 +253,7 @@ static bool take_location(struct reading *r, struct str message)
 	if (ok && p.fault)
 		ok = fault(r, &p, message.ptr);
 	if (ok)
-		entries_add(&r->locations, id,
-			    builder_location(r->im.b, &l, lines, count, NULL, 0).v);
+		put_location(r, id, &l, lines, count, dropped);
 	free(lines);
 	return ok;
 }
@@ -241,14 +277,29 @@ static bool take_period_type(struct reading *r, struct str message)
 	return true;
 }
 
+static bool add_comment(struct reading *r, uint64_t string)
+{
+	if (r->comment_count == COMMENTS_MOST)
+		return err_set(r->err, ERR_LIMIT, "pprof: more than %d comments", COMMENTS_MOST);
+	r->comments[r->comment_count++] = string;
+	return true;
+}
+
 static bool take_scalars(struct reading *r, struct str body)
 {
-	struct pb_reader p = pb_reader_of(body);
+	struct pb_reader p = pb_reader_of(body), packed;
+	bool ok = true;
 
-	while (pb_more(&p)) {
+	while (ok && pb_more(&p)) {
 		uint32_t tag = pb_tag(&p);
 
 		switch (tag) {
+		case PB_TAG(7, PB_VARINT):
+			r->drop_frames = pb_varint(&p);
+			break;
+		case PB_TAG(8, PB_VARINT):
+			r->keep_frames = pb_varint(&p);
+			break;
 		case PB_TAG(9, PB_VARINT):
 			r->time = pb_varint(&p);
 			break;
@@ -261,11 +312,23 @@ static bool take_scalars(struct reading *r, struct str body)
 		case PB_TAG(14, PB_VARINT):
 			r->default_type = pb_varint(&p);
 			break;
+		case PB_TAG(13, PB_VARINT):
+			ok = add_comment(r, pb_varint(&p));
+			break;
+		case PB_TAG(13, PB_LEN):
+			packed = pb_reader_of(pb_bytes(&p));
+			while (ok && pb_more(&packed))
+				ok = add_comment(r, pb_varint(&packed));
+			pb_join(&p, &packed);
+			break;
+		case PB_TAG(15, PB_VARINT):
+			r->doc_url = pb_varint(&p);
+			break;
 		default:
 			pb_skip(&p, tag);
 		}
 	}
-	return !p.fault || fault(r, &p, body.ptr);
+	return ok && (!p.fault || fault(r, &p, body.ptr));
 }
 
 /* ---- samples ---- */
@@ -312,8 +375,16 @@ static bool take_label(struct reading *r, struct one_sample *s, struct str messa
 
 static bool push_location(struct reading *r, uint64_t id)
 {
-	return import_stack_push(&r->im, (struct location_index){ entries_find(&r->locations, id) },
-				 r->err);
+	struct entry l = entries_find(&r->locations, id);
+
+	if (!import_stack_push(&r->im, (struct location_index){ l.index }, r->err))
+		return false;
+	if (!r->drop.drop)
+		return true;
+	while (r->stack_cap < r->im.stack_count)
+		r->stack = grown(r->stack, r->stack_cap, &r->stack_cap, sizeof(*r->stack));
+	r->stack[r->im.stack_count - 1] = l.frame;
+	return true;
 }
 
 /* A repeated number, packed or not: the column's value, or all of a stack. */
@@ -363,6 +434,8 @@ static bool read_sample(struct reading *r, struct one_sample *s, struct str mess
 		else
 			pb_skip(&p, tag);
 	}
+	if (ok && r->drop.drop)
+		import_stack_drop(&r->im, pprof_drop_count(r->stack, r->im.stack_count));
 	return ok && (!p.fault || fault(r, &p, message.ptr));
 }
 
@@ -402,34 +475,138 @@ static struct str renamed(const struct reading *r, struct str type)
 	return type;
 }
 
-static void put_default_type(struct reading *r)
+static void put_said(struct reading *r)
 {
-	struct str type = renamed(r, string_of(r, r->default_type));
-	struct key_value said = { .key = STR(PPROF_DEFAULT_SAMPLE_TYPE),
-				  .value = { .kind = ANY_STRING, .string = type } };
+	const struct {
+		const char *key;
+		struct str value;
+	} texts[] = {
+		{ PPROF_DEFAULT_SAMPLE_TYPE, renamed(r, string_of(r, r->default_type)) },
+		{ PPROF_DOC_URL, string_of(r, r->doc_url) },
+		{ PPROF_DROP_FRAMES, string_of(r, r->drop_frames) },
+		{ PPROF_KEEP_FRAMES, string_of(r, r->keep_frames) },
+	};
+	struct key_value said[ARRAY_LEN(texts) + 1];
+	struct any_value comments[COMMENTS_MOST];
+	uint32_t count = 0;
 
-	if (type.len)
-		r->im.scope->attributes = builder_key_values(r->im.b, &said, 1);
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (texts[i].value.len)
+			said[count++] = (struct key_value){
+				.key = str_cstr(texts[i].key),
+				.value = { .kind = ANY_STRING, .string = texts[i].value },
+			};
+	for (uint32_t i = 0; i < r->comment_count; i++)
+		comments[i] = (struct any_value){ .kind = ANY_STRING,
+						  .string = string_of(r, r->comments[i]) };
+	if (r->comment_count)
+		said[count++] = (struct key_value){
+			.key = STR(PPROF_COMMENT),
+			.value = { .kind = ANY_ARRAY, .array = { comments, r->comment_count } },
+		};
+	if (count)
+		r->im.scope->attributes = builder_key_values(r->im.b, said, count);
+}
+
+/* The values of two columns; 0 where there is none. */
+static void two_values(struct pb_reader *p, const uint32_t columns[2], int64_t values[2])
+{
+	uint32_t seen = 0;
+
+	values[0] = values[1] = 0;
+	while (pb_more(p)) {
+		uint32_t tag = pb_tag(p);
+		struct pb_reader packed = { 0 };
+		bool is_packed = tag == PB_TAG(2, PB_LEN);
+
+		if (!is_packed && tag != PB_TAG(2, PB_VARINT)) {
+			pb_skip(p, tag);
+			continue;
+		}
+		if (is_packed)
+			packed = pb_reader_of(pb_bytes(p));
+		while (!is_packed || pb_more(&packed)) {
+			int64_t v = (int64_t)pb_varint(is_packed ? &packed : p);
+
+			for (int i = 0; i < 2; i++)
+				if (seen == columns[i])
+					values[i] = v;
+			seen++;
+			if (!is_packed)
+				break;
+		}
+		pb_join(p, &packed);
+	}
+}
+
+/* Whether the first column times the period is the second one, in each sample. */
+static bool is_same_in_periods(struct reading *r, struct str body, const uint32_t columns[2],
+			       bool *same)
+{
+	struct pb_reader p = pb_reader_of(body), sample;
+	int64_t values[2], product;
+
+	*same = true;
+	while (*same && pb_more(&p)) {
+		uint32_t tag = pb_tag(&p);
+		struct str message;
+
+		if (tag != PB_TAG(2, PB_LEN)) {
+			pb_skip(&p, tag);
+			continue;
+		}
+		message = pb_bytes(&p);
+		sample = pb_reader_of(message);
+		two_values(&sample, columns, values);
+		if (sample.fault)
+			return fault(r, &sample, message.ptr);
+		*same = !__builtin_mul_overflow(values[0], r->period, &product) &&
+			product == values[1];
+	}
+	return !p.fault || fault(r, &p, body.ptr);
+}
+
+/* The column samples/count that says in periods what the one of the period's type says, or
+ * type_count. */
+static bool find_counts(struct reading *r, struct str body, uint32_t *out)
+{
+	struct str period_type = string_of(r, r->period_type);
+	uint32_t columns[2] = { r->type_count, r->type_count };
+	uint64_t v[9];
+	bool same;
+
+	*out = r->type_count;
+	for (uint32_t i = 0; i < r->type_count; i++) {
+		if (!numbers_of(r, r->types[i], v))
+			return false;
+		if (str_is(string_of(r, v[1]), "samples"))
+			columns[0] = i;
+		else if (period_type.len && str_equal(string_of(r, v[1]), period_type))
+			columns[1] = i;
+	}
+	if (columns[0] == r->type_count || columns[1] == r->type_count)
+		return true;
+	if (!is_same_in_periods(r, body, columns, &same))
+		return false;
+	if (same)
+		*out = columns[0];
+	return true;
 }
 
 static bool put_profiles(struct reading *r, struct str body)
 {
 	struct str period_type = string_of(r, r->period_type);
-	bool has_period_column = false;
+	uint32_t left_out;
 	uint64_t v[9];
 
-	for (uint32_t i = 0; i < r->type_count; i++) {
-		if (!numbers_of(r, r->types[i], v))
-			return false;
-		has_period_column |= r->type_count > 1 && period_type.len &&
-				     str_equal(string_of(r, v[1]), period_type);
-	}
+	if (!find_counts(r, body, &left_out))
+		return false;
 	for (uint32_t i = 0; i < r->type_count; i++) {
 		struct profile *p;
 
 		if (!numbers_of(r, r->types[i], v))
 			return false;
-		if (has_period_column && str_is(string_of(r, v[1]), "samples"))
+		if (i == left_out)
 			continue;
 		p = import_profile(&r->im, renamed(r, string_of(r, v[1])), string_of(r, v[2]),
 				   period_type, string_of(r, r->period_unit), r->period);
@@ -446,6 +623,8 @@ static bool read_all(struct reading *r, struct str body)
 	/* Tables may stand in any order: strings first, then what refers to them. */
 	if (!each_message(r, body, 6, take_string) || !each_message(r, body, 1, take_type) ||
 	    !each_message(r, body, 11, take_period_type) || !take_scalars(r, body) ||
+	    !pprof_drop_init(&r->drop, string_of(r, r->drop_frames), string_of(r, r->keep_frames),
+			     r->err) ||
 	    !each_message(r, body, 3, take_mapping) || !each_message(r, body, 5, take_function))
 		return false;
 	if (!r->string_count || r->strings[0].len || !r->type_count)
@@ -456,7 +635,7 @@ static bool read_all(struct reading *r, struct str body)
 	if (!each_message(r, body, 4, take_location))
 		return false;
 	entries_sort(&r->locations);
-	put_default_type(r);
+	put_said(r);
 	return put_profiles(r, body);
 }
 
@@ -479,6 +658,8 @@ bool pprof_read_with(struct blob *bytes, const struct import_hints *hints, struc
 	import_begin_with(&r->im, bytes, hints);
 	ok = read_all(r, blob_view(bytes));
 	ok = import_end(&r->im, ok, out, err);
+	pprof_drop_release(&r->drop);
+	free(r->stack);
 	free(r->strings);
 	free(r->mappings.ptr);
 	free(r->functions.ptr);

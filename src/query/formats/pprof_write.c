@@ -3,7 +3,8 @@
  * proto/profile.proto).
  *
  *   Profile  1 sample_type* 2 sample* 3 mapping* 4 location* 5 function* 6 string_table*
- *            9 time_nanos 10 duration_nanos 11 period_type 12 period 14 default_sample_type
+ *            7 drop_frames 8 keep_frames 9 time_nanos 10 duration_nanos 11 period_type 12 period
+ *            13 comment* 14 default_sample_type 15 doc_url
  *   Sample   1 location_id (packed, leaf first) 2 value (packed, one a sample type) 3 label*
  *   Label    1 key 2 str 3 num 4 num_unit
  *   Mapping  1 id 2 start 3 limit 4 offset 5 filename 6 build_id 7..10 has_*
@@ -28,7 +29,7 @@
 #include "base/text.h"
 #include "model/intern.h"
 #include "query/formats/pprof_rows.h"
-#include "query/source.h"
+#include "query/formats/pprof_said.h"
 
 struct value_column {
 	struct str type, unit;
@@ -52,7 +53,7 @@ struct pprof {
 	bool *location_used, *function_used, *mapping_used;
 };
 
-enum { COLUMNS_MOST = 1024 };
+enum { COLUMNS_MOST = 1024, SCOPES_LOOKED_AT = 256 };
 
 /* ---- protobuf, forwards: what nests is small ---- */
 
@@ -157,7 +158,7 @@ static void put_attribute(struct pprof *w, struct buf *labels, struct arena *are
 {
 	struct buf text;
 
-	if (!key.len || str_is(key, PPROF_DEFAULT_SAMPLE_TYPE)) /* which has a field */
+	if (!key.len || pprof_has_field_for(key))
 		return;
 	if (v->kind == ANY_INT && v->integer) {
 		put_label(labels, string_id(w, key), 0, (uint64_t)v->integer, string_id(w, unit));
@@ -608,6 +609,80 @@ static void put_default_type(struct pprof *w)
 	}
 }
 
+static const struct any_value *said_by_a_scope(const struct pprof *w, const char *key)
+{
+	const struct any_value *v = NULL;
+
+	for (uint32_t i = 0; !v && i < w->p->scope_count; i++)
+		v = key_values_find(w->p->scopes[i].attributes, str_cstr(key));
+	return v;
+}
+
+static bool is_met_before(const struct pprof *w, uint32_t scope, const struct any_value *comments)
+{
+	for (uint32_t i = 0; i < scope; i++) {
+		const struct any_value *v =
+			key_values_find(w->p->scopes[i].attributes, STR(PPROF_COMMENT));
+
+		if (v && any_value_equal(v, comments))
+			return true;
+	}
+	return false;
+}
+
+/* Those of every scope, once. */
+static void put_comments(struct pprof *w)
+{
+	uint32_t looked_at =
+		w->p->scope_count < SCOPES_LOOKED_AT ? w->p->scope_count : SCOPES_LOOKED_AT;
+
+	for (uint32_t i = 0; i < looked_at; i++) {
+		const struct any_value *v =
+			key_values_find(w->p->scopes[i].attributes, STR(PPROF_COMMENT));
+
+		if (!v || v->kind != ANY_ARRAY || is_met_before(w, i, v))
+			continue;
+		for (uint32_t k = 0; k < v->array.count; k++)
+			if (v->array.values[k].kind == ANY_STRING)
+				put_uint(w->out, 13, string_id(w, v->array.values[k].string));
+	}
+}
+
+static bool all_scopes_agree(const struct pprof *w, const char *key)
+{
+	const struct any_value *first = NULL;
+
+	for (uint32_t i = 0; i < w->p->scope_count; i++) {
+		const struct any_value *v =
+			key_values_find(w->p->scopes[i].attributes, str_cstr(key));
+
+		if (!i)
+			first = v;
+		else if (!v != !first || (v && !any_value_equal(v, first)))
+			return false;
+	}
+	return true;
+}
+
+static void put_said(struct pprof *w)
+{
+	static const struct {
+		const char *key;
+		unsigned field;
+	} texts[] = { { PPROF_DROP_FRAMES, 7 }, { PPROF_KEEP_FRAMES, 8 }, { PPROF_DOC_URL, 15 } };
+	/* What one scope drops another may keep. */
+	bool drops =
+		all_scopes_agree(w, PPROF_DROP_FRAMES) && all_scopes_agree(w, PPROF_KEEP_FRAMES);
+
+	for (size_t i = drops ? 0 : 2; i < ARRAY_LEN(texts); i++) {
+		const struct any_value *v = said_by_a_scope(w, texts[i].key);
+
+		if (v && v->kind == ANY_STRING)
+			put_uint(w->out, texts[i].field, string_id(w, v->string));
+	}
+	put_comments(w);
+}
+
 static void write_all(struct pprof *w, struct arena *arena)
 {
 	string_id(w, (struct str){ 0 });
@@ -621,6 +696,7 @@ static void write_all(struct pprof *w, struct arena *arena)
 	put_mappings(w);
 	put_times(w);
 	put_default_type(w);
+	put_said(w);
 	put_strings(w);
 }
 

@@ -1,0 +1,125 @@
+"""pprof against its own tool: what a profile says of itself as a whole, and which of its frames it does not want to be seen."""
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import program
+import pyroscope
+
+
+class Pprof:
+    def __init__(self, *types, period=0):
+        self.p = pyroscope.message("Profile")
+        self.p.string_table.append("")
+        self.locations = {}
+        for name, unit in types:
+            self.p.sample_type.add(type=self.text(name), unit=self.text(unit))
+        if period:
+            self.p.period, self.p.period_type.type, self.p.period_type.unit = period, *map(self.text, types[-1])
+
+    def text(self, s):
+        if s not in self.p.string_table:
+            self.p.string_table.append(s)
+        return list(self.p.string_table).index(s)
+
+    def location(self, names):
+        """`names`: a function, and behind commas those inlined into it."""
+        if names not in self.locations:
+            made = self.p.location.add(id=len(self.locations) + 1)
+            self.locations[names] = made.id
+            for name in reversed(names.split(",")):
+                f = self.p.function.add(id=len(self.p.function) + 1, name=self.text(name), system_name=self.text(name))
+                made.line.add(function_id=f.id)
+        return self.locations[names]
+
+    def sample(self, stack, *values):
+        """`stack`: root first."""
+        self.p.sample.add(value=values, location_id=[self.location(names) for names in reversed(stack.split(";"))])
+
+    def write(self, path):
+        path.write_bytes(self.p.SerializeToString())
+        return path
+
+
+def go(*words):
+    done = subprocess.run(["go", "tool", "pprof", *map(str, words)], capture_output=True, text=True, check=True,
+                          env=program.environment(GOTOOLCHAIN="local"))
+    return done.stdout
+
+
+def go_top(path):
+    rows = [line.split() for line in go("-top", "-symbolize=none", "-unit=ns", "-nodefraction=0", path).splitlines()]
+    return {re.sub(r" \((partial-)?inline\)$", "", " ".join(r[5:])): (int(r[0].removesuffix("ns")), int(r[3].removesuffix("ns"))) for r in rows
+            if len(r) > 5 and r[0].removesuffix("ns").isdigit()}
+
+
+def our_top(path):
+    answer = json.loads(program.run("top", "--json", "-n", "0", path, check=0).stdout)
+    rows = {}
+    for r in answer["top"]["rows"]:  # as inlined and not is one function to go
+        was = rows.get(r["name"], (0, 0))
+        rows[r["name"]] = (was[0] + r["self"][0], was[1] + r["total"][0])
+    return rows
+
+
+STACKS = [("main;work;alloc;fill", 1), ("main;work;allocNot", 2), ("alloc;alloc;main", 4), ("alloc;fill", 8), ("main;allocKept;fill", 16), ("main;work,alloc;fill", 32),
+          ("main;alloc,work;fill", 64), ("main;alloc(int);fill", 128), ("main;.alloc;fill", 256), ("main;x::operator()(int);fill", 512),
+          ("main;(anonymous namespace)::gone(int);fill", 1024), ("work,alloc;other", 2048)]
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="no go here")
+@pytest.mark.parametrize("drop, keep", [("", ""), ("alloc", ""), ("alloc.*", "allocKept"), ("all", "alloc"), (r"x::operator\(\)|\(anonymous namespace\)::gone", ""), ("", "main"), ("main|alloc", "")])
+def test_frames_that_are_not_wanted_are_dropped_as_go_does(tmp_path, drop, keep):
+    made = Pprof(("cpu", "nanoseconds"))
+    made.p.drop_frames, made.p.keep_frames = made.text(drop), made.text(keep)
+    for stack, value in STACKS:
+        made.sample(stack, value)
+    path, out = made.write(tmp_path / "a.pb"), tmp_path / "out.pb.gz"
+    assert our_top(path) == go_top(path)
+    program.run("export", "--format", "pprof", path, "-o", out, check=0)
+    assert go_top(out) == go_top(path) == our_top(out)
+
+
+def test_a_pattern_that_is_none_is_refused(tmp_path):
+    made = Pprof(("cpu", "nanoseconds"))
+    made.sample("main", 1)
+    made.p.drop_frames = made.text("a(b")
+    assert b"pprof: drop_frames: " in program.run("top", made.write(tmp_path / "a.pb"), check=1).stderr
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="no go here")
+def test_what_a_profile_says_of_itself_survives(tmp_path):
+    made = Pprof(("cpu", "nanoseconds"))
+    made.sample("main;gone", 1)
+    made.p.drop_frames, made.p.keep_frames = made.text("gone"), made.text("main")
+    made.p.comment.extend([made.text("first"), made.text("second")])
+    doc_url = made.text("https://doc.example/x")  # field 15, which the Profile of Pyroscope's API has not
+    path, out, otlp = made.write(tmp_path / "a.pb"), tmp_path / "out.pb.gz", tmp_path / "a.otlp"
+    path.write_bytes(path.read_bytes() + bytes([15 << 3, doc_url]))
+    program.run("export", "--format", "otlp", path, "-o", otlp, check=0)
+    for original in (path, otlp):
+        program.run("export", "--format", "pprof", original, "-o", out, check=0)
+        head = go("-raw", out).split("Locations")[0]
+        assert "Comment: first\nComment: second\nDoc: https://doc.example/x\n" in head and "pprof.profile" not in head
+        again = pyroscope.message("Profile")
+        again.ParseFromString(gzip.decompress(out.read_bytes()))
+        assert [again.string_table[i] for i in (again.drop_frames, again.keep_frames)] == ["gone", "main"]
+
+
+def test_counts_that_say_something_else_than_the_time_are_there(tmp_path):
+    """Left out only where they are the time in whole periods, in every row."""
+    for values, counts in (((3, 30), False), ((3, 77), True)):
+        made = Pprof(("samples", "count"), ("cpu", "nanoseconds"), period=10)
+        made.sample("main;a", *values)
+        made.sample("main;b", 4, 40 if not counts else 0)
+        path = made.write(tmp_path / "a.pb")
+        answer = json.loads(program.run("top", "--json", path, check=0).stdout)
+        assert answer["profileType"]["type"] == "cpu" and answer["top"]["total"] == [77 if counts else 70]
+        found = program.run("top", "--json", "--type", "process_cpu:samples:count:cpu:nanoseconds", path)
+        assert (found.returncode == 0) == counts
+        assert not counts or json.loads(found.stdout)["top"]["total"] == [7]
