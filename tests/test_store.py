@@ -7,6 +7,7 @@ import os
 import pathlib
 import pty
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -328,6 +329,30 @@ def test_views(tmp_path):
     [(text,)] = rows(db, "SELECT text FROM stacks_text WHERE depth=3 LIMIT 1")
     assert text.count(";") >= 2
     assert rows(db, "SELECT count(*) FROM samples WHERE resource->>'$.\"service.name\"' IS NOT NULL")[0][0] > 0
+
+
+def test_ids_in_views_are_those_that_are_shown(tmp_path):
+    """In lower case, as in the page, in exports and in --trace; also in a store that another program of this version made."""
+    b = fixtures.body("v1.11.0-synthetic-offcpu-links")
+    db = tmp_path / "flametap.db"
+    with keeping(db) as server:
+        send(server, b.bytes, version=b.version)
+    ids = rows(db, "SELECT DISTINCT trace_id, span_id FROM samples WHERE trace_id<>''")
+    assert ids and all(re.fullmatch("[0-9a-f]{32}", t) and re.fullmatch("[0-9a-f]{16}", s) for t, s in ids)
+    assert any(c in "abcdef" for c in ids[0][0])
+    ours = rows(db, "SELECT name, sql FROM sqlite_schema WHERE type='view' ORDER BY 1")
+    with sqlite3.connect(db) as c:
+        sql = dict(ours)["samples"]
+        c.execute("DROP VIEW samples")
+        c.execute(sql.replace("lower(hex(k.trace_id))", "hex(k.trace_id)").replace("lower(hex(k.span_id))", "hex(k.span_id)"))
+        c.execute("DROP VIEW stacks_text")
+    with keeping(db):
+        pass
+    assert rows(db, "SELECT name, sql FROM sqlite_schema WHERE type='view' ORDER BY 1") == ours
+    before = rows(db, "PRAGMA schema_version")
+    with keeping(db):
+        pass
+    assert rows(db, "PRAGMA schema_version") == before, "its own views stay"
 
 
 @pytest.mark.parametrize("table, kind", [("stack", "leaf"), ("stack", "internal"), ("chunk", "overflow")])

@@ -134,6 +134,15 @@ static bool make(sqlite3 *db, struct err *err)
 			 STORE_APPLICATION_ID, STORE_VERSION, tables, schema_views());
 }
 
+/* Views hold nothing: each program has its own. */
+static bool make_views(sqlite3 *db, struct err *err)
+{
+	return db_exec_f(db, err,
+			 "DROP VIEW IF EXISTS samples; DROP VIEW IF EXISTS chunk_rows; "
+			 "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text; %s",
+			 schema_views());
+}
+
 /* All steps at once or none. */
 static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 {
@@ -148,12 +157,8 @@ static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 	ok = db_exec(db, "BEGIN IMMEDIATE", err);
 	for (int64_t i = version + 1; ok && i <= STORE_VERSION; i++)
 		ok = db_exec(db, steps[i], err);
-	/* Views hold nothing: each version has its own. */
-	ok = ok && db_exec_f(db, err,
-			     "DROP VIEW IF EXISTS samples; DROP VIEW IF EXISTS chunk_rows; "
-			     "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text; "
-			     "%s PRAGMA user_version=%d; COMMIT",
-			     schema_views(), STORE_VERSION);
+	ok = ok && make_views(db, err) &&
+	     db_exec_f(db, err, "PRAGMA user_version=%d; COMMIT", STORE_VERSION);
 	if (!ok) {
 		err_prefix(err, "bringing the store from schema version %lld to %d",
 			   (long long)version, STORE_VERSION);
@@ -161,6 +166,41 @@ static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 			return false;
 	}
 	return ok;
+}
+
+/* SQLite keeps a view's words as they were given. */
+static bool views_are_ours(sqlite3 *db, bool *out, struct err *err)
+{
+	sqlite3_stmt *count;
+	bool row, ok;
+
+	if (!db_prepare(db,
+			"SELECT count(*) = 4 FROM sqlite_schema WHERE type='view' AND "
+			"name IN ('samples', 'chunk_rows', 'frames', 'stacks_text') AND "
+			"instr(?1, sql || ';')",
+			&count, err))
+		return false;
+	db_bind_text(count, 1, str_cstr(schema_views()));
+	ok = db_step(db, count, &row, err, "reading the views");
+	if (ok)
+		*out = row && sqlite3_column_int(count, 0);
+	sqlite3_finalize(count);
+	return ok;
+}
+
+/* Those of another program of this version. Where there is no room for ours, its views stay: they
+ * are for people, and no reason to refuse the store. */
+static bool renew_views(sqlite3 *db, struct err *err)
+{
+	struct err ignored;
+	bool ours;
+
+	if (!views_are_ours(db, &ours, err))
+		return false;
+	if (ours || (db_exec(db, "BEGIN IMMEDIATE", &ignored) && make_views(db, &ignored) &&
+		     db_exec(db, "COMMIT", &ignored)))
+		return true;
+	return sqlite3_get_autocommit(db) || db_exec(db, "ROLLBACK", err);
 }
 
 bool schema_prepare(sqlite3 *db, struct err *err)
@@ -179,7 +219,7 @@ bool schema_prepare(sqlite3 *db, struct err *err)
 	if (count == 0 && (application == 0 || application == STORE_APPLICATION_ID))
 		return db_exec(db, "PRAGMA journal_mode=WAL", err) && make(db, err);
 	return judge(application, version, err) && db_exec(db, "PRAGMA journal_mode=WAL", err) &&
-	       upgrade(db, version, err);
+	       upgrade(db, version, err) && renew_views(db, err);
 }
 
 bool schema_check(sqlite3 *db, int64_t *version, struct err *err)

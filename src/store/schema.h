@@ -17,8 +17,9 @@ enum {
 };
 #define STORE_BUCKET_NS (UINT64_C(600) * 1000000000) /* of the clustering */
 
-/* A new file gets its tables; an older one what it lacks. Needs a connection that may write.
- * ERR_UNSUPPORTED: newer than we are; ERR_INVALID: somebody else's file, or damaged. */
+/* A new file gets its tables; an older one what it lacks; all the views of this program. Needs a
+ * connection that may write. ERR_UNSUPPORTED: newer than we are; ERR_INVALID: somebody else's file,
+ * or damaged. */
 bool schema_prepare(sqlite3 *db, struct err *err) MUST_CHECK;
 /* For readers: is it a store of ours that we can read, and of which version? Readers do without
  * what an older one lacks:

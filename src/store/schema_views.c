@@ -87,7 +87,7 @@
 	TEXT("e.sample_unit_id") " AS unit, coalesce(s.value, 1) AS value, s.stack_id, " \
 	"s.series_id, " ATTRIBUTES("s.attrset_id") " AS attributes, " \
 	ATTRIBUTES("(SELECT attrset_id FROM resource WHERE id=e.resource_id)") \
-	" AS resource, hex(k.trace_id) AS trace_id, hex(k.span_id) AS span_id, " \
+	" AS resource, lower(hex(k.trace_id)) AS trace_id, lower(hex(k.span_id)) AS span_id, " \
 	"coalesce(e.period, 0) AS period, " TEXT("e.period_type_id") " AS period_type, " \
 	TEXT("e.period_unit_id") " AS period_unit FROM " \
 	"(SELECT bucket, series_id, dt, seq, stack_id, attrset_id, link_id, value FROM " \
