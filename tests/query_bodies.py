@@ -92,6 +92,18 @@ def two_columns():
     return m.request.SerializeToString()
 
 
+def many_values(count):
+    """One stack of `count` threads, "Thread-0" the heaviest."""
+    m = Maker()
+    scope = m.request.resource_profiles.add().scope_profiles.add()
+    profile = m.profile(scope, "samples", "count", "cpu", "nanoseconds", 10**7)
+    stack = m.stack([m.location("native", "/opt/app", ("f",), 1)])
+    for n in range(count):
+        sample = profile.samples.add(stack_index=stack, timestamps_unix_nano=[TIME + i for i in range(1 + (n < 300))])
+        sample.attribute_indices.append(m.attribute("thread.name", f"Thread-{n}"))
+    return m.request.SerializeToString()
+
+
 def reports_of_agents(first=0, rare=(3, 7)):
     """Ten seconds of a machine's agent, a second a report: "busy" is in each, "rare" in two, once a gauge of it; another machine's agent has "far" in one;
     an SDK of the same machine and a profiler that says no host have "sdk" and "alone" for a second."""

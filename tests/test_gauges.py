@@ -73,4 +73,4 @@ def test_timelines_heat_maps_and_labels(sources):
         assert {s["labels"]["kind"]: s["values"] for s in drawn} == {"v": [100, 100, 100, 100, 50], "w": [500, 0, 0, 0, 0]}
         heat = ask("heatmap", width=5, rows=2)
         assert (heat["counts"][:4], heat["max"]) == ([600, 100, 100, 100], 600)  # two in the first half of 121 s
-        assert {v["value"]: v["sum"] for v in ask("label-values", name="kind")} == {"v": 90, "w": 100}
+        assert {v["value"]: v["sum"] for v in ask("label-values", name="kind")["values"]} == {"v": 90, "w": 100}

@@ -80,7 +80,7 @@ def test_served_as_it_is(page):
 
 def test_every_route_is_described():
     server = (SOURCE / "server.c").read_text()
-    routes = set(re.findall(r'\{ "(/[^"]+)", \w+, (?:true|false), [^}]* \}', server))
+    routes = set(re.findall(r'\{ "(/[^"]+)", \w+, (?:true|false),\s[^}]* \}', server))
     routes |= set(re.findall(r'net_app_route\(s->app, "(?:GET|POST)", "(/(?:api/v1|debug)/[^"]+)"', server)) - {"/api/v1/status/buildinfo"}
     assert routes - set(API["paths"]) == set()
     assert set(API["paths"]) - routes == {"/api/v1/openapi.json"}

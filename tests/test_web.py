@@ -371,7 +371,7 @@ def test_time_adds_up(big):
         assert sum(bool(v) for v in values) > 5, "and the end is theirs, not that of time"
     by = ask(big, "timeline", width=5, group="thread.name").json()
     assert len(by["series"]) > 1 and sum(v or 0 for s in by["series"] for v in s["values"]) == total
-    values = ask(big, "label-values", name="thread.name", limit=10000).json()
+    values = ask(big, "label-values", name="thread.name", limit=10000).json()["values"]
     assert sum(v["sum"] for v in values) == total
     assert {"name": "thread.name"} in ask(big, "labels").json()
 
@@ -385,7 +385,7 @@ def check_events(address, **pairs):
     line = ask(address, "timeline", width=37, **pairs).json()
     assert sum(v or 0 for s in line["series"] for v in s["values"]) == want
     assert sum(ask(address, "heatmap", width=37, **pairs).json()["counts"]) == want
-    assert sum(v["sum"] for v in ask(address, "label-values", name="thread.name", limit=10000, **pairs).json()) == want
+    assert sum(v["sum"] for v in ask(address, "label-values", name="thread.name", limit=10000, **pairs).json()["values"]) == want
     assert sum(r["value"] for r in ask(address, "raw", limit=10000, **pairs).json()["rows"]) == want
     assert sum(lane["value"] for lane in ask(address, "chart", lanes=200, **pairs).json()["lanes"]) == want
     return want
@@ -607,9 +607,29 @@ def test_up_from_a_post_to_the_page(tmp_path):
         assert (tmp_path / "up.db").stat().st_mode & 0o077 == 0
 
 
+def test_a_value_is_found_behind_many_heavier_ones(tmp_path):
+    """All are looked through for what was typed, whatever the limit; that there are more is told."""
+    path = tmp_path / "many.pb"
+    path.write_bytes(query_bodies.many_values(404))
+    with web_pages.view(path) as address:
+        def values(**more):
+            got = ask(address, "label-values", name="thread.name", **more).json()
+            return [v["value"] for v in got["values"]], got["more"]
+
+        first, more = values()
+        assert len(first) == 200 and more and "Thread-397" not in first
+        assert values(match="READ-397") == (["Thread-397"], False)
+        few, more = values(match="-3", limit=5)
+        assert len(few) == 5 and more and all("-3" in v for v in few)
+        assert len(values(match="-3")[0]) == sum("-3" in f"Thread-{n}" for n in range(404))
+        assert values(match="thread-4040") == values(match="x" * 5000) == ([], False)
+        assert values(limit=404) == (values(limit=10000)[0], False)
+        assert values(match="") == values()
+
+
 def test_urls_carry_any_label(big):
     """What a selector says comes back by what it selects, whatever escapes the URL has."""
-    values = ask(big, "label-values", name="thread.name").json()
+    values = ask(big, "label-values", name="thread.name").json()["values"]
     for v in values[:5]:
         selector = "{thread.name=" + json.dumps(v["value"]) + "}"
         for quoted in (urllib.parse.quote_plus(selector), urllib.parse.quote(selector), "".join(f"%{b:02x}" for b in selector.encode())):

@@ -240,19 +240,38 @@ static int by_events(const void *a, const void *b)
 	return str_compare(x->text, y->text);
 }
 
-bool query_label_values(struct query *q, struct str key, uint32_t most, struct query_labels *out,
-			struct err *err)
+static bool has_nocase(struct str text, struct str part)
 {
+	for (size_t at = 0; text.len >= part.len && at <= text.len - part.len; at++)
+		if (str_equal_nocase(str_head(str_skip(text, at), part.len), part))
+			return true;
+	return false;
+}
+
+static void keep_matching(struct naming *n, struct str match)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < n->count; i++)
+		if (has_nocase(n->labels[i].text, match))
+			n->labels[kept++] = n->labels[i];
+	n->count = kept;
+}
+
+bool query_label_values(struct query *q, const struct query_values_options *o,
+			struct query_labels *out, struct err *err)
+{
+	uint32_t keep, most = o->most ? o->most : VALUES_DEFAULT;
 	struct naming n = { .q = q };
-	uint32_t keep;
 	bool ok;
 
-	if (!key.len)
+	if (!o->key.len)
 		return err_set(err, ERR_INVALID, "label values: of which label?");
-	ok = weigh_values(&n, key, err);
+	ok = weigh_values(&n, o->key, err);
+	if (ok && o->match.len)
+		keep_matching(&n, o->match);
 	if (ok && n.count)
 		qsort(n.labels, n.count, sizeof(*n.labels), by_events);
-	most = most ? most : VALUES_DEFAULT;
 	keep = n.count < most ? n.count : most;
 	ok = ok && give_labels(q, n.labels, keep, out, err);
 	if (ok)

@@ -386,9 +386,14 @@ struct query_labels {
 	uint32_t count;
 	bool cut; /* more than `most` values */
 };
+struct query_values_options {
+	struct str key;
+	struct str match; /* in it, ASCII letters in either case; "": all */
+	uint32_t most;    /* 0: 1000 */
+};
 bool query_label_names(struct query *q, struct query_labels *out, struct err *err) MUST_CHECK;
-bool query_label_values(struct query *q, struct str key, uint32_t most, struct query_labels *out,
-			struct err *err) MUST_CHECK;
+bool query_label_values(struct query *q, const struct query_values_options *o,
+			struct query_labels *out, struct err *err) MUST_CHECK;
 
 /* ---- whole samples ---- */
 

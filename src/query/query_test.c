@@ -303,12 +303,15 @@ static void label_values_split_the_whole(void **state)
 	for (uint32_t i = 0; i < names.count; i++)
 		seen |= str_is(names.ptr[i].text, "thread.name");
 	assert_true(seen);
-	MUST(query_label_values(q, STR("service_name"), 0, &values, &err));
+	MUST(query_label_values(q, &(struct query_values_options){ .key = STR("service_name") },
+				&values, &err));
 	for (uint32_t i = 0; i < values.count; i++)
 		events += values.ptr[i].events;
 	assert_int_equal(events, EVENTS); /* everything has a service name */
 	assert_true(values.count > 5 && !values.cut);
-	MUST(query_label_values(q, STR("service_name"), 2, &values, &err));
+	MUST(query_label_values(
+		q, &(struct query_values_options){ .key = STR("service_name"), .most = 2 }, &values,
+		&err));
 	assert_true(values.count == 2 && values.cut);
 	query_end(q);
 }

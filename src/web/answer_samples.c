@@ -137,14 +137,14 @@ static void put_names(struct buf *b, const struct query_labels *l)
 
 static void put_values(struct buf *b, const struct query_labels *l)
 {
-	buf_char(b, '[');
+	buf_lit(b, "{\"values\":[");
 	for (uint32_t i = 0; i < l->count; i++) {
 		buf_str(b, i ? STR(",{\"value\":") : STR("{\"value\":"));
 		buf_json_string(b, l->ptr[i].text);
 		buf_printf(b, ",\"samples\":%llu,\"sum\":%lld}",
 			   (unsigned long long)l->ptr[i].events, (long long)l->ptr[i].value);
 	}
-	buf_lit(b, "]\n");
+	buf_printf(b, "],\"more\":%s}\n", l->cut ? "true" : "false");
 }
 
 bool web_answer_labels(struct web_ask *a, struct err *err)
@@ -165,19 +165,19 @@ bool web_answer_labels(struct web_ask *a, struct err *err)
 
 bool web_answer_label_values(struct web_ask *a, struct err *err)
 {
-	struct str name = params_get(&a->params, "name");
+	struct query_values_options o = { .key = params_get(&a->params, "name"),
+					  .match = params_get(&a->params, "match") };
 	struct query_labels l;
 	struct query *q;
-	uint32_t limit;
 	bool ok;
 
-	if (name.len == 0)
+	if (o.key.len == 0)
 		return err_set(err, ERR_INVALID, "name is missing: of which label?");
-	if (!params_u32(&a->params, "limit", 1, 10000, 200, &limit, err))
+	if (!params_u32(&a->params, "limit", 1, 10000, 200, &o.most, err))
 		return false;
 	a->filters_choose = true;
 	q = web_begin(a, 0, err);
-	ok = q && query_label_values(q, name, limit, &l, err);
+	ok = q && query_label_values(q, &o, &l, err);
 	if (ok)
 		put_values(&a->body, &l);
 	query_end(q);

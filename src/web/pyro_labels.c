@@ -196,7 +196,10 @@ static bool add_label_values(void *ctx, struct query *q, struct err *err)
 			texts_add(&n->texts, type_label(&type, n->label));
 		return true;
 	}
-	if (!query_label_values(q, n->request->name, VALUES_MOST, &l, err))
+	if (!query_label_values(
+		    q,
+		    &(struct query_values_options){ .key = n->request->name, .most = VALUES_MOST },
+		    &l, err))
 		return false;
 	for (uint32_t i = 0; i < l.count; i++)
 		texts_add(&n->texts, l.ptr[i].text);

@@ -147,7 +147,10 @@ static bool descend(struct lines *l, uint32_t at, struct str *values, struct err
 		query_end(q);
 		return ok;
 	}
-	ok = query_label_values(q, r->labels.items[at], VALUES_MOST, &found, err);
+	ok = query_label_values(
+		q,
+		&(struct query_values_options){ .key = r->labels.items[at], .most = VALUES_MOST },
+		&found, err);
 	count = ok ? found.count : 0;
 	texts = arena_alloc_array(&l->ask->arena, count + 1, sizeof(*texts));
 	for (uint32_t i = 0; i < count; i++)

@@ -939,6 +939,19 @@ test("the filter completes names and values, and narrows", async () => {
 	await close();
 });
 
+test("the program looks for a value as it is typed, not at each key", async () => {
+	const { page, close } = await open();
+	const matches = [];
+	page.on("request", (request) => request.url().includes("/label-values?") && matches.push(new URL(request.url()).searchParams.get("match")));
+	await page.keyboard.press("g");
+	const found = page.waitForRequest((request) => request.url().includes("match=nosuchthread"));
+	await page.keyboard.type('thread.name="nosuchthread', { delay: 5 });
+	await found;
+	assert.equal(matches.at(-1), "nosuchthread");
+	assert.ok(matches.length < 6, `asked for ${matches.join(", ")}`);
+	await close();
+});
+
 test("an error says what and where; the old picture stays", async () => {
 	const { page, close } = await open();
 	await page.evaluate(() => {

@@ -71,7 +71,7 @@ test("each value of a label with an odd name becomes the filter", { skip: !url &
 		page.on("pageerror", (error) => lines.push(error.message));
 		const settled = () => page.waitForFunction(() => window.__state?.loading === false && window.__state.total !== null && !document.querySelector(".show.loading"), null, { timeout: 60_000 });
 		for (const name of names) {
-			const values = await (await fetch(`${url}/api/v1/label-values?${new URLSearchParams({ from: "0", name })}`)).json();
+			const { values } = await (await fetch(`${url}/api/v1/label-values?${new URLSearchParams({ from: "0", name })}`)).json();
 			await page.goto(`${url}/?${new URLSearchParams({ group: name })}`);
 			await settled();
 			const box = await page.locator(".graph").boundingBox();

@@ -5,7 +5,7 @@ import { ApiError, askJSON } from "../api";
 import { count } from "../format";
 import { cursorContext, cursorEnd, labelName, meant, quoted } from "../selector";
 import { Icon } from "./icons";
-import { askKept } from "./labels";
+import { askKept, askValues, useTyped } from "./labels";
 
 interface Suggestion {
 	text: string;
@@ -18,24 +18,20 @@ interface Suggestion {
 	whole?: boolean;
 }
 
-async function suggest(text: string, at: number, base: URLSearchParams): Promise<Suggestion[]> {
+const SHOWN = 12;
+
+async function suggest(text: string, at: number, base: URLSearchParams): Promise<{ list: Suggestion[]; more: boolean }> {
 	const context = cursorContext(text, at);
 	const params = new URLSearchParams(base);
 	params.delete("query");
-	const typed = context.typed.toLowerCase();
 	if (context.kind === "name") {
+		const typed = context.typed.toLowerCase();
 		const labels = await askKept<{ name: string }[]>("labels", params);
-		return labels
-			.filter((l) => l.name.toLowerCase().includes(typed))
-			.slice(0, 12)
-			.map((l) => ({ text: l.name, hint: "label", from: context.from, insert: `${labelName(l.name)}="` }));
+		const fit = labels.filter((l) => l.name.toLowerCase().includes(typed));
+		return { list: fit.slice(0, SHOWN).map((l) => ({ text: l.name, hint: "label", from: context.from, insert: `${labelName(l.name)}="` })), more: fit.length > SHOWN };
 	}
-	params.set("name", context.name);
-	const values = await askKept<{ value: string; samples: number }[]>("label-values", params);
-	return values
-		.filter((v) => v.value.toLowerCase().includes(typed))
-		.slice(0, 12)
-		.map((v) => ({ text: v.value, hint: `${count(v.samples)} samples`, from: context.from, insert: quoted(v.value) }));
+	const { values, more } = await askValues(params, context.name, context.typed, SHOWN);
+	return { list: values.map((v) => ({ text: v.value, hint: `${count(v.samples)} samples`, from: context.from, insert: quoted(v.value) })), more };
 }
 
 /** Why the program would not take it; "": it would. What it can't be asked is for the picture to say. */
@@ -51,7 +47,9 @@ async function refusal(text: string): Promise<string> {
 export function Filter(props: { value: string; base: URLSearchParams; label: string; onChange(query: string): void }) {
 	const [text, setText] = useState(props.value);
 	const [open, setOpen] = useState<Suggestion[]>([]);
+	const [more, setMore] = useState(false);
 	const [chosen, setChosen] = useState(-1);
+	const typed = useTyped();
 	const input = useRef<HTMLInputElement>(null);
 	const turn = useRef(0);
 	const writing = useRef(0);
@@ -66,15 +64,17 @@ export function Filter(props: { value: string; base: URLSearchParams; label: str
 	const complete = (value: string) => {
 		const mine = ++turn.current;
 		suggest(value, input.current!.selectionStart ?? value.length, props.base).then(
-			(list) => {
+			({ list, more }) => {
 				if (mine !== turn.current) return;
 				setOpen(list);
+				setMore(more);
 				setChosen(-1);
 			},
 			() => mine === turn.current && setOpen([]),
 		);
 	};
 	const close = () => {
+		typed.drop();
 		turn.current++;
 		setOpen([]);
 		setChosen(-1);
@@ -106,6 +106,7 @@ export function Filter(props: { value: string; base: URLSearchParams; label: str
 		const instead = meant(wanted);
 		if (!why && instead.length === 0) return props.onChange(wanted);
 		setRefused(instead.length === 1 ? why || "A value stands in quotes" : why && instead.length === 0 ? why : `“${wanted}” is no matcher: a filter says of which label it is a value`);
+		setMore(false);
 		setOpen(instead.map((insert) => ({ text: insert, hint: "did you mean this?", from: 0, insert, whole: true })));
 	};
 	const key = (event: KeyboardEvent) => {
@@ -142,7 +143,8 @@ export function Filter(props: { value: string; base: URLSearchParams; label: str
 					setText(event.currentTarget.value);
 					setRefused("");
 					writing.current++;
-					complete(event.currentTarget.value);
+					const { value } = event.currentTarget;
+					typed.then(() => complete(value));
 				}}
 				onFocus={() => {
 					setFocused(true);
@@ -186,6 +188,7 @@ export function Filter(props: { value: string; base: URLSearchParams; label: str
 							))}
 						</div>
 					)}
+					{open.length > 0 && more && <p class="hint">There are more: type on</p>}
 				</div>
 			)}
 		</div>
