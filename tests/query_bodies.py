@@ -130,6 +130,7 @@ def reports_of_agents(first=0, rare=(3, 7)):
     return m.request.SerializeToString()
 
 
+TEN_MINUTES = 600 * 10**9
 TYPES = [("samples", "count", "cpu", "nanoseconds", 50_000_000), ("off_cpu", "nanoseconds", "", "", 0),
          ("inuse_space", "bytes", "space", "bytes", 524288), ("alloc_space", "bytes", "space", "bytes", 524288)]
 
@@ -192,6 +193,31 @@ def random_body(rng):
                 profile.attribute_indices.append(m.attribute("profile.note", f"n{n}"))
             for _ in range(rng.randrange(1, 30)):
                 add_sample(rng, m, profile, stacks, links)
+    return m.request.SerializeToString()
+
+
+def reaching_body(rng, steps=(0, 1, 10**8, 3 * 10**9, 30 * 10**9, 700 * 10**9), counts=(0, 1, 1, 2, 5)):
+    """Samples of off-CPU time over six times ten minutes: of one timestamp or many, close together or far apart, with a value each, one for all
+    or none."""
+    m = Maker()
+    start = TIME // TEN_MINUTES * TEN_MINUTES
+    stacks = [random_stack(rng, m) for _ in range(12)]
+    for name in ("one", "two"):
+        resource = m.request.resource_profiles.add()
+        resource.resource.attributes.add(key="service.name").value.string_value = name
+        profile = m.profile(resource.scope_profiles.add(), *TYPES[1], time=start, duration=6 * TEN_MINUTES)
+        for _ in range(150):
+            s = profile.samples.add(stack_index=rng.choice(stacks))
+            s.attribute_indices.append(m.attribute("thread.id", rng.randrange(100, 104)))
+            at = start + rng.randrange(4 * TEN_MINUTES)
+            step = rng.choice(steps)
+            times = [at + (rng.randrange(1, step + 1) if i and step else 0) for i in range(rng.choice(counts))]
+            s.timestamps_unix_nano.extend(times)
+            shape = rng.random()
+            if not times or shape < 0.2:
+                s.values.append(rng.randrange(2, 10**6))
+            elif shape < 0.6:
+                s.values.extend(rng.randrange(1, 10**6) for _ in times)
     return m.request.SerializeToString()
 
 

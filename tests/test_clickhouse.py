@@ -25,7 +25,7 @@ import schemas
 import view
 from test_covered import check_covered
 from test_decode import same, same_message, source_view
-from test_query import check, check_columns, check_selections, events_of, random_selection, resource_of
+from test_query import ask, check, check_columns, check_selections, events_of, random_selection, resource_of
 from test_store import NEWEST, export
 from test_symbolize import binaries, body, check_tags, shown, symbolize, wanted  # noqa: F401 (two are fixtures)
 
@@ -138,6 +138,41 @@ def test_a_store_answers_as_the_bodies_say(server, database):
     for type_ in ("cpu", "inuse_space"):
         words, selection = random_selection(rng, [e for e in events if e.series[1] == type_])
         check(url, events, type_, words, **selection)
+
+
+def test_windows_cut_through_samples(server, database):
+    """Whole buckets are read without times, edges with them; samples of some reach from the one into the other."""
+    rng = random.Random(80)
+    data = query_bodies.reaching_body(rng)
+    url, events = f"{server.url}/{database}", events_of(data)
+    with Keeping(url) as keeping:
+        assert clients.post(keeping.server.http, data).status == 200
+        keeping.settled(1)
+    bucket, times = query_bodies.TEN_MINUTES, sorted(e.time for e in events)
+    first = times[0] // bucket * bucket
+    assert times[-1] > first + 4 * bucket and check(url, events, "off_cpu") == len(events)
+    moments = [first + n * bucket + more for n in range(6) for more in (0, 1, bucket // 2)] + rng.sample(times, 5)
+    for _ in range(12 if server.quick else 3):
+        a, b = sorted(rng.sample(moments, 2))
+        check(url, events, "off_cpu", ["--from", str(a), "--to", str(b)], window=(a, b))
+    check(url, events, "off_cpu", ["--select", '{service.name="two"}', "--from", str(first + 1)], window=(first + 1, 1 << 63),
+          matchers=[("service.name", "=", "two")])
+
+
+def test_a_question_is_few_requests(server, database):
+    """However many services, processes and stacks there are."""
+    rng = random.Random(82)
+    with Keeping(f"{server.url}/{database}") as keeping:
+        for _ in range(3):
+            assert clients.post(keeping.server.http, query_bodies.random_body(rng)).status == 200
+        keeping.settled(3)
+    proxy = Proxy(server.port, lambda number: False)
+    url = f"http://127.0.0.1:{proxy.port}/{database}"
+    for most, words in ((11, ["--type", "cpu"]), (11, ["--type", "off_cpu", "--select", '{host.name=~".+"}'])):
+        proxy.asked.clear()
+        assert ask(url, *words)["events"] > 0
+        assert len(proxy.asked) <= most, proxy.asked
+    proxy.close()
 
 
 def test_two_columns_of_one_measurement_are_counted_once(server, database):

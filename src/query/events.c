@@ -487,6 +487,18 @@ static bool gather(void *ctx, const struct engine_event *e, struct err *err)
 	return true;
 }
 
+/* How many events there are, which may be more than numbers. */
+static uint64_t count_events(const struct query_events *e, uint32_t from, uint32_t to)
+{
+	uint64_t count = 0;
+
+	if (!e->counts)
+		return to - from;
+	for (uint32_t i = from; i < to; i++)
+		count += e->counts[i];
+	return count;
+}
+
 /* Of a stack that is not wanted there is nothing to be seen. */
 static uint32_t keep_wanted(struct batching *b, const struct query_events *e, uint32_t from,
 			    uint32_t to)
@@ -496,6 +508,7 @@ static uint32_t keep_wanted(struct batching *b, const struct query_events *e, ui
 	for (uint32_t i = from; i < to; i++) {
 		if (number_find(&b->walk.q->wanted_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
+		b->walk.q->events += count_events(e, i, i + 1);
 		b->times[n] = e->times[i];
 		b->stacks[n] = e->stacks[i];
 		b->attributes[n] = e->attributes ? e->attributes[i] : 0;
@@ -515,6 +528,7 @@ static bool take_some(struct batching *b, const struct query_events *e, uint32_t
 		some.count = keep_wanted(b, e, from, to);
 	} else {
 		some.count = to - from;
+		q->events += count_events(e, from, to);
 		some.times = e->times + from;
 		some.stacks = e->stacks + from;
 		some.attributes = e->attributes + from;
@@ -523,7 +537,6 @@ static bool take_some(struct batching *b, const struct query_events *e, uint32_t
 	}
 	if (some.count)
 		b->batch_series->seen = true;
-	q->events += some.count;
 	return query_alive(q, err) && (!some.count || b->fn(b->ctx, &some, err));
 }
 

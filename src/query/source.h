@@ -93,7 +93,8 @@ struct query_events {
 	const uint64_t *series;
 	const uint32_t *ends;
 	bool timed; /* they have timestamps of their own; else it is the profile's time */
-	const int64_t *values;                       /* as they came, or 1 each */
+	const int64_t *values;  /* as they came, or 1 each */
+	const uint32_t *counts; /* without ROW_TIMES: of how many each is the sum; NULL: of one */
 	const uint64_t *times, *stacks, *attributes; /* as far as scan.parts says */
 };
 

@@ -235,6 +235,7 @@ static bool give_events(void *arg, const struct store_events *from)
 		.timed = from->timed,
 		.times = from->times,
 		.values = from->values,
+		.counts = from->counts,
 		.stacks = from->stacks,
 		.attributes = from->attributes,
 	};
@@ -512,10 +513,18 @@ static void free_source(struct query_source *q)
 	.extent = tell_extent, \
 	.free = free_source
 /* clang-format on */
-static const struct query_source_ops of_clickhouse = { OPS },
-				     of_sqlite = { OPS, .values = walk_values },
-				     with_events = { OPS, .values = walk_values,
-						     .events = walk_events };
+static const struct query_source_ops plain = { OPS }, with_values = { OPS, .values = walk_values },
+				     with_events = { OPS, .events = walk_events },
+				     with_both = { OPS, .values = walk_values,
+						   .events = walk_events };
+
+/* What that store can do. */
+static const struct query_source_ops *ops_of(const struct store_snapshot *snap)
+{
+	if (store_has_events(snap))
+		return store_has_values(snap) ? &with_both : &with_events;
+	return store_has_values(snap) ? &with_values : &plain;
+}
 
 bool store_source_open(const char *location, struct store **out, struct err *err)
 {
@@ -538,9 +547,7 @@ bool store_source_new(struct store *store, struct query_source **out, struct err
 		free(s);
 		return false;
 	}
-	s->base.ops = store_has_events(s->snapshot)   ? &with_events
-		      : store_has_values(s->snapshot) ? &of_sqlite
-						      : &of_clickhouse;
+	s->base.ops = ops_of(s->snapshot);
 	*out = &s->base;
 	return true;
 }

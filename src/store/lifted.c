@@ -188,6 +188,22 @@ static void note_all(struct process_parts *p, struct store_attributes list)
 		process_note(p, list.ptr[i].key, &list.ptr[i].value);
 }
 
+uint64_t lifted_process(const struct profiles *p, const struct resource_profiles *r,
+			const struct attribute_index *at, uint32_t count)
+{
+	const struct dictionary *d = &p->dict;
+	struct process_parts parts = { 0 };
+
+	for (uint32_t i = 0; i < r->attributes.count; i++)
+		process_note(&parts, r->attributes.ptr[i].key, &r->attributes.ptr[i].value);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct attribute *a = &d->attributes[at[i].v];
+
+		process_note(&parts, d->strings[a->key.v], &a->value);
+	}
+	return process_hash(&parts);
+}
+
 uint64_t store_process(struct store_attributes resource, struct store_attributes lifted)
 {
 	struct process_parts parts = { 0 };

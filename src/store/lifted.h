@@ -34,6 +34,10 @@ static inline bool lifted_is_own(const struct lifted *l, uint32_t attribute)
 struct str lifted_service(const struct profiles *p, const struct resource_profiles *r,
 			  const struct attribute_index *at, uint32_t count, struct buf *scratch);
 
+/* process_hash() of the resource and the lifted attributes. */
+uint64_t lifted_process(const struct profiles *p, const struct resource_profiles *r,
+			const struct attribute_index *at, uint32_t count);
+
 /* What a series' identity is made of. */
 struct series_key {
 	struct hash128 tenant, resource, scope;

@@ -163,6 +163,9 @@ struct store_events {
 	const uint32_t *ends;
 	bool timed;            /* they have timestamps */
 	const int64_t *values; /* what each counts: as sample_value_at() */
+	/* Where SAMPLE_TIMES is not asked for: of how many events of a sample each is the sum;
+	 * NULL: of one. */
+	const uint32_t *counts;
 	/* As far as scan.parts says; else 0 (or not). Times are in no order. */
 	const uint64_t *times;
 	const store_id *stacks, *attributes;

@@ -113,7 +113,7 @@ bool store_scan(struct store_snapshot *snap, const struct store_scan *what,
 
 bool store_has_events(const struct store_snapshot *snap)
 {
-	return !snap->clickhouse && sqlite_has_events(snap->sqlite);
+	return snap->clickhouse ? ch_has_events(snap->clickhouse) : sqlite_has_events(snap->sqlite);
 }
 
 bool store_scan_events(struct store_snapshot *snap, const struct store_scan *what,
@@ -121,7 +121,7 @@ bool store_scan_events(struct store_snapshot *snap, const struct store_scan *wha
 		       struct err *err)
 {
 	if (snap->clickhouse)
-		return err_set(err, ERR_INTERNAL, "ClickHouse gives no events");
+		return ch_scan_events(snap->clickhouse, what, fn, arg, err);
 	return sqlite_scan_events(snap->sqlite, what, fn, arg, err);
 }
 

@@ -45,23 +45,6 @@ static uint32_t service_id(struct putting *x, const struct attribute_index *at, 
 	return id;
 }
 
-static uint64_t process_of(const struct putting *x, const struct attribute_index *lifted,
-			   uint32_t lifted_count)
-{
-	const struct dictionary *d = &x->p->dict;
-	const struct key_values *r = &x->resource->attributes;
-	struct process_parts parts = { 0 };
-
-	for (uint32_t i = 0; i < r->count; i++)
-		process_note(&parts, r->ptr[i].key, &r->ptr[i].value);
-	for (uint32_t i = 0; i < lifted_count; i++) {
-		const struct attribute *a = &d->attributes[lifted[i].v];
-
-		process_note(&parts, d->strings[a->key.v], &a->value);
-	}
-	return process_hash(&parts);
-}
-
 static uint32_t add_series(struct putting *x, struct hash128 hash,
 			   const struct attribute_index *lifted, uint32_t lifted_count)
 {
@@ -89,7 +72,7 @@ static uint32_t add_series(struct putting *x, struct hash128 hash,
 	v[8] = feed_id((uint64_t)f->period);
 	v[9] = feed_id(ids[4]);
 	v[10] = feed_id(ids[5]);
-	v[11] = feed_number(process_of(x, lifted, lifted_count));
+	v[11] = feed_number(lifted_process(x->p, x->resource, lifted, lifted_count));
 	if (labelled)
 		v[12] = feed_bytes(writer_keep(w, buf_view(&w->bytes)));
 	writer_put_odd_service(w, x->resource, &x->p->scopes[x->scope], lifted, lifted_count);

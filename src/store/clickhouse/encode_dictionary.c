@@ -564,6 +564,7 @@ uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint
 				  f,         lifted,           lifted_count };
 	struct hash128 hash = series_hash(x->n, &key);
 	uint64_t refs[3], id;
+	int64_t numbers[2];
 
 	if (!begin_entry(x, KIND_SERIES, hash, &id))
 		return id;
@@ -578,7 +579,9 @@ uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint
 	add_text(x->e, strings[f->period_type.unit.v]);
 	add_text(x->e, lifted_service(x->p, x->resource, lifted, lifted_count, &x->e->scratch));
 	buf_reset(&x->e->notes);
-	add_entry(x->e, &(struct entry){ KIND_SERIES, id, refs, 3, &f->period, 1 });
+	numbers[0] = f->period;
+	numbers[1] = (int64_t)lifted_process(x->p, x->resource, lifted, lifted_count);
+	add_entry(x->e, &(struct entry){ KIND_SERIES, id, refs, 3, numbers, 2 });
 	return id;
 }
 

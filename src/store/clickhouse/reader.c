@@ -13,7 +13,10 @@
 static const size_t limit_usual = (size_t)16 << 20;
 enum {
 	CALL_TIMEOUT_S = 120,
-	UPPERS_MOST = 3000, /* upper halves of ids beside the ids in a query */
+	FRESH_MS = 100, /* so old may be what was found when the store was opened */
+	/* Entries that say what the store is. The kinds' numbers put those of CH_KIND_REACH last.
+	 */
+	STATE_MOST = 2000,
 };
 
 /* ---- a store ---- */
@@ -37,6 +40,9 @@ static char *find_password(void)
 	return strdup(bytes);
 }
 
+static bool begin(struct ch_store *s, struct ch_snapshot **out, struct err *err);
+static void put_back(struct ch_snapshot *snap);
+
 bool ch_open(const struct store_open_options *options, struct ch_store **out, struct err *err)
 {
 	struct ch_snapshot *snap;
@@ -46,12 +52,13 @@ bool ch_open(const struct store_open_options *options, struct ch_store **out, st
 	pthread_mutex_init(&s->lock, NULL);
 	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
 	s->password = find_password();
-	if (!ch_endpoint_parse(options->location, &s->endpoint, err) || !ch_begin(s, &snap, err)) {
+	if (!ch_endpoint_parse(options->location, &s->endpoint, err) || !begin(s, &snap, err)) {
 		err_prefix(err, "%s", options->location);
 		ch_close(s);
 		return false;
 	}
-	ch_end(snap);
+	snap->fresh = true; /* who opens a store asks it at once, mostly */
+	put_back(snap);
 	*out = s;
 	return true;
 }
@@ -64,8 +71,13 @@ static void forget(struct ch_snapshot *snap)
 	snap->forgotten++;
 }
 
+/* What is known of a store that may grow. */
 static void forget_windows(struct ch_snapshot *snap)
 {
+	free(snap->reaching);
+	snap->reaching = NULL;
+	snap->reaching_count = 0;
+	buf_reset(&snap->keys);
 	for (size_t i = 0; i < ARRAY_LEN(snap->reach); i++) {
 		buf_release(&snap->reach[i].buckets);
 		snap->reach[i] = (struct ch_reach){ 0 };
@@ -83,6 +95,7 @@ static void snapshot_free(struct ch_snapshot *snap)
 	ch_server_free(snap->server);
 	buf_release(&snap->sql);
 	buf_release(&snap->answer);
+	buf_release(&snap->keys);
 	arena_release(&snap->kept);
 	for (unsigned i = 0; i < CH_KIND_SLOTS; i++)
 		idmap_release(&snap->entries[i]);
@@ -137,59 +150,152 @@ static struct ch_snapshot *snapshot_new(struct ch_store *s, struct err *err)
 	return NULL;
 }
 
-/* The newest request, and are there names found later? */
-static bool find_asof(struct ch_snapshot *snap, struct err *err)
-{
-	struct codec c;
+/* ---- what the store is, in one request ---- */
 
-	buf_reset(&snap->sql);
+enum state_row { STATE_COLUMNS, STATE_ASOF, STATE_SYMBOLS }; /* or the kind of an entry */
+
+struct state {
+	uint64_t schema, columns;
+	size_t reaching_cap;
+};
+
+/* Rows of (what, n, m, text). */
+static void put_state(struct buf *sql)
+{
+	buf_reset(sql);
+	buf_printf(sql,
+		   "SELECT kind AS what, toUInt64(numbers[1]) AS n, toUInt64(max(numbers[2])) AS "
+		   "m, texts[1] AS text FROM flametap_dictionary WHERE kind IN (%d, %d, %d) GROUP "
+		   "BY what, n, text ORDER BY what DESC LIMIT %d ",
+		   CH_KIND_REACH, CH_KIND_SCHEMA, CH_KIND_KEY, STATE_MOST);
+	buf_printf(sql,
+		   "UNION ALL SELECT toUInt8(%d) AS what, count() AS n, toUInt64(0) AS m, '' AS "
+		   "text FROM system.columns WHERE " CH_SPLIT_COLUMNS,
+		   STATE_COLUMNS);
+	buf_printf(sql,
+		   " UNION ALL SELECT toUInt8(%d) AS what, max(last_seq) AS n, toUInt64(0) AS m, "
+		   "'' AS text FROM flametap_requests",
+		   STATE_ASOF);
 	buf_printf(
-		&snap->sql,
-		"SELECT max(last_seq), (SELECT max(hash_hi) FROM flametap_dictionary WHERE kind = "
-		"%d) FROM flametap_requests FORMAT RowBinary",
-		CH_KIND_SYMBOL);
-	if (!ch_ask(snap, &c, err))
-		return false;
-	snap->asof = row_get(&c, 8);
-	snap->names_put_ns = row_get(&c, 8);
-	return ch_answer_ended(&c, "requests", err);
+		sql,
+		" UNION ALL SELECT toUInt8(%d) AS what, max(hash_hi) AS n, toUInt64(0) AS m, '' AS "
+		"text FROM flametap_dictionary WHERE kind = %d FORMAT RowBinary",
+		STATE_SYMBOLS, CH_KIND_SYMBOL);
 }
 
-bool ch_begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
+static void add_reaching(struct ch_snapshot *snap, struct state *s, uint64_t bucket,
+			 uint64_t longest)
+{
+	if (snap->reaching_count == s->reaching_cap) {
+		s->reaching_cap = s->reaching_cap * 2 + 16;
+		snap->reaching = realloc(snap->reaching, s->reaching_cap * sizeof(*snap->reaching));
+		assert(snap->reaching);
+	}
+	snap->reaching[snap->reaching_count++] = (struct ch_reaching){ bucket, longest };
+}
+
+static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *c)
+{
+	unsigned what = (unsigned)row_get(c, 1);
+	uint64_t n = row_get(c, 8), m = row_get(c, 8);
+	struct str text = row_get_str(c);
+
+	switch (what) {
+	case STATE_COLUMNS:
+		s->columns = n;
+		break;
+	case STATE_ASOF:
+		snap->asof = n;
+		break;
+	case STATE_SYMBOLS:
+		snap->names_put_ns = n;
+		break;
+	case CH_KIND_SCHEMA:
+		s->schema = n > s->schema ? n : s->schema;
+		break;
+	case CH_KIND_KEY:
+		row_str(&snap->keys, text);
+		break;
+	default:
+		add_reaching(snap, s, n, m);
+		break;
+	}
+}
+
+static bool find_state(struct ch_snapshot *snap, struct err *err)
+{
+	struct state s = { .reaching_cap = 1 };
+	uint32_t entries = 0;
+	struct codec c;
+
+	put_state(&snap->sql);
+	if (!ch_ask(snap, &c, err))
+		return false;
+	snap->reaching = calloc(1, sizeof(*snap->reaching));
+	assert(snap->reaching);
+	for (; codec_more(&c); entries++)
+		take_state(snap, &s, &c);
+	if (entries >= STATE_MOST) { /* there may be more, of what comes last */
+		free(snap->reaching);
+		snap->reaching = NULL;
+		snap->reaching_count = 0;
+	}
+	return ch_answer_ended(&c, "its state", err) &&
+	       ch_schema_judge(snap->server, s.schema, s.columns, &snap->split, err);
+}
+
+/* A server that is too old is told by its version rather than by what it does not understand. */
+static bool find_why(struct ch_snapshot *snap, struct err *err)
+{
+	struct ch_version version;
+	struct err other;
+
+	if (err->kind == ERR_INTERNAL && !ch_server_connect(snap->server, &version, &other))
+		*err = other;
+	if (err->kind == ERR_NOT_FOUND)
+		err_set(err, ERR_NOT_FOUND,
+			"the database %s has no profiles: `flametap backend -receiver "
+			"clickhouse` keeps them there",
+			ch_server_database(snap->server));
+	return false;
+}
+
+static bool is_fresh(const struct ch_snapshot *snap)
+{
+	return snap->fresh && clock_monotonic_ns() - snap->made_ns < FRESH_MS * MILLI_NS;
+}
+
+static bool begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
 {
 	struct ch_snapshot *snap = take_idle(s);
-	struct ch_version version;
 
 	if (!snap)
 		snap = snapshot_new(s, err);
 	if (!snap)
 		return false;
 	ch_server_end_by(snap->server, UINT64_MAX);
-	if (!ch_server_connect(snap->server, &version, err) ||
-	    !ch_schema_test(snap->server, &snap->split, err) || !find_asof(snap, err)) {
-		if (err->kind == ERR_NOT_FOUND)
-			err_set(err, ERR_NOT_FOUND,
-				"the database %s has no profiles: `flametap backend -receiver "
-				"clickhouse` keeps them there",
-				ch_server_database(snap->server));
-		snapshot_free(snap);
-		return false;
+	if (!is_fresh(snap)) {
+		forget_windows(snap);
+		if (!find_state(snap, err) && !find_why(snap, err)) {
+			snapshot_free(snap);
+			return false;
+		}
+		snap->made_ns = clock_monotonic_ns();
 	}
+	snap->fresh = false;
 	*out = snap;
 	return true;
 }
 
-void ch_end(struct ch_snapshot *snap)
+bool ch_begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
 {
-	struct ch_store *s;
+	return begin(s, out, err);
+}
 
-	if (!snap)
-		return;
-	s = snap->store;
-	forget(snap);
-	forget_windows(snap);
-	snap->lost = NULL;
-	snap->last_seq = 0;
+static void put_back(struct ch_snapshot *snap)
+{
+	struct ch_store *s = snap->store;
+
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; snap && i < sizeof(s->idle) / sizeof(s->idle[0]); i++)
 		if (!s->idle[i]) {
@@ -198,6 +304,18 @@ void ch_end(struct ch_snapshot *snap)
 		}
 	pthread_mutex_unlock(&s->lock);
 	snapshot_free(snap);
+}
+
+void ch_end(struct ch_snapshot *snap)
+{
+	if (!snap)
+		return;
+	forget(snap);
+	forget_windows(snap);
+	snap->lost = NULL;
+	snap->last_seq = 0;
+	snap->whole = false;
+	put_back(snap);
 }
 
 void ch_cancel(struct ch_snapshot *snap)
@@ -214,6 +332,18 @@ void ch_trim(struct ch_snapshot *snap)
 {
 	if (snap->kept.reserved_bytes > snap->store->limit_bytes)
 		forget(snap);
+}
+
+void ch_want_whole(struct ch_snapshot *snap)
+{
+	if (!snap->whole)
+		forget(snap);
+	snap->whole = true;
+}
+
+bool ch_has_events(const struct ch_snapshot *snap)
+{
+	return snap->split; /* columns of an older store are other ones */
 }
 
 void ch_make_room(struct ch_snapshot *snap)
@@ -236,15 +366,6 @@ bool ch_answer_ended(const struct codec *c, const char *what, struct err *err)
 {
 	return !c->failed ||
 	       err_set(err, ERR_INVALID, "ClickHouse's answer about %s is cut short", what);
-}
-
-void ch_put_ids(struct buf *b, const uint64_t *ids, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (i)
-			buf_char(b, ',');
-		buf_u64(b, ids[i]);
-	}
 }
 
 void id_list_add(struct id_list *l, uint64_t id)
@@ -307,211 +428,4 @@ bool ch_extent(struct ch_snapshot *snap, uint64_t *oldest, uint64_t *newest, str
 	*oldest = f.oldest;
 	*newest = f.newest;
 	return true;
-}
-
-/* ---- dictionary ---- */
-
-static uint64_t *get_refs(struct ch_snapshot *snap, struct codec *c, uint32_t *count)
-{
-	uint32_t n = row_get_count(c, 8);
-	struct str high = row_get_fixed(c, (size_t)n * 8);
-	uint64_t *refs = arena_alloc_array(&snap->kept, n, 8);
-
-	*count = c->failed ? 0 : n;
-	if (*count)
-		memcpy(refs, high.ptr, high.len);
-	if (!snap->split)
-		return refs;
-	if (row_get_count(c, 2) != n)
-		c->failed = true;
-	for (uint32_t i = 0; i < n && !c->failed; i++)
-		refs[i] = refs[i] << 16 | row_get(c, 2);
-	return refs;
-}
-
-/* Copies what the entry refers to into the arena. */
-static bool keep_entry(struct ch_snapshot *snap, unsigned kind, struct codec *c)
-{
-	struct ch_entry *e = arena_zalloc(&snap->kept, sizeof(*e));
-	struct str *texts;
-	struct str numbers;
-	uint64_t *refs;
-	int64_t *number_copy;
-	struct idmap *map = &snap->entries[ch_slot(kind)];
-
-	e->id = row_get(c, 8);
-	if (snap->split)
-		e->id = e->id << 16 | row_get(c, 2);
-	e->hash_hi = row_get(c, 8);
-	refs = get_refs(snap, c, &e->ref_count);
-	e->number_count = row_get_count(c, 8);
-	numbers = row_get_fixed(c, (size_t)e->number_count * 8);
-	e->text_count = row_get_count(c, 1);
-	if (c->failed)
-		return false;
-	number_copy = arena_alloc_array(&snap->kept, e->number_count, 8);
-	texts = arena_alloc_array(&snap->kept, e->text_count, sizeof(*texts));
-	if (e->number_count)
-		memcpy(number_copy, numbers.ptr, numbers.len);
-	for (uint32_t i = 0; i < e->text_count; i++)
-		texts[i] = str_dup(&snap->kept, row_get_str(c));
-	e->refs = refs;
-	e->numbers = number_copy;
-	e->texts = texts;
-	e->notes = str_dup(&snap->kept, row_get_str(c));
-	if (!c->failed && e->id && !idmap_find(map, e->id))
-		idmap_add(map, e->id)->ptr = e;
-	return !c->failed;
-}
-
-/* The key is in halves: the upper ones are few, as many as there are groups of like entries, or as
- * many as ids; then only from where to where they go helps. Ids ascend. */
-static void put_upper(struct buf *sql, const uint64_t *ids, size_t count)
-{
-	const char *comma = "";
-	size_t uppers = 1;
-
-	for (size_t i = 1; i < count; i++)
-		uppers += ids[i] >> 16 != ids[i - 1] >> 16;
-	buf_printf(sql, " AND id_high >= %llu AND id_high <= %llu",
-		   (unsigned long long)(ids[0] >> 16), (unsigned long long)(ids[count - 1] >> 16));
-	if (uppers > UPPERS_MOST)
-		return;
-	buf_lit(sql, " AND id_high IN (");
-	for (size_t i = 0; i < count; i++) {
-		if (i && ids[i] >> 16 == ids[i - 1] >> 16)
-			continue;
-		buf_printf(sql, "%s%llu", comma, (unsigned long long)(ids[i] >> 16));
-		comma = ",";
-	}
-	buf_char(sql, ')');
-}
-
-static bool fetch_some(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
-		       struct err *err)
-{
-	struct codec c;
-
-	buf_reset(&snap->sql);
-	buf_printf(&snap->sql,
-		   "SELECT %s, numbers, texts, notes FROM flametap_dictionary WHERE kind = %u",
-		   snap->split ? "id_high, id_low, hash_hi, refs_high, refs_low"
-			       : "id, hash_hi, refs",
-		   kind);
-	if (snap->split)
-		put_upper(&snap->sql, ids, count);
-	buf_lit(&snap->sql, " AND id IN (");
-	ch_put_ids(&snap->sql, ids, count);
-	buf_str(&snap->sql, kind == CH_KIND_SYMBOL ? STR(") ORDER BY hash_hi DESC") : STR(")"));
-	buf_printf(&snap->sql, " LIMIT 1 BY %s FORMAT RowBinary",
-		   snap->split ? "id_high, id_low" : "id");
-	if (!ch_ask(snap, &c, err))
-		return false;
-	while (codec_more(&c))
-		if (!keep_entry(snap, kind, &c))
-			break;
-	return ch_answer_ended(&c, "the dictionary", err);
-}
-
-static int by_id(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
-	      struct err *err)
-{
-	struct idmap *map = &snap->entries[ch_slot(kind)];
-	struct id_list wanted = { 0 };
-	size_t kept = 0;
-	bool ok = true;
-
-	for (size_t i = 0; i < count; i++)
-		if (ids[i] && !idmap_find(map, ids[i]))
-			id_list_add(&wanted, ids[i]);
-	if (wanted.count)
-		qsort(wanted.ids, wanted.count, sizeof(*wanted.ids), by_id);
-	for (size_t i = 0; i < wanted.count; i++)
-		if (!i || wanted.ids[i] != wanted.ids[i - 1])
-			wanted.ids[kept++] = wanted.ids[i];
-	for (size_t i = 0; ok && i < kept; i += CH_IDS_MOST)
-		ok = fetch_some(snap, kind, wanted.ids + i,
-				kept - i < CH_IDS_MOST ? kept - i : CH_IDS_MOST, err);
-	free(wanted.ids);
-	return ok;
-}
-
-const struct ch_entry *ch_entry(struct ch_snapshot *snap, unsigned kind, uint64_t id,
-				struct err *err)
-{
-	struct idmap_slot *slot = idmap_find(&snap->entries[ch_slot(kind)], id);
-
-	if (slot)
-		return slot->ptr;
-	err_set(err, ERR_NOT_FOUND, "the dictionary has no entry %llu of kind %u",
-		(unsigned long long)id, kind);
-	return NULL;
-}
-
-/* ---- values ---- */
-
-static bool parse_double(struct str text, double *out)
-{
-	char number[64], *end;
-	uint64_t bits;
-
-	if (!text.len || text.len >= sizeof(number))
-		return false;
-	memcpy(number, text.ptr, text.len);
-	number[text.len] = 0;
-	if (strncmp(number, "nan:", 4) == 0) {
-		bits = strtoull(number + 4, &end, 16);
-		memcpy(out, &bits, sizeof(bits));
-	} else {
-		*out = strtod(number, &end);
-	}
-	return !*end;
-}
-
-bool ch_value(int64_t kind, struct str text, struct arena *arena, struct any_value *out,
-	      struct err *err)
-{
-	struct any_value v = { .kind = (enum any_kind)(kind & 127) };
-	bool ok = true;
-	struct codec c;
-
-	switch (v.kind) {
-	case ANY_EMPTY:
-		break;
-	case ANY_STRING:
-		v.string = text;
-		codec_string_reference(&v, (kind & 128) != 0);
-		break;
-	case ANY_BYTES:
-		v.string = text;
-		break;
-	case ANY_BOOL:
-		v.boolean = str_is(text, "true");
-		break;
-	case ANY_INT:
-		ok = str_to_i64(text, &v.integer);
-		break;
-	case ANY_DOUBLE:
-		ok = parse_double(text, &v.real);
-		break;
-	case ANY_ARRAY:
-	case ANY_KVLIST:
-		c = codec_of(text);
-		v = codec_get_any(&c, arena);
-		ok = !c.failed && !codec_more(&c);
-		break;
-	default:
-		ok = false;
-	}
-	if (ok)
-		*out = v;
-	return ok || err_set(err, ERR_INVALID, "an attribute's value of kind %lld is damaged",
-			     (long long)kind);
 }

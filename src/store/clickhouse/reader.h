@@ -26,6 +26,10 @@ bool ch_each_sample_key(struct ch_snapshot *snap, bool *known,
 bool ch_scan(struct ch_snapshot *snap, const struct store_scan *what,
 	     bool (*fn)(void *arg, const struct store_sample *s), void *arg,
 	     struct err *err) MUST_CHECK;
+bool ch_has_events(const struct ch_snapshot *snap);
+bool ch_scan_events(struct ch_snapshot *snap, const struct store_scan *what,
+		    bool (*fn)(void *arg, const struct store_events *e), void *arg,
+		    struct err *err) MUST_CHECK;
 bool ch_find_links(struct ch_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
 		   store_id *out, size_t cap, size_t *count, struct err *err) MUST_CHECK;
 bool ch_scan_links(struct ch_snapshot *snap, const store_id *links, size_t link_count,

@@ -4,7 +4,7 @@
 #include "store/clickhouse/symbols.h"
 #include "store/lifted.h"
 
-enum { CHUNK = CH_IDS_MOST, LISTED_MOST = 200000 };
+enum { CHUNK = 16384, LISTED_MOST = 200000 };
 
 /* The set of an id that was fetched. */
 static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_attributes *out,
@@ -88,34 +88,55 @@ static bool fill_scope(struct ch_snapshot *snap, struct store_series *x, struct 
 	return attributes_of(snap, ch_ref(e, 0), &x->scope_attributes, err);
 }
 
-static bool read_series(struct ch_snapshot *snap, uint64_t id, struct store_series *x,
-			struct err *err)
+static struct store_series said_of(const struct ch_entry *e)
+{
+	return (struct store_series){
+		.id = e->id,
+		.resource = ch_ref(e, 0),
+		.scope = ch_ref(e, 1),
+		.sample_type = ch_text(e, 1),
+		.sample_unit = ch_text(e, 2),
+		.period_type = ch_text(e, 3),
+		.period_unit = ch_text(e, 4),
+		.period = ch_number(e, 0),
+		.process = (uint64_t)ch_number(e, 1),
+	};
+}
+
+/* An entry of before the process was kept has no second number; who says no service has a name made
+ * up for it, which queries see otherwise. */
+static bool is_brief(const struct store_series_ask *ask, const struct ch_entry *e)
+{
+	return ask->brief && !ask->key_count && e->number_count > 1 &&
+	       (!ask->service.len || str_equal(ch_text(e, 5), ask->service));
+}
+
+static bool read_series(struct ch_snapshot *snap, const struct store_series_ask *ask, uint64_t id,
+			struct store_series *x, struct err *err)
 {
 	const struct ch_entry *e = ch_entry(snap, KIND_SERIES, id, err);
 
 	if (!e)
 		return false;
-	*x = (struct store_series){
-		.id = id,
-		.resource = ch_ref(e, 0),
-		.scope = ch_ref(e, 1),
-		.tenant = ch_text(e, 0),
-		.sample_type = ch_text(e, 1),
-		.sample_unit = ch_text(e, 2),
-		.period_type = ch_text(e, 3),
-		.period_unit = ch_text(e, 4),
-		.service_name = ch_text(e, 5),
-		.period = ch_number(e, 0),
-	};
+	*x = said_of(e);
+	if (is_brief(ask, e)) {
+		x->brief = true;
+		x->of_service = ask->service.len > 0;
+		return true;
+	}
+	x->tenant = ch_text(e, 0);
+	x->service_name = ch_text(e, 5);
 	if (!attributes_of(snap, ch_ref(e, 2), &x->lifted, err) || !fill_resource(snap, x, err) ||
 	    !fill_scope(snap, x, err))
 		return false;
-	x->process = store_process(x->resource_attributes, x->lifted);
+	if (e->number_count < 2)
+		x->process = store_process(x->resource_attributes, x->lifted);
 	return true;
 }
 
-/* What a chunk of series refers to. */
-static bool fetch_series(struct ch_snapshot *snap, const uint64_t *ids, size_t n, struct err *err)
+/* What a chunk of series refers to, of those that do not say all by themselves. */
+static bool fetch_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
+			 const uint64_t *ids, size_t n, struct err *err)
 {
 	struct id_list resources = { 0 }, scopes = { 0 }, sets = { 0 };
 	bool ok = ch_fetch(snap, KIND_SERIES, ids, n, err);
@@ -124,12 +145,17 @@ static bool fetch_series(struct ch_snapshot *snap, const uint64_t *ids, size_t n
 		const struct ch_entry *e = ch_entry(snap, KIND_SERIES, ids[i], err);
 
 		ok = e != NULL;
+		if (!ok || is_brief(ask, e))
+			continue;
 		id_list_add(&resources, ch_ref(e, 0));
 		id_list_add(&scopes, ch_ref(e, 1));
 		id_list_add(&sets, ch_ref(e, 2));
 	}
-	ok = ok && ch_fetch(snap, KIND_RESOURCE, resources.ids, resources.count, err) &&
-	     ch_fetch(snap, KIND_SCOPE, scopes.ids, scopes.count, err);
+	ok = ok &&
+	     ch_fetch_kinds(snap,
+			    (struct ch_wanted[]){ { KIND_RESOURCE, resources.ids, resources.count },
+						  { KIND_SCOPE, scopes.ids, scopes.count } },
+			    2, err);
 	for (size_t i = 0; ok && i < resources.count; i++) {
 		const struct idmap_slot *r =
 			idmap_find(&snap->entries[KIND_RESOURCE], resources.ids[i]);
@@ -168,6 +194,7 @@ static void note_listed(struct ch_snapshot *snap, const struct store_series_ask 
 		return;
 	l->from = ask->from;
 	l->to = ask->to;
+	l->whole = !ask->service.len;
 	l->ids.count = 0;
 	free(l->rows);
 	l->rows = calloc(count + 1, sizeof(*l->rows));
@@ -223,11 +250,11 @@ bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask
 		size_t n = ids.count - at < CHUNK ? ids.count - at : CHUNK;
 
 		ch_trim(snap);
-		ok = fetch_series(snap, ids.ids + at, n, err);
+		ok = fetch_series(snap, ask, ids.ids + at, n, err);
 		for (size_t i = 0; ok && more && i < n; i++) {
 			struct store_series x;
 
-			ok = read_series(snap, ids.ids[at + i], &x, err);
+			ok = read_series(snap, ask, ids.ids[at + i], &x, err);
 			more = ok && fn(arg, &x);
 		}
 	}
@@ -238,32 +265,18 @@ bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask
 bool ch_each_sample_key(struct ch_snapshot *snap, bool *known,
 			bool (*fn)(void *arg, struct str key), void *arg, struct err *err)
 {
-	struct buf page;
-	struct codec c;
+	struct codec c = codec_of(buf_view(&snap->keys));
 	bool more = true;
 
 	*known = false;
-	buf_reset(&snap->sql);
-	buf_printf(&snap->sql,
-		   "SELECT DISTINCT texts[1] AS key FROM flametap_dictionary WHERE kind = %d ORDER "
-		   "BY key FORMAT RowBinary",
-		   CH_KIND_KEY);
-	if (!ch_ask(snap, &c, err))
-		return false;
-	page = snap->answer; /* who is called back may ask for more */
-	buf_init(&snap->answer, 0);
 	while (more && codec_more(&c)) {
 		struct str key = row_get_str(&c);
 
-		if (c.failed)
-			break;
 		if (!key.len)
 			*known = true;
 		else
 			more = fn(arg, key);
 	}
-	buf_release(&snap->answer);
-	snap->answer = page;
 	return ch_answer_ended(&c, "keys", err);
 }
 
@@ -468,8 +481,12 @@ static bool fetch_locations(struct ch_snapshot *snap, const uint64_t *ids, size_
 		for (uint32_t k = 2; e && k < e->ref_count; k++)
 			id_list_add(&functions, e->refs[k]);
 	}
-	ok = ok && ch_fetch(snap, KIND_MAPPING, mappings.ids, mappings.count, err) &&
-	     ch_fetch(snap, KIND_FUNCTION, functions.ids, functions.count, err) &&
+	ok = ok &&
+	     ch_fetch_kinds(
+		     snap,
+		     (struct ch_wanted[]){ { KIND_MAPPING, mappings.ids, mappings.count },
+					   { KIND_FUNCTION, functions.ids, functions.count } },
+		     2, err) &&
 	     fetch_overlay(snap, ids, n, err);
 	free(mappings.ids);
 	free(functions.ids);

@@ -743,6 +743,7 @@ bool ch_next_request(struct ch_snapshot *snap, uint64_t after, uint64_t asof, ui
 	bool ok;
 
 	*out = NULL;
+	ch_want_whole(snap);
 	ch_trim(snap);
 	if (!ask_request(snap, after, asof && asof < snap->asof ? asof : snap->asof, &c, err))
 		return false;

@@ -382,6 +382,29 @@ bool ch_schema_mark(struct ch_server *server, struct err *err)
 	return ok;
 }
 
+bool ch_schema_judge(const struct ch_server *server, uint64_t version, uint64_t columns,
+		     bool *split, struct err *err)
+{
+	if (!version)
+		return err_set(
+			err, ERR_NOT_FOUND,
+			"the database %s has tables of flametap's that no exporter has finished",
+			ch_server_database(server));
+	if (version > CH_SCHEMA_VERSION)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the store has schema version %llu, this program knows up to %d: it "
+			       "was written by a newer "
+			       "flametap",
+			       (unsigned long long)version, CH_SCHEMA_VERSION);
+	if (columns && columns != 3)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "the database %s has tables of flametap's of two versions: one was "
+			       "dropped and made again",
+			       ch_server_database(server));
+	*split = columns != 0;
+	return true;
+}
+
 bool ch_schema_test(struct ch_server *server, bool *split, struct err *err)
 {
 	struct buf sql, answer;
@@ -392,33 +415,17 @@ bool ch_schema_test(struct ch_server *server, bool *split, struct err *err)
 	buf_init(&sql, 0);
 	buf_init(&answer, 0);
 	buf_printf(&sql,
-		   "SELECT max(numbers[1]), (SELECT count() FROM system.columns WHERE database = "
-		   "currentDatabase() AND (table = '" PREFIX
-		   "samples' AND name = 't0_low' OR table = '" PREFIX
-		   "requests' AND name = 'profile.place' OR table = '" PREFIX
-		   "dictionary' AND name = 'id_low')) FROM flametap_dictionary WHERE kind = %d",
+		   "SELECT max(numbers[1]), (SELECT count() FROM system.columns "
+		   "WHERE " CH_SPLIT_COLUMNS ") FROM flametap_dictionary WHERE kind = %d",
 		   CH_KIND_SCHEMA);
 	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
 	rest = str_trim(buf_view(&answer));
 	str_split(&rest, '\t', &text);
-	if (ok && (!str_to_u64(text, &version) || !version))
-		ok = err_set(
-			err, ERR_NOT_FOUND,
-			"the database %s has tables of flametap's that no exporter has finished",
-			ch_server_database(server));
-	else if (ok && version > CH_SCHEMA_VERSION)
-		ok = err_set(err, ERR_UNSUPPORTED,
-			     "the store has schema version %llu, this program knows up to %d: it "
-			     "was written by a newer "
-			     "flametap",
-			     (unsigned long long)version, CH_SCHEMA_VERSION);
-	else if (ok && (!str_to_u64(rest, &columns) || (columns && columns != 3)))
-		ok = err_set(err, ERR_UNSUPPORTED,
-			     "the database %s has tables of flametap's of two versions: one was "
-			     "dropped and made again",
-			     ch_server_database(server));
-	else if (ok)
-		*split = columns != 0;
+	if (ok && !str_to_u64(text, &version))
+		version = 0;
+	if (ok && !str_to_u64(rest, &columns))
+		columns = UINT64_MAX;
+	ok = ok && ch_schema_judge(server, version, columns, split, err);
 	buf_release(&sql);
 	buf_release(&answer);
 	return ok;

@@ -82,6 +82,14 @@ bool ch_schema_mark(struct ch_server *server, struct err *err) MUST_CHECK;
 /* Is it a store that we can read and write? ERR_NOT_FOUND: no tables, ERR_UNSUPPORTED: a newer one.
  * split: they were made since version 3. */
 bool ch_schema_test(struct ch_server *server, bool *split, struct err *err) MUST_CHECK;
+/* The same, of what has been asked: the newest mark, and how many of those columns there are. */
+bool ch_schema_judge(const struct ch_server *server, uint64_t version, uint64_t columns,
+		     bool *split, struct err *err) MUST_CHECK;
+/* Columns of tables that were made since version 3: one of each of three, in system.columns. */
+#define CH_SPLIT_COLUMNS                                                                           \
+	"database = currentDatabase() AND (table = 'flametap_samples' AND name = 't0_low' OR "     \
+	"table = 'flametap_requests' AND name = 'profile.place' OR table = 'flametap_dictionary' " \
+	"AND name = 'id_low')"
 /* A number that no other writer has: it is written down, and looked whether anybody else took it.
  */
 bool ch_schema_new_writer(struct ch_server *server, bool split, uint32_t *out,

@@ -13,7 +13,7 @@
 
 enum {
 	CH_PAGE_ROWS = 200000, /* of samples in one answer */
-	CH_IDS_MOST = 8000,    /* in one IN (...): a query has at most 256 KiB */
+	CH_IDS_MOST = 8000,    /* in one list of SQL: a query has at most 256 KiB */
 };
 
 /* A growing list of ids. */
@@ -41,16 +41,22 @@ struct ch_store {
 	struct ch_snapshot *idle[2];
 };
 
-/* Buckets before a time that hold samples which end at it or later: a part of a condition. */
+/* Buckets before a time that hold samples which end at it or later. */
 struct ch_reach {
 	uint64_t from;
-	struct buf buckets;
+	struct buf buckets; /* "1,2" */
 	bool known;
+};
+
+/* Samples of a bucket that end in a later one: the longest, of all that were met. */
+struct ch_reaching {
+	uint64_t bucket, longest;
 };
 
 /* What a window was found to hold when its series were asked for. */
 struct ch_listed {
 	uint64_t from, to;
+	bool whole;         /* of any service */
 	struct id_list ids; /* ascending */
 	uint64_t *rows;     /* of each, in the window's buckets: no more than that */
 };
@@ -61,6 +67,9 @@ struct ch_snapshot {
 	uint64_t asof;
 	bool split;            /* columns of the tables: clickhouse/schema.h */
 	uint64_t names_put_ns; /* when names were found later, the last time; 0: none were */
+	bool whole;            /* entries are wanted with their notes */
+	bool fresh;            /* nobody has asked it anything */
+	uint64_t made_ns;
 	struct buf sql, answer;
 
 	/* What was met; forgotten when it passes the limit. */
@@ -77,6 +86,11 @@ struct ch_snapshot {
 	uint64_t last_seq, last_request; /* the newest request that was given */
 	uint64_t *lost;
 
+	/* What the store has at all, found when the snapshot was made. */
+	struct ch_reaching *reaching; /* NULL: there are too many to know */
+	size_t reaching_count;
+	struct buf keys; /* of samples: strings, as in RowBinary */
+
 	/* A question asks more than once about its windows, and a diff has two. */
 	struct ch_reach reach[2];
 	unsigned reach_next;
@@ -87,14 +101,30 @@ struct ch_snapshot {
 /* Runs what is in snap->sql; the answer is in snap->answer. */
 bool ch_ask(struct ch_snapshot *snap, struct codec *out, struct err *err) MUST_CHECK;
 bool ch_answer_ended(const struct codec *c, const char *what, struct err *err);
-/* Ids as "1,2,3", those that `ids` has. */
-void ch_put_ids(struct buf *b, const uint64_t *ids, size_t count);
+/* What stands behind IN: the ids, or what a mask leaves of them, as numbers of that type. */
+void ch_put_numbers(struct buf *b, const char *type, const uint64_t *ids, size_t count,
+		    uint64_t mask);
+static inline void ch_put_ids(struct buf *b, const uint64_t *ids, size_t count)
+{
+	ch_put_numbers(b, "UInt64", ids, count, UINT64_MAX);
+}
 
 /* Forgets what was met if there is too much of it: between callbacks only. */
 void ch_trim(struct ch_snapshot *snap);
 /* The same before many are fetched: there is room for half of the limit then. */
 void ch_make_room(struct ch_snapshot *snap);
-/* Sees to it that all of these are known; in any order, doubles and 0 are fine. */
+/* From now on entries come with all that they have; those that were met without are forgotten. */
+void ch_want_whole(struct ch_snapshot *snap);
+/* Sees to it that all of these are known; in any order, doubles and 0 are fine. Together: in one
+ * request, where they are not too many. */
+struct ch_wanted {
+	unsigned kind;
+	const uint64_t *ids;
+	size_t count;
+};
+enum { CH_KINDS_AT_ONCE = 3 };
+bool ch_fetch_kinds(struct ch_snapshot *snap, const struct ch_wanted *wanted, size_t kinds,
+		    struct err *err) MUST_CHECK;
 bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
 	      struct err *err) MUST_CHECK;
 /* One that was fetched; NULL and err when the store does not have it. */
@@ -142,3 +172,10 @@ bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_samp
  * has. */
 bool ch_window(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct buf *where,
 	       struct err *err) MUST_CHECK;
+/* Buckets before the window that have samples which may end in it: "1,2", or nothing. */
+bool ch_window_before(struct ch_snapshot *snap, uint64_t from, struct str *out,
+		      struct err *err) MUST_CHECK;
+/* Where all that reaches is known: buckets whose samples lie in the window with all their times,
+ * and those (`before` among them) of whose samples that has to be seen. Empty: there are none. */
+void ch_window_parts(const struct ch_snapshot *snap, uint64_t from, uint64_t to, struct str before,
+		     struct buf *inner, struct buf *edges);

@@ -1,0 +1,377 @@
+/*
+ * reader_events.c - samples of a window as events, column by column.
+ *
+ * Where times are not asked for, a sample whose every timestamp is in the window is one row of
+ * numbers: its value is the sum of theirs, and lists are counted by the server. What lies at the
+ * window's edges is read with its times, and so is all where times are asked for.
+ */
+#include "store/clickhouse/native.h"
+#include "store/clickhouse/scan.h"
+#include "store/id_list.h"
+#include "store/schema.h"
+
+enum {
+	AT_ONCE = 4096,
+	ROWS_OF_NUMBERS = 600000, /* in an answer; as many bytes as a page of rows */
+	ROWS_WITH_TIMES = 300000,
+};
+
+struct event_scan {
+	struct ch_scanning base;
+	bool (*fn)(void *arg, const struct store_events *e);
+	void *arg;
+	bool stacks, attributes; /* are asked for */
+	bool times;              /* are read */
+	struct store_events out;
+	uint64_t series[AT_ONCE], stack[AT_ONCE], attrs[AT_ONCE], time[AT_ONCE];
+	int64_t value[AT_ONCE];
+	uint32_t ends[AT_ONCE], counts[AT_ONCE];
+};
+
+/* ---- events side by side ---- */
+
+static void give(struct event_scan *x)
+{
+	struct store_events *e = &x->out;
+
+	if (e->count && !x->base.ended)
+		x->base.ended = !x->fn(x->arg, e);
+	e->count = e->run_count = 0;
+}
+
+/* Room for one more, of that series; its place. */
+static inline uint32_t enter(struct event_scan *x, uint64_t series, bool timed)
+{
+	struct store_events *e = &x->out;
+
+	if (e->count == AT_ONCE || (e->count && e->timed != timed))
+		give(x);
+	e->timed = timed;
+	if (!e->run_count || x->series[e->run_count - 1] != series)
+		x->series[e->run_count++] = series;
+	x->ends[e->run_count - 1] = e->count + 1;
+	return e->count++;
+}
+
+static bool is_within(const struct event_scan *x, uint64_t time)
+{
+	return time >= x->base.what->from && time < x->base.what->to;
+}
+
+static bool is_wanted(const struct event_scan *x, uint64_t series)
+{
+	const struct store_scan *w = x->base.what;
+
+	return !x->base.series_here || id_list_has(w->series, w->series_count, series);
+}
+
+/* ---- samples ---- */
+
+static int64_t sum_of(const struct store_sample *s)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->value_count; i++)
+		if (__builtin_add_overflow(sum, s->values[i], &sum))
+			sum = s->values[i] < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
+static void put(struct event_scan *x, const struct store_sample *s, uint64_t time, int64_t value,
+		bool timed)
+{
+	uint32_t at;
+
+	if (!is_within(x, time))
+		return;
+	at = enter(x, s->series, timed);
+	x->time[at] = time;
+	x->value[at] = value;
+	x->stack[at] = s->stack;
+	x->attrs[at] = s->attributes;
+}
+
+/* What each of a sample's timestamps counts: as sample_value_at(). */
+static int64_t value_of(const struct store_sample *s, bool ones, int64_t sum, uint32_t i)
+{
+	if (ones)
+		return 1;
+	return s->value_count == s->timestamp_count ? s->values[i]
+						    : value_share(sum, s->timestamp_count, i);
+}
+
+static void take_row(struct event_scan *x, const struct store_sample *s)
+{
+	uint32_t n = s->timestamp_count;
+	int64_t sum = sum_of(s);
+	/* Senders of old versions wrote a 1 beside n timestamps and meant n events. */
+	bool ones = !s->value_count ||
+		    (s->value_count == 1 && n > 1 && sum == 1 && s->value == (int64_t)n);
+
+	if (!n)
+		put(x, s, s->t0, sum, false);
+	for (uint32_t i = 0; i < n; i++)
+		put(x, s, s->timestamps[i], value_of(s, ones, sum, i), true);
+}
+
+/* ---- columns ---- */
+
+struct columns {
+	const uint8_t *series, *stack_high, *stack_low, *attributes_high, *attributes_low,
+		*value_high, *value_low, *shape, *events; /* events: of a row of numbers */
+	const uint8_t *bucket, *t0_high, *t0_low;         /* where times are read */
+	struct native_arrays values, offsets, times;
+};
+
+static void put_columns(const struct event_scan *x, struct buf *sql)
+{
+	buf_lit(sql, "SELECT series, value_high, value_low");
+	if (x->stacks)
+		buf_lit(sql, ", stack_high, stack_low");
+	if (x->attributes)
+		buf_lit(sql, ", attributes_high, attributes_low");
+	if (x->times)
+		buf_lit(sql, ", shape, bucket, t0_high, t0_low, `values`, offsets, times");
+	else
+		buf_lit(sql, ", toUInt32(length(offsets) + length(times))");
+}
+
+static void read_columns(const struct event_scan *x, struct codec *c, uint32_t rows,
+			 struct columns *out)
+{
+	struct columns k = { 0 };
+
+	k.series = native_numbers(c, "UInt64", rows, 8);
+	k.value_high = native_numbers(c, "Int64", rows, 8);
+	k.value_low = native_numbers(c, "UInt8", rows, 1);
+	if (x->stacks) {
+		k.stack_high = native_numbers(c, "UInt64", rows, 8);
+		k.stack_low = native_numbers(c, "UInt16", rows, 2);
+	}
+	if (x->attributes) {
+		k.attributes_high = native_numbers(c, "UInt64", rows, 8);
+		k.attributes_low = native_numbers(c, "UInt16", rows, 2);
+	}
+	if (x->times) {
+		k.shape = native_numbers(c, "UInt8", rows, 1);
+		k.bucket = native_numbers(c, "UInt32", rows, 4);
+		k.t0_high = native_numbers(c, "UInt8", rows, 1);
+		k.t0_low = native_numbers(c, "UInt32", rows, 4);
+		k.values = native_arrays(c, "Array(Int64)", rows, 8);
+		k.offsets = native_arrays(c, "Array(UInt32)", rows, 4);
+		k.times = native_arrays(c, "Array(UInt64)", rows, 8);
+	} else {
+		k.events = native_numbers(c, "UInt32", rows, 4);
+	}
+	*out = k;
+}
+
+static int64_t value_at(const struct columns *k, uint32_t row)
+{
+	return (int64_t)(native_u64(k->value_high, row) << 8 | k->value_low[row]);
+}
+
+static uint64_t time_at(const struct columns *k, uint32_t row)
+{
+	return native_u32(k->bucket, row) * STORE_BUCKET_NS + ((uint64_t)k->t0_high[row] << 32) +
+	       native_u32(k->t0_low, row);
+}
+
+static uint64_t stack_at(const struct event_scan *x, const struct columns *k, uint32_t row)
+{
+	return x->stacks ? native_u64(k->stack_high, row) << 16 | native_u16(k->stack_low, row) : 0;
+}
+
+static uint64_t attributes_at(const struct event_scan *x, const struct columns *k, uint32_t row)
+{
+	return x->attributes ? native_u64(k->attributes_high, row) << 16 |
+				       native_u16(k->attributes_low, row)
+			     : 0;
+}
+
+/* A sample of lists, as a row has it: of its times it has either offsets or those as they came. */
+static void take_lists(struct event_scan *x, const struct columns *k, struct store_sample *s,
+		       uint32_t row)
+{
+	struct native_list values = native_list(&k->values, row),
+			   offsets = native_list(&k->offsets, row),
+			   times = native_list(&k->times, row);
+	struct ch_snapshot *snap = x->base.snap;
+
+	ch_room_for_lists(snap, values.count, offsets.count + times.count);
+	for (uint32_t i = 0; i < values.count; i++)
+		snap->values[i] = (int64_t)native_u64(k->values.elements, values.first + i);
+	for (uint32_t i = 0; i < offsets.count; i++)
+		snap->times[i] = s->t0 + native_u32(k->offsets.elements, offsets.first + i);
+	for (uint32_t i = 0; i < times.count; i++)
+		snap->times[offsets.count + i] = native_u64(k->times.elements, times.first + i);
+	s->values = snap->values;
+	s->timestamps = snap->times;
+	s->value_count = values.count;
+	s->timestamp_count = offsets.count + times.count;
+	take_row(x, s);
+}
+
+static void take_times(struct event_scan *x, const struct columns *k, uint32_t row)
+{
+	uint8_t shape = k->shape[row];
+	struct store_sample s = { .series = native_u64(k->series, row),
+				  .t0 = time_at(k, row),
+				  .stack = stack_at(x, k, row),
+				  .attributes = attributes_at(x, k, row),
+				  .value = value_at(k, row) };
+
+	if (shape == CH_LISTS || shape == CH_OFFSETS)
+		take_lists(x, k, &s, row);
+	else
+		put(x, &s, s.t0, s.value, shape == CH_ONE_TIME || shape == CH_ONE_TIME_VALUE);
+}
+
+static void take_numbers(struct event_scan *x, const struct columns *k, uint32_t row)
+{
+	uint32_t events = native_u32(k->events, row);
+	uint32_t at = enter(x, native_u64(k->series, row), true);
+
+	x->value[at] = value_at(k, row);
+	x->counts[at] = events ? events : 1;
+	x->stack[at] = stack_at(x, k, row);
+	x->attrs[at] = attributes_at(x, k, row);
+}
+
+static bool read_blocks(struct event_scan *x, struct codec *c)
+{
+	uint32_t columns =
+		3 + 2 * (uint32_t)x->stacks + 2 * (uint32_t)x->attributes + (x->times ? 7 : 1);
+	uint32_t rows;
+
+	while (!x->base.ended && native_block(c, columns, &rows)) {
+		struct columns k;
+
+		read_columns(x, c, rows, &k);
+		for (uint32_t i = 0; !c->failed && i < rows && !x->base.ended; i++) {
+			if (!is_wanted(x, native_u64(k.series, i)))
+				continue;
+			if (x->times)
+				take_times(x, &k, i);
+			else
+				take_numbers(x, &k, i);
+		}
+	}
+	give(x);
+	return ch_answer_ended(c, "events", x->base.err);
+}
+
+static bool ask_columns(struct ch_scanning *base, struct str bounds)
+{
+	struct event_scan *x = CONTAINER_OF(base, struct event_scan, base);
+	struct ch_snapshot *snap = base->snap;
+	struct buf page;
+	struct codec c;
+	bool ok;
+
+	buf_reset(&snap->sql);
+	put_columns(x, &snap->sql);
+	buf_lit(&snap->sql, " FROM flametap_samples WHERE ");
+	buf_str(&snap->sql, bounds);
+	buf_str(&snap->sql, buf_view(&base->where));
+	buf_lit(&snap->sql, " FORMAT Native");
+	if (!ch_ask(snap, &c, base->err))
+		return false;
+	page = snap->answer; /* who is called back may ask for more */
+	buf_init(&snap->answer, 0);
+	ok = read_blocks(x, &c);
+	buf_release(&snap->answer);
+	snap->answer = page;
+	return ok;
+}
+
+/* ---- the window ---- */
+
+static bool scan_buckets(struct event_scan *x, struct str buckets, bool times, bool exact)
+{
+	struct ch_scanning *base = &x->base;
+
+	if (!buckets.len || base->ended)
+		return true;
+	x->times = times;
+	x->out.counts = times ? NULL : x->counts;
+	base->rows_most = times ? ROWS_WITH_TIMES : ROWS_OF_NUMBERS;
+	buf_reset(&base->where);
+	buf_str(&base->where, buckets);
+	if (exact)
+		ch_put_within(base);
+	ch_put_asked(base);
+	return ch_scan_pages(base);
+}
+
+/* All with their times: which of them the window has is seen here. */
+static bool scan_with_times(struct event_scan *x, bool exact)
+{
+	const struct store_scan *w = x->base.what;
+	struct buf buckets;
+	bool ok;
+
+	buf_init(&buckets, 0);
+	ok = ch_window(x->base.snap, w->from, w->to, &buckets, x->base.err) &&
+	     scan_buckets(x, buf_view(&buckets), true, exact);
+	buf_release(&buckets);
+	return ok;
+}
+
+static bool scan_numbers(struct event_scan *x, struct str before)
+{
+	const struct store_scan *w = x->base.what;
+	struct buf inner, edges;
+	bool ok;
+
+	buf_init(&inner, 0);
+	buf_init(&edges, 0);
+	ch_window_parts(x->base.snap, w->from, w->to, before, &inner, &edges);
+	ok = scan_buckets(x, buf_view(&edges), true, true) &&
+	     scan_buckets(x, buf_view(&inner), false, false);
+	buf_release(&inner);
+	buf_release(&edges);
+	return ok;
+}
+
+static bool scan(struct event_scan *x)
+{
+	struct ch_scanning *base = &x->base;
+	bool times = !base->what->parts || base->what->parts & SAMPLE_TIMES, ok;
+	struct str before;
+
+	if (!ch_window_before(base->snap, base->what->from, &before, base->err))
+		return false;
+	buf_init(&base->where, 0);
+	ok = times || !base->snap->reaching ? scan_with_times(x, before.len > 0)
+					    : scan_numbers(x, before);
+	buf_release(&base->where);
+	return ok;
+}
+
+bool ch_scan_events(struct ch_snapshot *snap, const struct store_scan *what,
+		    bool (*fn)(void *arg, const struct store_events *e), void *arg, struct err *err)
+{
+	struct event_scan *x;
+	bool ok;
+
+	if (what->to <= what->from || (what->series && !what->series_count))
+		return true;
+	x = calloc(1, sizeof(*x));
+	assert(x);
+	x->base =
+		(struct ch_scanning){ .snap = snap, .what = what, .page = ask_columns, .err = err };
+	x->fn = fn;
+	x->arg = arg;
+	x->stacks = !what->parts || what->parts & SAMPLE_STACK;
+	x->attributes = !what->parts || what->parts & SAMPLE_ATTRIBUTES;
+	x->out = (struct store_events){ .series = x->series,
+					.ends = x->ends,
+					.values = x->value,
+					.times = x->time,
+					.stacks = x->stack,
+					.attributes = x->attrs };
+	ok = scan(x);
+	free(x);
+	return ok;
+}
