@@ -51,13 +51,17 @@ export interface State extends Selection {
 	pick: string;
 	/** What the table is sorted by; "": as is usual for the view. */
 	sort: string;
+	/** Of the flame chart: how many lanes, behind how many that are busier, as "lanes.skip"; "": the busiest. */
+	lanes: string;
+	/** Lanes of the flame chart that are opened (lanes.ts says which). */
+	open: string[];
 	/** Raw samples from the oldest on, not from the newest back. */
 	oldest: boolean;
 }
 
 const DEFAULTS: State = {
 	type: "", query: "", from: "", to: "", view: "icicle", layout: "both", colour: "type", by: "function", group: null,
-	transforms: [], search: "", zoom: "", root: "", name: "", key: "", right: null, whole: "", split: "", sides: "", normalised: false, pair: false, trace: "", span: "", asof: "", live: false, pick: "", sort: "", oldest: false,
+	transforms: [], search: "", zoom: "", root: "", name: "", key: "", right: null, whole: "", split: "", sides: "", normalised: false, pair: false, trace: "", span: "", asof: "", live: false, pick: "", sort: "", lanes: "", open: [], oldest: false,
 };
 
 export function parseState(url: URL): State {
@@ -72,7 +76,7 @@ export function parseState(url: URL): State {
 		layout: one("layout", ["both", "graph", "table"], "both"),
 		colour: one("colour", ["type", "binary", "function"], "type"),
 		by: text("by") || "function", group: p.get("group"), transforms: p.getAll("x"), search: text("search"), zoom: text("zoom"), root: text("root"),
-		name: text("name"), key: text("key"), whole: text("whole"), split: text("split"), sides: text("sides"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), sort: text("sort"), oldest: p.has("oldest"),
+		name: text("name"), key: text("key"), whole: text("whole"), split: text("split"), sides: text("sides"), normalised: p.has("norm"), pair: p.has("pair"), trace: text("trace"), span: text("span"), asof: text("asof"), live: p.has("live"), pick: text("pick"), sort: text("sort"), lanes: text("lanes"), open: p.getAll("open"), oldest: p.has("oldest"),
 	};
 	if (p.has("query2") || p.has("from2"))
 		state.right = { type: text("type2") || state.type, query: p.get("query2") ?? state.query, from: time("from2") || state.from, to: time("to2") || state.to };
@@ -117,6 +121,8 @@ export function stateURL(s: State): string {
 	if (s.live) p.set("live", "1");
 	put("pick", s.pick);
 	put("sort", s.sort);
+	put("lanes", s.lanes);
+	for (const lane of s.open) p.append("open", lane);
 	if (s.oldest) p.set("oldest", "1");
 	const query = p.toString();
 	return query === "" ? "/" : `/?${query}`;
@@ -203,6 +209,11 @@ function sidesAfter(old: State, change: Partial<State>): string {
 	return change.sides ?? (OTHER_SIDES.some((key) => key in change && change[key] !== old[key]) ? "" : old.sides);
 }
 
+/** So many threads are before it in this selection: another may have fewer. */
+function lanesAfter(old: State, change: Partial<State>): string {
+	return change.lanes ?? ("type" in change || "query" in change || "transforms" in change ? "" : old.lanes);
+}
+
 export interface Store {
 	state: State;
 	/** Changes the URL: a step that Back undoes, unless it replaces. */
@@ -220,7 +231,7 @@ export function useStore(): Store {
 		state,
 		set(change, how = "push") {
 			const old = parseState(here());
-			const next = { ...old, ...change, root: rootAfter(old, change), sort: sortAfter(old, change), sides: sidesAfter(old, change) };
+			const next = { ...old, ...change, root: rootAfter(old, change), sort: sortAfter(old, change), sides: sidesAfter(old, change), lanes: lanesAfter(old, change) };
 			go(stateURL(next), how);
 			setState(next);
 		},

@@ -697,6 +697,14 @@ test("a lane opens by click and by key, and the list of threads is there for a s
 	await page.keyboard.press("Enter");
 	await page.waitForFunction((n) => document.querySelector(".chart-box canvas").toDataURL().length !== n, low);
 	await shot(page, "time-open-1440");
+	await page.waitForFunction(() => new URLSearchParams(location.search).getAll("open").length === 1);
+	await page.reload();
+	await settled(page, "time");
+	await drawn(page, ".chart-box canvas", 6);
+	assert.notEqual(await pixels(), low, "the URL holds it");
+	await page.locator(".chart-box").focus();
+	await page.keyboard.press("Enter");
+	await page.waitForFunction(() => !location.search.includes("open="));
 	assert.ok((await page.locator(".chart caption + tbody tr").count()) > 3);
 	await close();
 });
@@ -719,6 +727,9 @@ test("every thread can be reached, however many there are", async () => {
 	};
 	for (const name of ["show more", "show more", "show more", /^the next 200$/, /^the next 200$/, "busier ones"]) await press(name);
 	assert.deepEqual(asked, ["0", "0", "0", "0", "200", "400", "200"]);
+	await page.reload();
+	await settled(page, "time");
+	assert.equal(asked.at(-1), "200", "the URL holds it");
 	assert.deepEqual(lines, []);
 	await close();
 });

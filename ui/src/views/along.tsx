@@ -10,7 +10,7 @@ import { fromFirst, instant } from "../questions";
 import { report } from "../report";
 import { heaviest, spellsOf } from "../spells";
 import { selectionParams, type Store } from "../state";
-import { Chart } from "./chart";
+import { Chart, LANES_MOST } from "./chart";
 import { FlameView } from "./flame";
 import { Heat } from "./heat";
 import type { PaneProps } from "./panes";
@@ -159,9 +159,16 @@ function TimedHeat(props: PaneProps) {
 	);
 }
 
+/** How many lanes, and behind how many. */
+function lanesOf(text: string): [number, number] {
+	const said = /^(\d{1,3})\.(\d{1,7})$/.exec(text);
+	return said ? [Math.max(1, Math.min(LANES_MOST, Number(said[1]))), Number(said[2])] : [50, 0];
+}
+
 function TimedChart(props: PaneProps) {
 	const [picked, setPicked] = usePicked(props);
-	const [{ lanes, skip }, setLanes] = useState({ lanes: 50, skip: 0 });
+	const { state, set } = props.store;
+	const [lanes, skip] = lanesOf(state.lanes);
 	const { params, note } = useSpell(props);
 	params?.set("width", String(Math.min(2000, Math.max(300, innerWidth))));
 	params?.set("lanes", String(lanes));
@@ -175,7 +182,7 @@ function TimedChart(props: PaneProps) {
 				) : (
 					<>
 						{note}
-						<Chart data={data} theme={props.theme} picked={picked} onPick={(from, to) => setPicked([from, to])} lanes={lanes} skip={skip} onLanes={(l, s) => setLanes({ lanes: l, skip: s })} />
+						<Chart data={data} theme={props.theme} picked={picked} onPick={(from, to) => setPicked([from, to])} lanes={lanes} skip={skip} onLanes={(l, s) => set({ lanes: `${l}.${s}` }, "replace")} open={state.open} onOpen={(open) => set({ open }, "replace")} />
 						{picked && <Picked store={props.store} range={picked} onDrop={() => setPicked(null)} />}
 					</>
 				)

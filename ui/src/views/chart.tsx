@@ -8,7 +8,7 @@ import { fnv } from "../flame/tree";
 import { typeColour, type Theme } from "../flame/colour";
 import { clock, count, duration, shorten, value } from "../format";
 import { cssColour } from "../theme";
-import { laneNames } from "./lanes";
+import { laneId, laneNames } from "./lanes";
 
 const HEAD = 22;
 const AXIS = 20;
@@ -25,7 +25,7 @@ interface Place {
 }
 
 /** More are not drawn at once. */
-const LANES_MOST = 200;
+export const LANES_MOST = 200;
 
 const TICKS = [1, 2, 5];
 
@@ -47,7 +47,7 @@ function places(data: Data, opened: Set<number>): [Place[], number] {
 	return [out, top];
 }
 
-export function Chart(props: { data: Data; theme: Theme; picked: [number, number] | null; onPick(fromNs: number, toNs: number): void; lanes: number; skip: number; onLanes(lanes: number, skip: number): void }) {
+export function Chart(props: { data: Data; theme: Theme; picked: [number, number] | null; onPick(fromNs: number, toNs: number): void; lanes: number; skip: number; onLanes(lanes: number, skip: number): void; open: string[]; onOpen(lanes: string[]): void }) {
 	const { data, theme, skip } = props;
 	const behind = skip + data.lanes.length;
 	const box = useRef<HTMLDivElement>(null);
@@ -55,7 +55,8 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 	const [size, setSize] = useState({ width: 0, height: 0 });
 	const [scroll, setScroll] = useState(0);
 	const [range, setRange] = useState<[number, number] | null>(null);
-	const [opened, setOpened] = useState(new Set<number>());
+	const ids = useMemo(() => data.lanes.map(laneId), [data]);
+	const opened = useMemo(() => new Set([...ids.keys()].filter((i) => props.open.includes(ids[i]))), [ids, props.open.join(" ")]);
 	const [at, setAt] = useState(0); // the lane that Enter opens
 	const [tip, setTip] = useState<{ x: number; y: number; lines: string[] } | null>(null);
 	const drag = useRef<number | null>(null);
@@ -63,7 +64,6 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 	const span = data.length_ns || 1;
 	const [lanes, height] = useMemo(() => places(data, opened), [data, opened]);
 	const fills = useMemo(() => data.frames.map((f) => typeColour(f[4], theme, fnv(f[0]))), [data, theme]);
-	useEffect(() => setOpened(new Set()), [data.lanes.length, data.lanes[0]?.pid]);
 	useLayoutEffect(() => {
 		const observer = new ResizeObserver(([e]) => setSize({ width: Math.floor(e.contentRect.width), height: Math.floor(e.contentRect.height) }));
 		observer.observe(box.current!);
@@ -145,11 +145,7 @@ export function Chart(props: { data: Data; theme: Theme; picked: [number, number
 		return [event.clientX - rect.left, event.clientY - rect.top];
 	};
 	const laneAt = (y: number) => (y < AXIS ? -1 : lanes.findIndex((l) => y + scrolled >= l.top && y + scrolled < l.top + l.height));
-	const toggle = (i: number) => {
-		const next = new Set(opened);
-		if (!next.delete(i)) next.add(i);
-		setOpened(next);
-	};
+	const toggle = (i: number) => props.onOpen(opened.has(i) ? props.open.filter((id) => id !== ids[i]) : [...props.open, ids[i]]);
 	const hover = (event: PointerEvent) => {
 		const [x, y] = local(event);
 		const place = lanes[laneAt(y)];

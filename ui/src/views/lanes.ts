@@ -13,6 +13,9 @@ function nameOf(lane: Lane): string {
 	return joined(process, thread, lane.host) || "(not said)";
 }
 
+/** What a URL calls it: the same in a later answer, where lanes have other places. */
+export const laneId = (lane: Lane): string => [lane.host, lane.container.slice(0, ID_SHOWN), lane.pid, lane.thread_id].filter(Boolean).join(" ") || nameOf(lane);
+
 /** Places of each name's lanes. */
 function grouped(names: string[]): number[][] {
 	const at = new Map<string, number[]>();
