@@ -380,6 +380,38 @@ static void test_max_size_within_a_bucket(void **state)
 	profiles_free(big);
 }
 
+/* What comes without a pause waits for what goes: after each, at most an eighth too much is there.
+ */
+static void test_max_size_of_one_fast_sender(void **state)
+{
+	struct profiles *big = test_fixture("v1.11.0-oncpu-big");
+	struct test_store t;
+	uint64_t limit = 1 << 20, largest = 0;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	t.options.max_size_bytes = limit;
+	test_store_reopen(&t);
+	for (uint64_t i = 1; i <= 100; i++) {
+		struct store_writer_facts facts;
+		bool more;
+
+		test_store_put_at(&t, big, i, i);
+		if (!store_writer_upkeep(t.w, 0, &more, &err))
+			fail_msg("%s", err.msg);
+		facts = store_writer_facts(t.w);
+		if (facts.file_bytes > largest)
+			largest = facts.file_bytes;
+	}
+	if (largest > limit / 8 * 9)
+		fail_msg("%llu bytes of %llu", (unsigned long long)largest,
+			 (unsigned long long)limit);
+	assert_true(store_writer_facts(t.w).swept_samples > 40 * (uint64_t)big->sample_count);
+	test_store_remove(&t);
+	profiles_free(big);
+}
+
 /* While rows are swept slice by slice, new samples that need some of them come in between. */
 static void test_sweep_beside_writing(void **state)
 {
@@ -436,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_retention_within_a_bucket),
 		cmocka_unit_test(test_upkeep_goes_on_after_a_restart),
 		cmocka_unit_test(test_max_size_within_a_bucket),
+		cmocka_unit_test(test_max_size_of_one_fast_sender),
 		cmocka_unit_test(test_sweep_beside_writing),
 	};
 

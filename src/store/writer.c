@@ -19,7 +19,6 @@ enum {
 	LOG_PAGES = 448, /* a checkpoint when the log has that many: 4 MB with a commit beyond it */
 	LOG_PAGES_LEAST = 64,
 	LOG_SHARE = 32, /* so many logs of that size fill a store of limited size */
-	BUSY_MS = 5000,
 	LAST_CODE_NS = 250000000,
 };
 
@@ -155,7 +154,7 @@ static bool open_db(struct store_writer *w, struct err *err)
 	if (sqlite3_open_v2(w->path, &w->db, flags, NULL) != SQLITE_OK)
 		return db_error(w->db, err, "cannot open the store");
 	sqlite3_extended_result_codes(w->db, 1);
-	sqlite3_busy_timeout(w->db, BUSY_MS);
+	sqlite3_busy_timeout(w->db, WRITER_BUSY_MS);
 	return schema_prepare(w->db, err) &&
 	       db_exec_f(
 		       w->db, err,

@@ -51,6 +51,7 @@ struct bucket_state {
 	uint64_t bucket, longest, first_seq, last_seq, n;
 	bool dirty;
 };
+enum { WRITER_BUSY_MS = 5000 }; /* how long SQLite waits for others' locks */
 enum { BUCKETS_MOST = 64, CUTS_MOST = 8 };
 
 /* What a rollback takes back. */

@@ -20,7 +20,9 @@ enum {
 	LOOK_NS = 1000000000, /* how often to look whether there is anything to do */
 	SWEEP_SHARE = 10,     /* sweep when one in so many samples is gone */
 	SLACK_SHARE = 16,     /* what is too old by less than that part of the retention waits */
-	HURRY = 10, /* times the budget, while the log cannot shrink or all is too large */
+	HURRY = 10,          /* times the budget, while the log cannot shrink or all is too large */
+	OVER_SHARE = 8,      /* senders wait while it is larger than that part above... */
+	WAIT_MOST_MS = 3000, /* ...but no longer than that after each commit */
 };
 
 __attribute__((format(printf, 5, 6))) static bool number(struct store_writer *w, int64_t none,
@@ -295,33 +297,74 @@ static bool one_slice(struct store_writer *w, uint64_t deadline_ns, bool *more, 
 	return !*more || writer_put_code(w, err);
 }
 
+static void look_at_size(struct store_writer *w)
+{
+	w->now.facts.log_bytes = writer_size_of(w->path, "-wal");
+	w->now.facts.file_bytes = writer_size_of(w->path, "") + w->now.facts.log_bytes;
+}
+
+static bool is_over(const struct store_writer *w, uint64_t share)
+{
+	uint64_t most = w->options.max_size_bytes;
+
+	return most && w->now.facts.file_bytes > most + most / share;
+}
+
+/* At once or not at all: nobody is waited for that reads it. */
+static void empty_log(struct store_writer *w)
+{
+	sqlite3_busy_timeout(w->db, 0);
+	sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+	sqlite3_busy_timeout(w->db, WRITER_BUSY_MS);
+}
+
+/* Of a store that is too large the log is emptied as soon as the sweep has read it. */
+static void keep_size(struct store_writer *w)
+{
+	look_at_size(w);
+	if (w->sweep || !is_over(w, OVER_SHARE) || w->now.facts.log_bytes <= writer_log_bytes(w))
+		return;
+	empty_log(w);
+	look_at_size(w);
+}
+
+/* What comes is to wait for what goes. A log that somebody reads does not shrink by that. */
+static bool holds_senders(struct store_writer *w)
+{
+	keep_size(w);
+	return is_over(w, OVER_SHARE) &&
+	       (w->sweep || w->now.facts.log_bytes <= 2 * writer_log_bytes(w));
+}
+
 /* The log grows for as long as the sweep reads its snapshot; a store that is too large grows while
  * senders are faster than what little is taken beside them. */
 static bool is_urgent(const struct store_writer *w)
 {
-	uint64_t most = w->options.max_size_bytes;
-
-	return (w->sweep && writer_size_of(w->path, "-wal") > 2 * writer_log_bytes(w)) ||
-	       (most && w->now.facts.file_bytes > most + most / SLACK_SHARE);
+	return (w->sweep && w->now.facts.log_bytes > 2 * writer_log_bytes(w)) ||
+	       is_over(w, SLACK_SHARE);
 }
 
 bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more, struct err *err)
 {
-	uint64_t now = clock_monotonic_ns(), deadline = now + budget_ns;
+	uint64_t now = clock_monotonic_ns(), deadline = now + budget_ns, at;
 
 	*more = false;
+	look_at_size(w);
 	if (is_urgent(w))
 		deadline += (HURRY - 1) * budget_ns;
-	if (!w->sweep && !w->purge && !w->trimming && !w->shrinking && now < w->next_retention_ns)
+	if (!w->sweep && !w->purge && !w->trimming && !w->shrinking && now < w->next_retention_ns &&
+	    !is_over(w, SLACK_SHARE))
 		return true;
+	at = now;
 	do {
-		if (!one_slice(w, deadline, more, err)) {
+		if (!one_slice(w, at < deadline ? deadline : at + budget_ns, more, err)) {
 			w->damaged |= db_is_damage(sqlite3_errcode(w->db));
 			return false;
 		}
-	} while (*more && clock_monotonic_ns() < deadline);
-	w->now.facts.log_bytes = writer_size_of(w->path, "-wal");
-	w->now.facts.file_bytes = writer_size_of(w->path, "") + w->now.facts.log_bytes;
+		at = clock_monotonic_ns();
+	} while (*more &&
+		 (at < deadline || (at < now + WAIT_MOST_MS * MILLI_NS && holds_senders(w))));
+	keep_size(w);
 	w->now.facts.nothing_older = w->over_size;
 	w->now.facts.giving_back = w->shrinking;
 	w->committed.facts = w->now.facts;
