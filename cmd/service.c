@@ -266,6 +266,8 @@ static int run(struct service *s, struct config *config, struct problems *proble
 	if (!open_signals(s, &err)) {
 		config_free(config);
 	} else if (start(s, config, problems, &err)) {
+		if (s->options->started)
+			s->options->started(s->options->started_arg);
 		wait_for_end(s);
 		return end(s);
 	}

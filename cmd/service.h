@@ -18,6 +18,10 @@ struct service_options {
 	/* Makes the sources' text anew before SIGHUP reads them. May be NULL. */
 	bool (*refresh)(void *arg, struct err *err);
 	void *refresh_arg;
+	/* Everything runs: once in each process that runs the graph (a worker may be started again,
+	 * and has no privileges). May be NULL. */
+	void (*started)(void *arg);
+	void *started_arg;
 };
 
 int service_run(const struct service_options *options);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #include "net/tls.h"
 #include "service.h"
 #include "store/store_lock.h"
+#include "store/writer.h"
 #include "up_page.h"
 #include "web/web.h"
 
@@ -72,7 +74,7 @@ static const struct flag flags[] = {
 	  false, false },
 	{ KEEP, "db", FLAG_STRING, &f.db, "FILE", NULL,
 	  "the store (root: in /var/lib/flametap; else in ~/.local/state)", NULL, false, false },
-	{ KEEP, "retention", FLAG_STRING, &f.retention, "DURATION", "0",
+	{ KEEP, "retention", FLAG_DURATION, &f.retention, "DURATION", "0",
 	  "keep what arrived this long: 168h; 0 = for ever", NULL, false, false },
 	{ KEEP, "max-size", FLAG_SIZE, &f.max_size, "SIZE", "0",
 	  "at most this much, oldest goes first: 10GiB; 0 = no limit", NULL, false, false },
@@ -477,25 +479,41 @@ static int refuse_store(const char *db)
 	return EXIT_FAILED;
 }
 
-/* Said before anything is begun: whose port it is, and the flag that chooses another. */
-static bool port_is_free(const char *flag, const char *address)
+/* Said before anything is begun: what is wrong with an address, or whose port it is, and the flag
+ * that chooses another. */
+static bool can_listen(const char *flag, const char *address, const char *advice)
 {
 	AUTO(fd_close) int fd = -1;
 	struct err err;
 
-	if (!address[0])
+	if (!address[0] || strncmp(address, "unix:", 5) == 0) /* whose socket would stay */
 		return true;
 	fd = address_listen(address, &err);
-	if (fd >= 0 || err.kind != ERR_BUSY)
-		return true; /* what else is wrong with it is said where it is used */
-	fprintf(stderr,
-		"flametap up: %s\n  --%s ADDRESS takes OTLP profiles elsewhere, --%s '' not at "
-		"all\n",
-		err.msg, flag, flag);
-	return false;
+	if (fd < 0)
+		fprintf(stderr, "flametap up: --%s: %s\n", flag, err.msg);
+	if (fd < 0 && err.kind == ERR_BUSY)
+		fprintf(stderr, "  --%s ADDRESS %s\n", flag, advice);
+	return fd >= 0;
 }
 
-/* The certificate can be read, and the store's folder be written to. */
+static bool can_listen_everywhere(void)
+{
+	return can_listen("listen", f.listen, "has the page elsewhere") &&
+	       can_listen("grpc-address", f.grpc,
+			  "takes OTLP profiles elsewhere, --grpc-address '' not at all") &&
+	       can_listen("http-address", f.http,
+			  "takes OTLP profiles elsewhere, --http-address '' not at all");
+}
+
+static bool can_read_secrets(struct err *err)
+{
+	const char *colon = strchr(f.auth, ':');
+	AUTO(fd_close) int fd = colon ? open(colon + 1, O_RDONLY | O_CLOEXEC) : -1;
+
+	return !colon || fd >= 0 || err_set_errno(err, "--auth: cannot read %s", colon + 1);
+}
+
+/* Secrets and certificate can be read, the store's folder be written to, and the store be ours. */
 static bool can_begin(const char *db, struct err *err)
 {
 	struct tls_options options = { .server = true,
@@ -505,9 +523,13 @@ static bool can_begin(const char *db, struct err *err)
 	char folder[PATH_MAX];
 
 	if (snprintf(folder, sizeof(folder), "%s", db) >= (int)sizeof(folder))
-		return err_set(err, ERR_INVALID, "the path of the store is too long");
+		return err_set(err, ERR_INVALID, "--db: the path of the store is too long");
 	if (access(dirname(folder), W_OK | X_OK) != 0)
-		return err_set_errno(err, "the store's folder, %s", folder);
+		return err_set_errno(err, "--db: the store's folder, %s", folder);
+	if (!store_may_keep(db, err))
+		return err_prefix(err, "--db");
+	if (!can_read_secrets(err))
+		return false;
 	if (!f.tls_cert || !f.tls_key)
 		return true; /* one alone is refused where it is used */
 	tls = tls_context_new(&options, err);
@@ -533,6 +555,64 @@ static void forget_url(const char *db)
 		unlink(path);
 }
 
+/* What is told once, by the process that runs the graph: a worker that is started again is silent.
+ */
+struct greeting {
+	const char *db;
+	bool agent;
+	bool *told; /* shared with every worker */
+};
+
+static void graph_started(void *arg)
+{
+	const struct greeting *g = arg;
+
+	if (*g->told)
+		return;
+	*g->told = true;
+	greet(g->db, g->agent);
+	warn_of_strangers();
+}
+
+/* False: it was said why not, or who runs already. */
+static bool may_begin(const char *db, int *status)
+{
+	char url[PAGE_URL_MOST];
+	struct err err;
+
+	*status = EXIT_FAILED;
+	if (other_is_there(db))
+		*status = other_keeps(db, url) ? show_other(url) : refuse_port();
+	else if (store_written_elsewhere(db))
+		*status = refuse_store(db);
+	else if (!can_begin(db, &err))
+		fprintf(stderr, "flametap up: %s\n", err.msg);
+	else
+		return can_listen_everywhere();
+	return false;
+}
+
+static int begin(struct service_options *options, const char *db, bool agent)
+{
+	bool *told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
+	struct greeting greeting = { db, agent, told };
+	int status;
+
+	if (told != MAP_FAILED) {
+		options->started = graph_started;
+		options->started_arg = &greeting;
+	}
+	keep_url(db);
+	if (open_browser)
+		open_page();
+	if (demo)
+		up_demo_start(f.listen, token);
+	status = service_run(options);
+	forget_url(db);
+	return status;
+}
+
 static int run(void)
 {
 	AUTO(buf_release) struct buf yaml = { 0 };
@@ -541,12 +621,12 @@ static int run(void)
 		.command = "up", .sources = &source, .source_count = 1, .print_config = print_config
 	};
 	static char address[300];
-	char path[4096], url[PAGE_URL_MOST];
+	char path[4096];
 	const char *db = f.db ? f.db : path;
 	struct err err;
 	AUTO(fd_close) int port = -1;
 	int status;
-	bool agent = agent_wanted();
+	bool agent;
 
 	/* So that the URL that is printed is the one that it will be. */
 	if (!print_config)
@@ -555,33 +635,15 @@ static int run(void)
 		f.listen = address;
 	if (!check_auth(&err) || (!f.db && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
+	if (!print_config && !may_begin(db, &status))
+		return status;
+	agent = agent_wanted();
 	if (!make_graph(db, agent, &yaml, &err))
 		return command_usage_error("up", &err);
 	buf_char(&yaml, '\0');
 	source.text = yaml.ptr;
 	umask(0077); /* the store is its owner's */
-	if (print_config)
-		return service_run(&options);
-	if (other_is_there(db))
-		return other_keeps(db, url) ? show_other(url) : refuse_port();
-	if (store_written_elsewhere(db))
-		return refuse_store(db);
-	if (!port_is_free("grpc-address", f.grpc) || !port_is_free("http-address", f.http))
-		return EXIT_FAILED;
-	if (!can_begin(db, &err)) {
-		fprintf(stderr, "flametap up: %s\n", err.msg);
-		return EXIT_FAILED;
-	}
-	greet(db, agent);
-	warn_of_strangers();
-	keep_url(db);
-	if (open_browser)
-		open_page();
-	if (demo)
-		up_demo_start(f.listen, token);
-	status = service_run(&options);
-	forget_url(db);
-	return status;
+	return print_config ? service_run(&options) : begin(&options, db, agent);
 }
 
 int up_run(int argc, char **argv)

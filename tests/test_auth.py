@@ -147,7 +147,7 @@ def test_a_browser_without_the_token_is_asked_for_it(tmp_path):
     """The page to sign in runs nothing, and its policy names its own style."""
     with up(tmp_path, "--auth", "token", FLAMETAP_TOKEN="s3same") as server:
         page = page_of(server)
-        assert f"flametap up: http://{page}/?token=s3same" in server.log, "port 0 is printed as the port that it became"
+        assert f"flametap up: http://{page}/?token=s3same" in server.wait_line(r"flametap up: http://"), "port 0 is printed as the port that it became"
         got = request(page, "GET", "/?view=flame", headers={"Accept": "text/html,*/*"})
         style = re.search(rb"<style>(.*)</style>", got.body).group(1)
         policy = "sha256-" + base64.b64encode(hashlib.sha256(style).digest()).decode()

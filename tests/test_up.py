@@ -1,10 +1,12 @@
 """`flametap up`: the demo, a second one, a port that is taken, a machine that may not be profiled."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 
 import pytest
@@ -33,7 +35,7 @@ def test_demo_shows_recorded_profiles(tmp_path):
         assert any("cpu" in t["id"] for t in found) and any("off" in t["id"] for t in found)
         total = json.loads(request(page, "GET", "/api/v1/top?from=2000-01-01&to=2100-01-01", headers=told).body)["total"]
         assert total > 0
-        assert "not profiling this machine" in server.log
+        assert server.wait_line("not profiling this machine")
     if os.geteuid() != 0:
         assert (tmp_path / "flametap" / "demo.db").exists()
 
@@ -105,7 +107,7 @@ def test_a_taken_port_names_its_holder_and_the_flag(tmp_path):
 def test_without_privileges_it_receives_and_says_what_is_missing(tmp_path):
     words = ("up", "--listen", "127.0.0.1:0", *QUIET, "--db", tmp_path / "x.db")
     with program.Server(*words, wrapper=unprivileged(tmp_path)) as server:
-        assert server.find_line("missing: CAP_") and server.find_line("not profiled, the rest runs") and server.find_line("receiving only")
+        assert server.find_line("missing: CAP_") and server.find_line("not profiled, the rest runs") and server.wait_line("receiving only")
         page = page_of(server)
         assert ask(page, "status").json()["types"] == []
         got = request(page, "POST", "/ingest?name=a&from=1767225600&until=1767225610", b"main;x 3\n")
@@ -119,12 +121,28 @@ def test_the_first_flame_graph_comes_soon(needs_bpf, tmp_path):
     with program.Server("up", "--listen", "127.0.0.1:0", *QUIET, "--db", tmp_path / "x.db") as server:
         page = page_of(server)
         program.wait_for(lambda: ask(page, "top").json()["rows"], what="samples of this machine")
-        assert "profiling every process" in server.log and server.find_line("missing: ") is None
+        assert server.wait_line("profiling every process") and server.find_line("missing: ") is None
 
 
 def test_what_cannot_begin_is_said_before_anything_else(tmp_path):
+    """In the words of its own flags; nothing that looks like a start, and nothing left behind."""
+    text, other, store = tmp_path / "notes.txt", tmp_path / "other.db", tmp_path / "x.db"
+    text.write_text("somebody's work\n" * 400)
+    with contextlib.closing(sqlite3.connect(other)) as c:
+        c.execute("CREATE TABLE t(x)")
     for words, why in ((("--db", tmp_path / "none" / "x.db"), "none: No such file or directory"),
-                       (("--db", tmp_path / "x.db", "--tls-cert", "nofile", "--tls-key", "nofile"), "nofile: No such file or directory")):
+                       (("--db", text), f"--db: {text} is somebody else's file"),
+                       (("--db", other), f"--db: {other} is somebody else's file"),
+                       (("--db", tmp_path), f"--db: {tmp_path} is no regular file"),
+                       (("--db", store, "--tls-cert", "nofile", "--tls-key", "nofile"), "nofile: No such file or directory"),
+                       (("--db", store, "--auth", "basic:/nonexist"), "--auth: cannot read /nonexist: No such file or directory"),
+                       (("--db", store, "--listen", "4140"), '--listen: address "4140": missing host, e.g. 127.0.0.1:4140'),
+                       (("--db", store, "--listen", "300.1.1.1:99999"), '"99999" is no port'),
+                       (("--db", store, "--http-address", "nohost"), '--http-address: address "nohost": missing port')):
         done = program.run("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "", *words, check=1)
         said = done.stderr.decode()
         assert said.startswith("flametap up: ") and why in said and said.count("\n") == 1, said
+        assert not any(w in said for w in ("PRAGMA", "extension", "exporter")), said
+    done = program.run("up", "--no-agent", "--retention", "abc", "--db", store, check=2)
+    assert b"-retention" in done.stderr and b"abc" in done.stderr and b"http://" not in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.txt", "other.db"]

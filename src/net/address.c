@@ -58,6 +58,10 @@ static bool split_host_port(const char *text, char host[HOST_MOST], char port[8]
 	size_t host_len;
 	uint64_t number;
 
+	if (!colon && str_to_u64(str_cstr(text), &number) && number <= 65535)
+		return err_set(err, ERR_INVALID,
+			       "address \"%.100s\": missing host, e.g. 127.0.0.1:%.100s", text,
+			       text);
 	if (!colon)
 		return err_set(err, ERR_INVALID,
 			       "address \"%.100s\": missing port, e.g. %.100s:4317", text, text);

@@ -61,6 +61,7 @@ static void test_bad_addresses(void **state)
 		const char *in, *says;
 	} cases[] = {
 		{ "localhost", "missing port" },
+		{ "4140", "missing host, e.g. 127.0.0.1:4140" },
 		{ "localhost:", "is no port" },
 		{ "localhost:http", "is no port" },
 		{ "localhost:65536", "is no port" },

@@ -232,13 +232,20 @@ static bool set_aside(struct store_writer *w, char name[512], struct err *err)
 	       set_aside_one(w->path, "", stamp, name, 512, err);
 }
 
-/* Is it ours for sure, so that we may move it? Its header says so, or our lock file, in which is
- * written that a store was opened here: an empty one says nothing. */
-static bool is_ours(const struct store_writer *w)
+static bool has_mark(const char *path)
 {
+	char name[4096];
 	struct stat st;
 
-	return db_is_store(w->path) || (fstat(w->lock.beside_fd, &st) == 0 && st.st_size > 0);
+	snprintf(name, sizeof(name), "%s-lock", path);
+	return stat(name, &st) == 0 && st.st_size > 0;
+}
+
+/* Is it ours for sure, so that we may move it? Its header says so, or our lock file, in which is
+ * written that a store was opened here: an empty one says nothing. */
+static bool is_ours(const char *path)
+{
+	return db_is_store(path) || has_mark(path);
 }
 
 static void mark_as_ours(const struct store_writer *w)
@@ -262,6 +269,33 @@ static bool check_whole(struct store_writer *w, struct err *err)
 	return !w->damaged;
 }
 
+/* An SQLite file in which nothing is yet may become one. */
+static bool may_become_ours(const char *path)
+{
+	sqlite3 *db = NULL;
+	int64_t version;
+	struct err why;
+	bool ok = db_open_to_read(path, db_is_immutable(path), &db, &why) &&
+		  schema_check(db, &version, &why);
+
+	sqlite3_close(db);
+	return ok || why.kind == ERR_NOT_FOUND;
+}
+
+bool store_may_keep(const char *path, struct err *err)
+{
+	char *real = store_path_resolve(path);
+	bool exists, ok = check_path(real, &exists, err);
+
+	if (ok && exists && access(real, R_OK | W_OK) != 0)
+		ok = err_set_errno(err, "cannot write %s", path);
+	else if (ok && exists && !is_ours(real) && !may_become_ours(real))
+		ok = err_set(err, ERR_INVALID, "%s is somebody else's file, no store of flametap's",
+			     path);
+	free(real);
+	return ok;
+}
+
 bool store_writer_open(const struct store_writer_options *options, struct store_writer **out,
 		       char aside[512], struct err *err)
 {
@@ -282,7 +316,7 @@ bool store_writer_open(const struct store_writer_options *options, struct store_
 	if (!check_path(w->path, &exists, err) || !store_lock_take(&w->lock, w->path, err))
 		goto fail;
 	if (!check_whole(w, err) || !open_whole(w, err)) {
-		if (!w->damaged || !exists || !is_ours(w) || !aside)
+		if (!w->damaged || !exists || !is_ours(w->path) || !aside)
 			goto fail;
 		why = *err;
 		if (!set_aside(w, aside, err))

@@ -42,6 +42,9 @@ struct store_writer_options {
  */
 bool store_writer_open(const struct store_writer_options *options, struct store_writer **out,
 		       char set_aside[512], struct err *err) MUST_CHECK;
+/* May a store be kept at this path: nothing is there, or a store of ours, damaged perhaps? Nothing
+ * is made or locked. Else err names the path. */
+bool store_may_keep(const char *path, struct err *err) MUST_CHECK;
 void store_writer_close(struct store_writer *w); /* NULL is fine; an open transaction is dropped */
 
 struct store_request {
