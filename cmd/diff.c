@@ -4,7 +4,8 @@
  *
  * Functions are compared by their share of their side's total; with --absolute by their cost per
  * second of covered time (gauges, which are averages, as they are). --fail-above means percentage
- * points: of the shares, or, with --absolute, of what the base cost per second in all.
+ * points: of the shares, or, with --absolute, of what the base cost per second in all. A gate has
+ * its own exit status for what went wrong.
  */
 #include <errno.h>
 #include <math.h>
@@ -44,7 +45,8 @@ static const struct flag flags[] = {
 	{ "Output", "absolute", FLAG_BOOL, &absolute, NULL, NULL,
 	  "compare cost per second of covered time, not shares", NULL, false, false },
 	{ "Output", "fail-above", FLAG_STRING, &fail_above, "PERCENT", NULL,
-	  "exit 1 and name what became dearer by more percentage points", NULL, false, false },
+	  "exit 1 and name what became dearer by more points; at errors exit 2", NULL, false,
+	  false },
 	{ 0 },
 };
 
@@ -231,9 +233,8 @@ static void put_name(struct buf *b, const struct comparison *c, const struct cha
 
 static void put_rows(struct table *t, const struct comparison *c, uint32_t rows)
 {
-	static const char *const head[] = {
-		"base", "now", "change", "ratio", "binary", "function"
-	};
+	static const char *const head[] = { "base", "now",    "change",  "ratio",
+					    "type", "binary", "function" };
 	struct buf name;
 
 	for (size_t i = 0; i < ARRAY_LEN(head); i++)
@@ -247,6 +248,7 @@ static void put_rows(struct table *t, const struct comparison *c, uint32_t rows)
 		put_number(t, c, change->after);
 		put_change(t, c, change->after - change->before);
 		put_ratio(t, change);
+		table_cell(t, TONE_CYAN, f->type.len ? f->type : STR("-"));
 		table_cell(t, TONE_DIM, f->binary.len ? f->binary : STR("-"));
 		buf_reset(&name);
 		put_name(&name, c, change);
@@ -273,7 +275,7 @@ static void show_text(struct buf *out, const struct comparison *c, uint32_t rows
 
 	put_side(out, "base", &c->base, c->top.total[QUERY_LEFT]);
 	put_side(out, "now ", &c->now, c->top.total[QUERY_RIGHT]);
-	table_init(&t, "rrrrll");
+	table_init(&t, "rrrrlll");
 	put_rows(&t, c, rows);
 	table_print(&t, out);
 	table_release(&t);
@@ -488,5 +490,7 @@ int diff_run(int argc, char **argv)
 	free(words.items);
 	if (!ok)
 		fprintf(stderr, "flametap diff: %s\n", err.msg);
+	if (!ok && fail_above) /* a gate must tell them from what became dearer */
+		return EXIT_USAGE;
 	return ok && passed ? EXIT_OK : EXIT_FAILED;
 }

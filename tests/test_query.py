@@ -272,6 +272,22 @@ def test_the_gate_names_what_became_dearer():
     program.run("diff", "--fail-above", "0", old, old, check=0)
 
 
+@pytest.mark.parametrize("base", ["no-such-file", "/dev/null"])
+def test_a_gate_tells_an_error_from_what_became_dearer(base):
+    words = (base, fixtures.body(fixtures.BIG).path)
+    program.run("diff", "--fail-above", "2%", *words, check=2)
+
+
+def test_the_diff_tells_types_of_frames_apart(tmp_path):
+    """A kernel's and a program's function of one name."""
+    sides = [tmp_path / "a.folded", tmp_path / "b.folded"]
+    for path, counts in zip(sides, ((1, 3), (2, 2))):
+        path.write_text("main;read_[k] %d\nmain;read %d\n" % counts)
+    lines = program.run("diff", *sides, check=0).stdout.decode().splitlines()
+    assert lines[2].split()[4:] == ["type", "binary", "function"]
+    assert {(line.split()[1], *line.split()[4:]) for line in lines[3:]} >= {("50.00%", "kernel", "-", "read"), ("50.00%", "-", "-", "read")}
+
+
 def test_absolute_costs_are_of_a_second():
     old, new = fixtures.body("v1.11.0-oncpu-mixed").path, fixtures.body(fixtures.BIG).path
     facts = json.loads(program.run("diff", "--json", "-n", "0", old, new, check=0).stdout)
@@ -298,7 +314,7 @@ def test_a_store_beside_a_file(tmp_path):
     (["http://127.0.0.1:1/db", "b"], "127.0.0.1"),
 ])
 def test_diffs_without_two_sides_are_refused(words, message):
-    assert message in program.run("diff", *words, check=1).stderr.decode()
+    assert message in program.run("diff", *words, check=2 if "--fail-above" in words else 1).stderr.decode()
 
 
 @pytest.mark.parametrize("words, message", [
