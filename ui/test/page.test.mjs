@@ -1106,6 +1106,20 @@ test("a word in the filter that is no matcher is refused there, with what was me
 	await close();
 });
 
+test("on a phone a refused filter and long transforms stay in sight", async () => {
+	const { page, close } = await open("/?query=busy_c", { width: 390, height: 844, dark: true });
+	await page.getByRole("button", { name: "Without the filter" }).waitFor();
+	assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+	assert.equal(await page.getByRole("button", { name: "The last 15 minutes" }).count(), 0, "the time is not to blame");
+	assert.deepEqual(await axe(page), []);
+	await shot(page, "refused-390-dark");
+	await page.goto(`${url}/?view=raw&x=${encodeURIComponent("hide:binary:^/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0$")}`);
+	await settled(page, "raw");
+	assert.ok(await page.locator(".chips li button").evaluate((b) => b.getBoundingClientRect().right <= innerWidth));
+	await shot(page, "chips-390-dark");
+	await close();
+});
+
 test("rows of the table are said, and have their menu and their sandwich by keys", async () => {
 	const { page, lines, close } = await open();
 	const table = page.locator(".top-pane .table");

@@ -86,7 +86,7 @@ export function Refused(props: { store: Store; status: Status; error: ApiError }
 	return (
 		<main class="alone">
 			<ErrorBox error={props.error}>
-				{/\b(from|to|time)\b/.test(message) && (
+				{!message.startsWith("selector:") && /\b(from|to|time)\b/.test(message) && (
 					<button type="button" onClick={() => set({ from: "", to: "", live: false, zoom: "" })}>
 						The last 15 minutes with data
 					</button>
