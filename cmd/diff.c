@@ -381,6 +381,9 @@ static bool check_sides(const struct words *words, struct err *err)
 
 	if (words->count == 2 && store)
 		return err_set(err, ERR_INVALID, "two files and a store: a diff has two sides");
+	if (words->count == 2 && strcmp(words->items[0], "-") == 0 &&
+	    strcmp(words->items[1], "-") == 0)
+		return err_set(err, ERR_INVALID, "stdin can be one side only");
 	if (words->count == 1 && selection.db && base_db)
 		return err_set(err, ERR_INVALID, "a file and two stores: a diff has two sides");
 	if (words->count == 1 && !store)

@@ -311,7 +311,7 @@ def test_a_store_beside_a_file(tmp_path):
 @pytest.mark.parametrize("words, message", [
     (["x.pb"], "no --db to compare it with"), (["--db", "x.db"], "both sides are the same"), (["--db", "x.db", "a", "b"], "two sides"),
     (["--fail-above", "inf", "a", "b"], "like 5%"), (["--fail-above", "200%", "a", "b"], "more than 100 points"),
-    (["http://127.0.0.1:1/db", "b"], "127.0.0.1"),
+    (["http://127.0.0.1:1/db", "b"], "127.0.0.1"), (["-", "-"], "stdin can be one side only"),
 ])
 def test_diffs_without_two_sides_are_refused(words, message):
     assert message in program.run("diff", *words, check=2 if "--fail-above" in words else 1).stderr.decode()
