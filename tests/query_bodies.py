@@ -104,6 +104,16 @@ def many_values(count):
     return m.request.SerializeToString()
 
 
+def types_days_apart():
+    """CPU time, which is shown where no type is asked for, ten days before two other types."""
+    m = Maker()
+    scope = m.request.resource_profiles.add().scope_profiles.add()
+    stack = m.stack([m.location("native", "/opt/app", ("f",), 1)])
+    for type_, unit, time in (("cpu", "nanoseconds", TIME - 10 * 86400 * 10**9), ("alloc_space", "bytes", TIME), ("delay", "nanoseconds", TIME)):
+        m.profile(scope, type_, unit, time=time).samples.add(stack_index=stack, values=[7], timestamps_unix_nano=[time + 1])
+    return m.request.SerializeToString()
+
+
 def reports_of_agents(first=0, rare=(3, 7)):
     """Ten seconds of a machine's agent, a second a report: "busy" is in each, "rare" in two, once a gauge of it; another machine's agent has "far" in one;
     an SDK of the same machine and a profiler that says no host have "sdk" and "alone" for a second."""

@@ -69,6 +69,24 @@ def test_a_type_that_the_last_minutes_have_not():
         assert request(address, "GET", target("top", {"type": "nothing"})).status == 404
 
 
+def test_without_type_and_times_the_window_is_of_the_type_shown(tmp_path):
+    path = tmp_path / "apart.pb"
+    path.write_bytes(query_bodies.types_days_apart())
+    with web_pages.view(path) as address:
+        def bare(question, **more):
+            return request(address, "GET", target(question, more))
+
+        shown = bare("status").json()["types"][0]["id"]
+        assert shown.startswith("process_cpu:")
+        top = bare("top").json()
+        assert top["total"] == 7 == bare("top", type=shown).json()["total"] and top["unit"] == "nanoseconds"
+        assert tree(bare("flamegraph").body)[0]["total"] == [7]
+        assert [r["value"] for r in bare("raw").json()["rows"]] == [7]
+        assert bare("top", type="alloc_space").json()["total"] == 7
+        assert bare("top", query="alloc_space{}").json()["total"] == 7
+        assert bare("top", query="{").status == 400
+
+
 def test_tree_holds_together(big):
     for more in ({}, {"max_nodes": 100}, {"inverted": 1}, {"by": "line"}):
         header, a, strings = tree(ask(big, "flamegraph", **more).body)

@@ -22,12 +22,37 @@ static struct query_source *source_of(const struct web_ask *a, int side)
 	return side && a->source2 ? a->source2 : a->source;
 }
 
+/* The type whose window it is: as asked for, or of files the one that is shown of several, whose
+ * times may be far from the others'. A store's types come together, and to choose among its series
+ * would cost as much as the answer. */
+static void type_of(struct web_ask *a, int side, struct str *out)
+{
+	struct query_request all = { .source = source_of(a, side),
+				     .selector = side_param(a, "query", side),
+				     .deadline_ns = a->deadline_ns,
+				     .cancelled = a->cancelled,
+				     .given_up = a->given_up,
+				     .given_up_ctx = a->given_up_ctx };
+	struct err ignored; /* what is wrong, the question itself says */
+	struct query *q;
+
+	*out = side_param(a, "type", side);
+	if (out->len || !a->options->read_only || !(q = query_begin(&all, &ignored)))
+		return;
+	if (query_facts(q).type_count > 1)
+		*out = str_dup(&a->arena, query_facts(q).type.id);
+	query_end(q);
+}
+
 static bool range_of(struct web_ask *a, int side, struct query_range *out, struct err *err)
 {
 	struct str from = side_param(a, "from", side), to = side_param(a, "to", side);
+	struct str type;
 
-	if (from.len == 0 && to.len == 0)
-		return web_recent_of(a, source_of(a, side), side_param(a, "type", side), out, err);
+	if (from.len == 0 && to.len == 0) {
+		type_of(a, side, &type);
+		return web_recent_of(a, source_of(a, side), type, out, err);
+	}
 	return time_range_parse(from, to, a->now_ns, out, err);
 }
 
