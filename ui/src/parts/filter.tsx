@@ -144,6 +144,10 @@ export function Filter(props: { value: string; base: URLSearchParams; label: str
 					setRefused("");
 					writing.current++;
 					const { value } = event.currentTarget;
+					/* What was offered is of another text: no key may take it. */
+					turn.current++;
+					setOpen([]);
+					setChosen(-1);
 					typed.then(() => complete(value));
 				}}
 				onFocus={() => {
