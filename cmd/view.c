@@ -86,7 +86,10 @@ static int serve(struct samples *s, const char *what)
 	struct net_loops_options loops_options = { .count = 1 };
 	struct web_options options = {
 		.address = listen_address,
-		.sources = { open_source, s, s->store ? "sqlite" : "files", what },
+		.sources = { .open = open_source,
+			     .ctx = s,
+			     .kind = s->store ? "sqlite" : "files",
+			     .path = what },
 		.source_folder = source_folder,
 		.read_only = true,
 	};

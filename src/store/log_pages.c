@@ -70,21 +70,17 @@ static uint64_t committed_frames(const struct log *l)
 	return committed;
 }
 
-bool log_has_pages(const char *path, uint32_t first, uint32_t last)
+static bool has_pages(const struct log *l, uint32_t first, uint32_t last)
 {
-	struct log l;
-	bool opened = log_open(&l, path), commit;
-	AUTO(fd_close) int fd = l.fd;
-	uint64_t committed = opened ? committed_frames(&l) : 0;
-	uint64_t wanted = last < first ? 0 : (uint64_t)last - first + 1, found = 0;
+	uint64_t committed = committed_frames(l), wanted = (uint64_t)last - first + 1, found = 0;
 	uint32_t page;
-	bool *seen;
+	bool *seen, commit;
 
 	if (wanted > committed) /* which bounds the memory, too */
 		return false;
 	seen = calloc(wanted + 1, sizeof(*seen));
 	assert(seen);
-	for (uint64_t i = 0; i < committed && log_frame(&l, i, &page, &commit); i++) {
+	for (uint64_t i = 0; i < committed && log_frame(l, i, &page, &commit); i++) {
 		if (page < first || page > last || seen[page - first])
 			continue;
 		seen[page - first] = true;
@@ -92,4 +88,16 @@ bool log_has_pages(const char *path, uint32_t first, uint32_t last)
 	}
 	free(seen);
 	return found == wanted;
+}
+
+bool log_has_pages(const char *path, uint32_t first, uint32_t last)
+{
+	struct log l;
+	bool has;
+
+	if (last < first)
+		return true;
+	has = log_open(&l, path) && has_pages(&l, first, last);
+	fd_close(&l.fd);
+	return has;
 }
