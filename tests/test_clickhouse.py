@@ -22,6 +22,7 @@ import handmade
 import program
 import query_bodies
 import schemas
+import test_pprof
 import view
 from test_covered import check_covered
 from test_decode import same, same_message, source_view
@@ -778,3 +779,13 @@ def test_a_newer_store_is_refused(old, database):
     assert done.returncode == 1 and b"newer flametap" in done.stderr
     done = program.run("top", "--db", f"{old.url}/nobody_made_it")
     assert done.returncode == 1 and b"nobody_made_it" in done.stderr
+
+
+@pytest.mark.parametrize("said, first", [("", "inuse_space"), ("alloc_space", "alloc_space")])
+def test_the_type_that_its_maker_wants_first_is_shown_first(server, database, tmp_path, said, first):
+    url, otlp = f"{server.url}/{database}", tmp_path / "otlp"
+    program.run("export", "--format", "otlp", test_pprof.heap(tmp_path / "heap.pb", said), "-o", otlp, check=0)
+    with Keeping(url) as keeping:
+        keeping.send(otlp.read_bytes())
+        keeping.settled(1)
+    assert test_pprof.type_shown("--db", url) == first

@@ -190,50 +190,6 @@ def test_links_and_labels_survive_pprof(tmp_path):
         assert answer["top"]["total"][0] == sum(e.value for e in want)
 
 
-def pprof_field(data, number):
-    """The varint of a field at the top of a profile, or None."""
-    at, found = 0, None
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        tag = varint()
-        value = varint()
-        if tag & 7 == 2:
-            at += value
-        elif tag >> 3 == number:
-            found = value
-    return found
-
-
-def test_the_type_that_its_maker_wants_first_is_shown_first(tmp_path):
-    """default_sample_type of pprof (field 14): read, shown, kept in OTLP, written."""
-    strings = ["", "alloc_space", "bytes", "inuse_space", "f"]
-    types = [bytes([8, 1, 16, 2]), bytes([8, 3, 16, 2])]
-    sample = bytes([10, 1, 1, 18, 2, 7, 5])
-    function, location = bytes([8, 1, 16, 4]), bytes([8, 1, 34, 2, 8, 1])
-    parts = [(1, t) for t in types] + [(2, sample), (4, location), (5, function)] + [(6, s.encode()) for s in strings]
-    plain = b"".join(bytes([n << 3 | 2, len(b)]) + b for n, b in parts)
-    said, otlp = tmp_path / "said", tmp_path / "otlp"
-    said.write_bytes(plain + bytes([14 << 3, 3]))
-    otlp.write_bytes(export("--format", "otlp", said))
-    for path in (said, otlp):
-        assert top(path)[0]["profileType"]["type"] == "inuse_space"
-    assert top("-", stdin=plain)[0]["profileType"]["type"] == "alloc_space"
-    again = gzip.decompress(export("--format", "pprof", said))
-    assert pprof_field(again, 14) and b"pprof.scope" not in again
-    assert pprof_field(gzip.decompress(export("--format", "pprof", "-", stdin=plain)), 14) is None
-
-
 def test_a_label_of_two_values_is_matched_by_either(tmp_path):
     """pprof allows a key twice in a sample; -tagfocus of go tool pprof looks at both values, too."""
     strings = ["", "samples", "count", "key", "one", "two", "f"]

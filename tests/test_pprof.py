@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+import clients
 import program
 import pyroscope
 
@@ -123,3 +124,50 @@ def test_counts_that_say_something_else_than_the_time_are_there(tmp_path):
         found = program.run("top", "--json", "--type", "process_cpu:samples:count:cpu:nanoseconds", path)
         assert (found.returncode == 0) == counts
         assert not counts or json.loads(found.stdout)["top"]["total"] == [7]
+
+
+HEAP = (("alloc_space", "bytes"), ("cpu_like", "count"), ("inuse_space", "bytes"))
+
+
+def heap(path, default=""):
+    made = Pprof(*HEAP)
+    made.p.default_sample_type = made.text(default)
+    made.sample("f", 7, 2, 5)
+    return made.write(path)
+
+
+def type_shown(*words):
+    return json.loads(program.run("top", "--json", *words, check=0).stdout)["profileType"]["type"]
+
+
+def read_pprof(path):
+    """Its sample types, and the one that it says is to be seen first."""
+    p = pyroscope.message("Profile").FromString(gzip.decompress(path.read_bytes()))
+    return tuple((p.string_table[t.type], p.string_table[t.unit]) for t in p.sample_type), p.string_table[p.default_sample_type]
+
+
+@pytest.mark.parametrize("said, shown", [("", "inuse_space"), ("alloc_space", "alloc_space")])
+def test_the_type_that_its_maker_wants_first_is_shown_first(tmp_path, said, shown):
+    """default_sample_type, and where it is not set the last one, as go has it: through OTLP, a store and pprof again."""
+    path, otlp, db = heap(tmp_path / "heap.pb", said), tmp_path / "otlp", tmp_path / "a.db"
+    program.run("export", "--format", "otlp", path, "-o", otlp, check=0)
+    with program.backend("-receiver", "sqlite", "-sqlite.path", db) as backend:
+        assert clients.post(backend.http, otlp.read_bytes()).status == 200
+    assert f"Type: {shown}" in go("-top", path)
+    for source in ([path], [otlp], ["--db", db]):
+        assert type_shown(*source) == shown, source
+        assert type_shown(*source, "--select", '{service.name=~".*"}') == shown, source
+        out = tmp_path / "again.pb.gz"
+        program.run("export", "--format", "pprof", *source, "-o", out, check=0)
+        assert read_pprof(out) == (HEAP, said)
+        assert f"Type: {shown}" in go("-top", out) and b"pprof.scope" not in gzip.decompress(out.read_bytes())
+
+
+def test_the_last_type_comes_after_cpu_and_what_others_say(tmp_path):
+    last, cpu, said = heap(tmp_path / "last.pb"), Pprof(("cpu", "nanoseconds")), heap(tmp_path / "said.pb", "alloc_space")
+    cpu.sample("f", 3)
+    cpu = cpu.write(tmp_path / "cpu.pb")
+    assert type_shown(last, last) == "inuse_space"
+    for files in ((last, cpu), (cpu, last)):
+        assert type_shown(*files) == "cpu"
+    assert type_shown(last, cpu, said) == "alloc_space"

@@ -117,7 +117,6 @@ bool profile_type_enter(struct query *q, const struct query_series *s, struct sh
 		q->type_count++;
 	}
 	q->types[at].series_count++;
-	q->types[at].preferred |= s->first_type.len && str_equal(s->first_type, s->sample_type);
 	series->type = at;
 	series->scale = shown.scale;
 	series->counted = shown.counted;
@@ -147,7 +146,13 @@ static int type_is_called(const struct query_type *t, struct str wanted)
 
 static int type_rank(const struct query_type *t)
 {
-	return t->preferred ? -1 : str_is(t->type, "cpu") ? 0 : t->gauge ? 2 : 1;
+	if (t->preferred)
+		return 0;
+	if (str_is(t->type, "cpu"))
+		return 1;
+	if (t->last_of)
+		return 2;
+	return t->gauge ? 4 : 3;
 }
 
 /* All of them, as far as there is room. */

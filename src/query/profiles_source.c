@@ -272,11 +272,7 @@ static bool walk_series(struct query_source *s, const struct query_series_ask *a
 			.scope_version = scope->version,
 			.process = process_of(resource->attributes),
 		};
-		const struct any_value *first =
-			key_values_find(scope->attributes, STR(PPROF_DEFAULT_SAMPLE_TYPE));
 
-		if (first && first->kind == ANY_STRING)
-			q.first_type = first->string;
 		if (!asked_for(ask, q.id))
 			continue;
 		attributes_of_list(resource->attributes, &q.resource);

@@ -112,7 +112,8 @@ struct query_type {
 	struct str name; /* "process_cpu" */
 	struct str type, unit, period_type, period_unit;
 	bool gauge;
-	bool preferred; /* its makers want to see it first */
+	bool preferred;   /* its makers want to see it first */
+	uint32_t last_of; /* pprofs that name no such type, whose last it is */
 	uint32_t series_count;
 };
 

@@ -26,6 +26,19 @@ bool profile_type_is_chosen(const struct query *q, const struct query_series *s)
  * to what most people want of what the selection has. ERR_NOT_FOUND names what there is. */
 bool profile_type_choose(struct query *q, struct err *err) MUST_CHECK;
 
+/* ---- first_type.c ---- */
+
+/* The series before, of a walk over them. */
+struct first_type {
+	uint64_t owner;
+	uint32_t type;
+	bool counted; /* its type counts as the last one */
+};
+
+/* Notes in the type of a series what its scope says of the type to be seen first. */
+void first_type_note(struct query *q, struct first_type *before, const struct query_series *s,
+		     uint32_t type);
+
 /* ---- series_says.c ---- */
 
 /* The one that says the same as x, of q->says or added to it; two of one hash stay apart. */

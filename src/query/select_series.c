@@ -38,8 +38,9 @@ struct selecting {
 	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
 	struct str keys[SELECTOR_MATCHERS_MOST + 1]; /* that series are to say */
 	uint32_t key_count;
-	bool by_service; /* nothing is asked for but one service */
-	bool too_brief;  /* a series did not say enough */
+	bool by_service;          /* nothing is asked for but one service */
+	bool too_brief;           /* a series did not say enough */
+	struct first_type before; /* the series before */
 };
 
 /* The number of the series' types and units, + 1; 0: there are too many. */
@@ -99,29 +100,30 @@ static bool judge_series(struct selecting *x, const struct query_series *s, bool
 	return series_says_share(x->q, &says, out, err);
 }
 
-/* What a series says; *out NULL: it is none of those that are asked for. */
-static bool says_of(struct selecting *x, const struct query_series *s,
+/* The series' type and what it says; *out NULL: it is none of those that are asked for. */
+static bool says_of(struct selecting *x, const struct query_series *s, uint32_t *type,
 		    const struct series_says **out, struct err *err)
 {
 	struct query *q = x->q;
 	/* Nothing of it is matched but, perhaps, its service, which it is of. */
 	bool plain = (!q->selector->count && !q->group_key.len) || (s->brief && x->by_service);
 	struct known_says *k;
-	uint32_t texts, type;
+	uint32_t texts;
 
 	if (!plain && !s->brief)
-		return judge_series(x, s, false, &type, out, err);
+		return judge_series(x, s, false, type, out, err);
 	if (!number_texts(x, s, &texts, err))
 		return false;
 	k = known_place(x, s, texts);
 	if (is_known(k, s, texts)) {
 		*out = k->says;
+		*type = k->type;
 		q->types[k->type].series_count++;
 		return true;
 	}
-	if (!judge_series(x, s, plain, &type, out, err))
+	if (!judge_series(x, s, plain, type, out, err))
 		return false;
-	*k = (struct known_says){ texts, s->period, s->labels, type, *out };
+	*k = (struct known_says){ texts, s->period, s->labels, *type, *out };
 	return true;
 }
 
@@ -130,6 +132,7 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 	struct selecting *x = ctx;
 	struct query *q = x->q;
 	struct engine_series series = { .id = s->id, .owner = s->owner, .process = s->process };
+	uint32_t type;
 
 	if (!query_alive(q, err))
 		return false;
@@ -137,8 +140,9 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 		x->too_brief = true;
 		return true;
 	}
-	if (!says_of(x, s, &series.says, err))
+	if (!says_of(x, s, &type, &series.says, err))
 		return false;
+	first_type_note(q, &x->before, s, type);
 	if (!series.says)
 		return true;
 	if (!query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
@@ -226,6 +230,7 @@ static void forget_series(struct selecting *x)
 	q->series_count = q->type_count = q->says_count = 0;
 	number_release(q, &q->says_numbers);
 	memset(x->known, 0, sizeof(x->known));
+	x->before = (struct first_type){ 0 };
 }
 
 /* What series say whatever their attributes are. */
@@ -279,6 +284,7 @@ bool select_series(struct query *q, struct str group_key, struct err *err)
 
 	ask.brief = true;
 	ask.keys = x.keys;
+	ask.scopes = !q->request.profile_type.len && !q->selector->profile_type.len;
 	q->group_key = group_key;
 	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
 		return false;

@@ -18,8 +18,10 @@
 
 struct any_value;
 
-/* The scope's attribute for pprof's default_sample_type (OpenTelemetry's conventions for pprof). */
+/* The scope's attributes for pprof's default_sample_type and for what its sample types were before
+ * they became profiles, as an array of places (OpenTelemetry's conventions for pprof). */
 #define PPROF_DEFAULT_SAMPLE_TYPE "pprof.scope.default_sample_type"
+#define PPROF_SAMPLE_TYPE_ORDER   "pprof.scope.sample_type_order"
 
 /* Nanoseconds since 1970, [from, to). */
 struct query_range {
@@ -50,9 +52,8 @@ struct query_series {
 	struct str scope_name, scope_version;
 	uint64_t process; /* equal for series of one process (host, container, pid); 0: not said */
 	struct query_attributes lifted, resource, scope;
-	struct str first_type; /* the sample type that its maker wants to see first; of files */
 	/* scope_name, scope_version and the attributes are left out; those that were asked for are
-	 * in `resource`, be they lifted */
+	 * in `resource`, be they lifted, or in `scope` */
 	bool brief;
 	uint64_t labels; /* brief: equal for series that say the same of those */
 	bool of_service; /* its service.name is known to be the one that was asked for */
@@ -67,6 +68,7 @@ struct query_series_ask {
 	bool brief; /* scope_name, scope_version and the attributes are not needed, but for */
 	const struct str *keys; /* these keys, however punctuated; service.name stands for what */
 	uint32_t key_count;     /* it is made of, too */
+	bool scopes;            /* the scopes' attributes are needed, too, where types differ */
 	/* Not empty: those whose service.name is another may be left out. Only where no sample says
 	 * it (sample_keys). */
 	struct str service;

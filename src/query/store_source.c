@@ -97,10 +97,9 @@ static bool give_series(void *arg, const struct store_series *from)
 	};
 
 	s.resource = attributes_of(w->source, 1, from->resource_attributes);
-	if (!from->brief) {
+	s.scope = attributes_of(w->source, 2, from->scope_attributes);
+	if (!from->brief)
 		s.lifted = attributes_of(w->source, 0, from->lifted);
-		s.scope = attributes_of(w->source, 2, from->scope_attributes);
-	}
 	return go_on(w, w->fn.series(w->ctx, &s, w->err));
 }
 
@@ -143,6 +142,7 @@ static bool walk_series(struct query_source *q, const struct query_series_ask *a
 		.brief = ask->brief,
 		.keys = ask->keys,
 		.key_count = ask->key_count,
+		.scopes = ask->scopes,
 		.service = ask->service,
 	};
 

@@ -88,7 +88,9 @@ struct store_series {
 	struct str resource_schema_url, scope_name, scope_version, scope_schema_url;
 	struct str service_name; /* service.name, else unknown_service[:process.executable.name] */
 	uint64_t process; /* equal for one process: host, container and pid; 0: none is said */
-	bool brief;       /* only id, types, period, process and labels are filled in */
+	/* only id, types, period, process and labels are filled in, and scope_attributes where
+	 * asked */
+	bool brief;
 	/* brief: of the keys that were asked for what the series say, be it lifted, is in
 	 * resource_attributes; equal labels: they say the same. Else 0. */
 	uint64_t labels;
@@ -102,6 +104,7 @@ struct store_series_ask {
 	bool brief;             /* ids, types, period and process do, with the attributes of */
 	const struct str *keys; /* these keys; some may come in full all the same */
 	uint32_t key_count;
+	bool scopes;        /* attributes of scopes, too; where all types are one they may lack */
 	struct str service; /* not empty: those of other services may be left out */
 };
 

@@ -241,6 +241,8 @@ struct series_walk {
 	const struct id_bits *marked;
 	uint64_t type_ids[4]; /* of the brief row before, whose texts are in type_texts */
 	struct str type_texts[4];
+	uint64_t scope_id; /* of the brief row before, whose attributes are in scope_attributes */
+	struct store_attributes scope_attributes;
 	bool brief;
 	uint32_t labels; /* that are asked for: bits of enum label_key */
 	struct store_attribute room[LABEL_KEYS];
@@ -274,6 +276,35 @@ static bool is_full(const struct series_walk *w, const struct series_row *r)
 	       (w->ask->service.len && !r->service);
 }
 
+static void trim(struct series_walk *w)
+{
+	reader_trim(w->snap);
+	w->scope_id = 0;
+}
+
+/* Most series have the scope of the one before. */
+static bool read_scope(struct series_walk *w, struct store_series *x, struct err *err)
+{
+	if (!x->scope)
+		return true;
+	if (w->scope_id != x->scope) {
+		if (!fill_scope(w->snap, x, err))
+			return false;
+		w->scope_id = x->scope;
+		w->scope_attributes = x->scope_attributes;
+	}
+	x->scope_attributes = w->scope_attributes;
+	return true;
+}
+
+static bool fill_asked(struct series_walk *w, const struct series_row *r,
+		       const struct resource_row *resource, struct store_series *x, struct err *err)
+{
+	if (is_full(w, r))
+		return fill(w->snap, r, resource, x, err);
+	return !w->ask->scopes || read_scope(w, x, err);
+}
+
 static void give_series(struct series_walk *w, const struct series_row *r, struct store_series *x)
 {
 	x->brief = !is_full(w, r);
@@ -292,7 +323,7 @@ static bool give_row(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 	if (ok && yes) {
 		memset(w->type_ids, 0, sizeof(w->type_ids));
 		memset(w->type_texts, 0, sizeof(w->type_texts));
-		reader_trim(w->snap);
+		trim(w);
 		ok = read_row(w->snap, s, &r, &x, err) &&
 		     (!w->labels || is_full(w, &r) ||
 		      read_labels(w->snap, db_bytes(s, COL_LABELS), w->labels, w->room, &x, err));
@@ -300,7 +331,7 @@ static bool give_row(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 	sqlite3_reset(s);
 	if (!ok || !yes)
 		return ok;
-	if (is_full(w, &r) && !fill(w->snap, &r, NULL, &x, err))
+	if (!fill_asked(w, &r, NULL, &x, err))
 		return false;
 	give_series(w, &r, &x);
 	return true;
@@ -350,7 +381,7 @@ static bool read_types(struct series_walk *w, sqlite3_value **args)
 	}
 	if (same)
 		return true;
-	reader_trim(w->snap);
+	trim(w);
 	for (int i = 0; i < 4; i++)
 		if (!reader_text(w->snap, w->type_ids[i], &w->type_texts[i], w->err))
 			return false;
@@ -368,7 +399,7 @@ static bool give_brief(struct series_walk *w, sqlite3_value **args)
 				  .of_service = w->ask->service.len > 0 };
 	struct str *texts[] = { &x.sample_type, &x.sample_unit, &x.period_type, &x.period_unit };
 
-	if (!read_types(w, args))
+	if (!read_types(w, args) || (w->ask->scopes && !read_scope(w, &x, w->err)))
 		return false;
 	for (int i = 0; i < 4; i++)
 		*texts[i] = w->type_texts[i];
@@ -497,14 +528,12 @@ static bool give_some(struct series_walk *w, struct some_series *some, struct er
 	for (uint32_t i = 0; ok && !w->ended && i < some->count; i++) {
 		struct store_series *x = &some->said[i];
 
-		if (is_full(w, &some->rows[i]))
-			ok = fill(w->snap, &some->rows[i], found_resource(some, x->resource), x,
-				  err);
+		ok = fill_asked(w, &some->rows[i], found_resource(some, x->resource), x, err);
 		if (ok)
 			give_series(w, &some->rows[i], x);
 	}
 	some->count = 0;
-	reader_trim(w->snap);
+	trim(w);
 	return ok;
 }
 
@@ -540,7 +569,7 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, const str
 	bool row = true, ok = s != NULL;
 
 	assert(some);
-	reader_trim(w->snap);
+	trim(w);
 	if (ok) {
 		db_bind_u64(s, 1, span->first);
 		db_bind_u64(s, 2, span->last);

@@ -44,7 +44,7 @@ struct reading {
 	uint32_t string_count, string_cap;
 	struct entries mappings, functions, locations;
 	struct str types[TYPES_MOST];
-	uint32_t type_count;
+	uint32_t type_count, left_out; /* left_out: type_count, or the column of counts that is */
 	uint64_t period_type, period_unit, default_type, doc_url, drop_frames, keep_frames;
 	uint64_t comments[COMMENTS_MOST];
 	uint32_t comment_count;
@@ -475,6 +475,20 @@ static struct str renamed(const struct reading *r, struct str type)
 	return type;
 }
 
+/* Where no type is said to be the first to be seen it is the last one, so that what the types'
+ * places are is kept. */
+static bool put_order(const struct reading *r, struct any_value *order, struct key_value *out)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < r->type_count; i++)
+		if (i != r->left_out)
+			order[count++] = (struct any_value){ .kind = ANY_INT, .integer = i };
+	*out = (struct key_value){ .key = STR(PPROF_SAMPLE_TYPE_ORDER),
+				   .value = { .kind = ANY_ARRAY, .array = { order, count } } };
+	return count > 1 && !string_of(r, r->default_type).len;
+}
+
 static void put_said(struct reading *r)
 {
 	const struct {
@@ -486,8 +500,8 @@ static void put_said(struct reading *r)
 		{ PPROF_DROP_FRAMES, string_of(r, r->drop_frames) },
 		{ PPROF_KEEP_FRAMES, string_of(r, r->keep_frames) },
 	};
-	struct key_value said[ARRAY_LEN(texts) + 1];
-	struct any_value comments[COMMENTS_MOST];
+	struct key_value said[ARRAY_LEN(texts) + 2];
+	struct any_value comments[COMMENTS_MOST], order[TYPES_MOST];
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
@@ -504,6 +518,8 @@ static void put_said(struct reading *r)
 			.key = STR(PPROF_COMMENT),
 			.value = { .kind = ANY_ARRAY, .array = { comments, r->comment_count } },
 		};
+	if (put_order(r, order, &said[count]))
+		count++;
 	if (count)
 		r->im.scope->attributes = builder_key_values(r->im.b, said, count);
 }
@@ -568,14 +584,14 @@ static bool is_same_in_periods(struct reading *r, struct str body, const uint32_
 
 /* The column samples/count that says in periods what the one of the period's type says, or
  * type_count. */
-static bool find_counts(struct reading *r, struct str body, uint32_t *out)
+static bool find_counts(struct reading *r, struct str body)
 {
 	struct str period_type = string_of(r, r->period_type);
 	uint32_t columns[2] = { r->type_count, r->type_count };
 	uint64_t v[9];
 	bool same;
 
-	*out = r->type_count;
+	r->left_out = r->type_count;
 	for (uint32_t i = 0; i < r->type_count; i++) {
 		if (!numbers_of(r, r->types[i], v))
 			return false;
@@ -589,24 +605,21 @@ static bool find_counts(struct reading *r, struct str body, uint32_t *out)
 	if (!is_same_in_periods(r, body, columns, &same))
 		return false;
 	if (same)
-		*out = columns[0];
+		r->left_out = columns[0];
 	return true;
 }
 
 static bool put_profiles(struct reading *r, struct str body)
 {
 	struct str period_type = string_of(r, r->period_type);
-	uint32_t left_out;
 	uint64_t v[9];
 
-	if (!find_counts(r, body, &left_out))
-		return false;
 	for (uint32_t i = 0; i < r->type_count; i++) {
 		struct profile *p;
 
 		if (!numbers_of(r, r->types[i], v))
 			return false;
-		if (i == left_out)
+		if (i == r->left_out)
 			continue;
 		p = import_profile(&r->im, renamed(r, string_of(r, v[1])), string_of(r, v[2]),
 				   period_type, string_of(r, r->period_unit), r->period);
@@ -635,6 +648,8 @@ static bool read_all(struct reading *r, struct str body)
 	if (!each_message(r, body, 4, take_location))
 		return false;
 	entries_sort(&r->locations);
+	if (!find_counts(r, body))
+		return false;
 	put_said(r);
 	return put_profiles(r, body);
 }

@@ -1,8 +1,9 @@
 /*
  * pprof_said.h - what a pprof says of itself as a whole, as attributes of the scope.
  *
- * The names are those of OpenTelemetry's conventions for pprof (default_sample_type:
- * PPROF_DEFAULT_SAMPLE_TYPE, source.h). They are no labels of samples: pprof has fields for them.
+ * The names are those of OpenTelemetry's conventions for pprof (of types:
+ * PPROF_DEFAULT_SAMPLE_TYPE, PPROF_SAMPLE_TYPE_ORDER, source.h). They are no labels of samples:
+ * pprof has fields for them.
  */
 #pragma once
 #include "base/str.h"
@@ -15,7 +16,7 @@
 
 static inline bool pprof_has_field_for(struct str key)
 {
-	return str_is(key, PPROF_DEFAULT_SAMPLE_TYPE) || str_is(key, PPROF_COMMENT) ||
-	       str_is(key, PPROF_DOC_URL) || str_is(key, PPROF_DROP_FRAMES) ||
-	       str_is(key, PPROF_KEEP_FRAMES);
+	return str_is(key, PPROF_DEFAULT_SAMPLE_TYPE) || str_is(key, PPROF_SAMPLE_TYPE_ORDER) ||
+	       str_is(key, PPROF_COMMENT) || str_is(key, PPROF_DOC_URL) ||
+	       str_is(key, PPROF_DROP_FRAMES) || str_is(key, PPROF_KEEP_FRAMES);
 }

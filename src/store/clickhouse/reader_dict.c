@@ -111,8 +111,9 @@ static bool is_brief(const struct store_series_ask *ask, const struct ch_entry *
 	       (!ask->service.len || str_equal(ch_text(e, 5), ask->service));
 }
 
+/* with_scope: of a brief one, too. */
 static bool read_series(struct ch_snapshot *snap, const struct store_series_ask *ask, uint64_t id,
-			struct store_series *x, struct err *err)
+			bool with_scope, struct store_series *x, struct err *err)
 {
 	const struct ch_entry *e = ch_entry(snap, KIND_SERIES, id, err);
 
@@ -122,7 +123,7 @@ static bool read_series(struct ch_snapshot *snap, const struct store_series_ask 
 	if (is_brief(ask, e)) {
 		x->brief = true;
 		x->of_service = ask->service.len > 0;
-		return true;
+		return !with_scope || fill_scope(snap, x, err);
 	}
 	x->tenant = ch_text(e, 0);
 	x->service_name = ch_text(e, 5);
@@ -134,21 +135,40 @@ static bool read_series(struct ch_snapshot *snap, const struct store_series_ask 
 	return true;
 }
 
-/* What a chunk of series refers to, of those that do not say all by themselves. */
+/* Where all are of one type nobody needs to know which one shall be seen first. */
+static bool types_differ(struct ch_snapshot *snap, const uint64_t *ids, size_t n, struct err *err)
+{
+	const struct ch_entry *first = n ? ch_entry(snap, KIND_SERIES, ids[0], err) : NULL;
+
+	for (size_t i = 1; first && i < n; i++) {
+		const struct ch_entry *e = ch_entry(snap, KIND_SERIES, ids[i], err);
+
+		if (e && !str_equal(ch_text(e, 1), ch_text(first, 1)))
+			return true;
+	}
+	return false;
+}
+
+/* What a chunk of series refers to, of those that do not say all by themselves. *with_scopes: of
+ * those, the scopes all the same. */
 static bool fetch_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
-			 const uint64_t *ids, size_t n, struct err *err)
+			 const uint64_t *ids, size_t n, bool *with_scopes, struct err *err)
 {
 	struct id_list resources = { 0 }, scopes = { 0 }, sets = { 0 };
 	bool ok = ch_fetch(snap, KIND_SERIES, ids, n, err);
 
+	*with_scopes = ok && ask->scopes && types_differ(snap, ids, n, err);
 	for (size_t i = 0; ok && i < n; i++) {
 		const struct ch_entry *e = ch_entry(snap, KIND_SERIES, ids[i], err);
 
 		ok = e != NULL;
-		if (!ok || is_brief(ask, e))
+		if (!ok)
+			break;
+		if (*with_scopes || !is_brief(ask, e))
+			id_list_add(&scopes, ch_ref(e, 1));
+		if (is_brief(ask, e))
 			continue;
 		id_list_add(&resources, ch_ref(e, 0));
-		id_list_add(&scopes, ch_ref(e, 1));
 		id_list_add(&sets, ch_ref(e, 2));
 	}
 	ok = ok &&
@@ -159,9 +179,12 @@ static bool fetch_series(struct ch_snapshot *snap, const struct store_series_ask
 	for (size_t i = 0; ok && i < resources.count; i++) {
 		const struct idmap_slot *r =
 			idmap_find(&snap->entries[KIND_RESOURCE], resources.ids[i]);
-		const struct idmap_slot *s = idmap_find(&snap->entries[KIND_SCOPE], scopes.ids[i]);
 
 		id_list_add(&sets, r ? ch_ref(r->ptr, 0) : 0);
+	}
+	for (size_t i = 0; ok && i < scopes.count; i++) {
+		const struct idmap_slot *s = idmap_find(&snap->entries[KIND_SCOPE], scopes.ids[i]);
+
 		id_list_add(&sets, s ? ch_ref(s->ptr, 0) : 0);
 	}
 	ok = ok && ch_fetch(snap, KIND_ATTRSET, sets.ids, sets.count, err);
@@ -239,7 +262,7 @@ bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask
 		    struct err *err)
 {
 	struct id_list ids = { 0 };
-	bool ok = true, more = true;
+	bool ok = true, more = true, scopes;
 
 	if (ask->to <= ask->from)
 		return true;
@@ -250,11 +273,11 @@ bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask
 		size_t n = ids.count - at < CHUNK ? ids.count - at : CHUNK;
 
 		ch_trim(snap);
-		ok = fetch_series(snap, ask, ids.ids + at, n, err);
+		ok = fetch_series(snap, ask, ids.ids + at, n, &scopes, err);
 		for (size_t i = 0; ok && more && i < n; i++) {
 			struct store_series x;
 
-			ok = read_series(snap, ask, ids.ids[at + i], &x, err);
+			ok = read_series(snap, ask, ids.ids[at + i], scopes, &x, err);
 			more = ok && fn(arg, &x);
 		}
 	}
