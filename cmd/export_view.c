@@ -85,11 +85,10 @@ static bool holds_all_types(const char *format)
 	       strcmp(format, "otlp-json") == 0;
 }
 
-/* Counts of a type that is there as time: pprof's writer makes that column itself. */
-static bool is_written_beside(const struct export_view *v, const struct query_facts *f,
-			      const struct query_type *t)
+/* Counts of a type that is there as time. */
+static bool is_count_of_a_time(const struct query_facts *f, const struct query_type *t)
 {
-	if (strcmp(v->format, "pprof") != 0 || !str_is(t->type, "samples"))
+	if (!str_is(t->type, "samples"))
 		return false;
 	for (uint32_t i = 0; i < f->type_count; i++)
 		if (f->types[i].type.len && str_equal(f->types[i].type, t->period_type) &&
@@ -134,19 +133,31 @@ static bool collect_type(struct query_request request, struct str type, struct p
 	return ok;
 }
 
-static bool collect_all(const struct export_view *v, const struct query_request *request,
-			const struct query_facts *f, struct profiles **out, struct err *err)
+/* Counts stand before their time: what pprof's own tool shows is the last column. */
+static void order_types(const struct query_facts *f, const struct query_type **out)
+{
+	uint32_t count = 0;
+
+	for (int counts = 1; counts >= 0; counts--)
+		for (uint32_t i = 0; i < f->type_count; i++)
+			if (is_count_of_a_time(f, &f->types[i]) == counts)
+				out[count++] = &f->types[i];
+}
+
+static bool collect_all(const struct query_request *request, const struct query_facts *f,
+			struct profiles **out, struct err *err)
 {
 	struct profiles **parts = calloc(f->type_count + 1u, sizeof(struct profiles *));
+	const struct query_type **types =
+		calloc(f->type_count + 1u, sizeof(const struct query_type *));
 	uint32_t count = 0;
 	bool ok = true;
 
-	assert(parts);
+	assert(parts && types);
 	*out = NULL;
+	order_types(f, types);
 	for (uint32_t i = 0; ok && i < f->type_count; i++) {
-		if (is_written_beside(v, f, &f->types[i]))
-			continue;
-		ok = collect_type(*request, f->types[i].id, &parts[count], err);
+		ok = collect_type(*request, types[i]->id, &parts[count], err);
 		count += ok && parts[count];
 	}
 	if (ok && count == 1) {
@@ -157,6 +168,7 @@ static bool collect_all(const struct export_view *v, const struct query_request 
 	}
 	while (count)
 		profiles_free(parts[--count]);
+	free(types);
 	free(parts);
 	return ok;
 }
@@ -171,7 +183,7 @@ static bool collect(const struct export_view *v, const struct query_request *req
 
 	if (!f.type_asked && !holds_all_types(v->format))
 		tell_left_out(v, &f);
-	ok = all ? collect_all(v, request, &f, &p, err) : query_collect(q, &p, err);
+	ok = all ? collect_all(request, &f, &p, err) : query_collect(q, &p, err);
 	if (ok)
 		ok = p && p->sample_count ? put(v, p, out, err)
 					  : err_set(err, ERR_NOT_FOUND, "no samples match");

@@ -140,12 +140,17 @@ def type_shown(*words):
     return json.loads(program.run("top", "--json", *words, check=0).stdout)["profileType"]["type"]
 
 
+def profile(path):
+    return pyroscope.message("Profile").FromString(gzip.decompress(path.read_bytes()))
+
+
 def read_pprof(path):
     """Its sample types, and the one that it says is to be seen first."""
-    p = pyroscope.message("Profile").FromString(gzip.decompress(path.read_bytes()))
+    p = profile(path)
     return tuple((p.string_table[t.type], p.string_table[t.unit]) for t in p.sample_type), p.string_table[p.default_sample_type]
 
 
+@pytest.mark.skipif(not shutil.which("go"), reason="no go here")
 @pytest.mark.parametrize("said, shown", [("", "inuse_space"), ("alloc_space", "alloc_space")])
 def test_the_type_that_its_maker_wants_first_is_shown_first(tmp_path, said, shown):
     """default_sample_type, and where it is not set the last one, as go has it: through OTLP, a store and pprof again."""
@@ -171,3 +176,19 @@ def test_the_last_type_comes_after_cpu_and_what_others_say(tmp_path):
     for files in ((last, cpu), (cpu, last)):
         assert type_shown(*files) == "cpu"
     assert type_shown(last, cpu, said) == "alloc_space"
+
+
+@pytest.mark.parametrize("rows", [[(3, 77), (4, 0)], [(3, 30), (4, 40)], [(0, 30), (4, 40)]])
+def test_counts_that_say_something_else_than_the_time_are_kept(tmp_path, rows):
+    """Through OTLP, too; the counts stand first, so that go shows the time."""
+    made, otlp = Pprof(("samples", "count"), ("cpu", "nanoseconds"), period=10), tmp_path / "otlp"
+    for number, row in enumerate(rows):
+        made.sample(f"main;f{number}", *row)
+    path = made.write(tmp_path / "a.pb")
+    program.run("export", "--format", "otlp", path, "-o", otlp, check=0)
+    for source in (path, otlp):
+        out = tmp_path / "again.pb.gz"
+        program.run("export", "--format", "pprof", source, "-o", out, check=0)
+        assert read_pprof(out)[0] == (("samples", "count"), ("cpu", "nanoseconds"))
+        assert sorted(tuple(s.value) for s in profile(out).sample) == sorted(rows), source
+        assert type_shown(out) == "cpu"

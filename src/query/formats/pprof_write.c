@@ -13,9 +13,10 @@
  *
  * Tables keep their OTLP indices as ids (entry 0, "not set", is left out), so locations that
  * samples do not use are simply not written. Every sample type of the message becomes a value,
- * and samples of several types that say the same otherwise one row (pprof_rows.h). Counts of a
- * period in nanoseconds get a second value, CPU time, as Go's own profiles have it, and CPU time in
- * whole periods the counts that the reader left out as the same in other words.
+ * and samples of several types that say the same otherwise one row (pprof_rows.h). Where the
+ * message has only one of them, counts of a period in nanoseconds get a second value, CPU time, as
+ * Go's own profiles have it, and CPU time in whole periods the counts that the reader left out as
+ * the same in other words.
  * A sample with timestamps becomes one sample each, with the label `timestamp`, unless told not to.
  * Attributes of sample, profile, scope and resource, and links, become labels.
  */
@@ -44,6 +45,7 @@ struct pprof {
 	struct pprof_rows rows; /* with several sample types: all are met before one is written */
 	bool joins;             /* there are several */
 	bool counts; /* times are written as counts, too: wanted, and all whole periods */
+	bool times;  /* counts are written as times, too: none are there as such */
 	struct intern_table string_table;
 	struct str *strings;
 	uint32_t string_count, string_cap;
@@ -216,7 +218,7 @@ static void put_link(struct pprof *w, struct buf *labels, struct arena *arena,
 
 /* ---- value columns ---- */
 
-static bool period_is_time(const struct profiles *p, const struct profile *profile)
+static bool is_counted_time(const struct profiles *p, const struct profile *profile)
 {
 	return profile->period > 0 &&
 	       str_is(profiles_string(p, profile->sample_type.unit), "count") &&
@@ -296,6 +298,19 @@ static struct str unit_of(const struct pprof *w, const struct value_type *t)
 	return profiles_string(w->p, t->unit);
 }
 
+static bool has_own_times(const struct profiles *p)
+{
+	for (uint32_t i = 0; i < p->profile_count; i++)
+		if (!p->profiles[i].refused && is_own_time(p, &p->profiles[i]))
+			return true;
+	return false;
+}
+
+static bool gets_time(const struct pprof *w, const struct profile *profile)
+{
+	return w->times && is_counted_time(w->p, profile);
+}
+
 static void choose_columns(struct pprof *w)
 {
 	const struct profile *first = NULL;
@@ -303,6 +318,7 @@ static void choose_columns(struct pprof *w)
 	w->columns = calloc(COLUMNS_MOST, sizeof(*w->columns));
 	assert(w->columns);
 	w->counts = w->counts && all_times_are_counts(w->p);
+	w->times = !has_own_times(w->p);
 	for (uint32_t i = 0; i < w->p->profile_count; i++) {
 		const struct profile *profile = &w->p->profiles[i];
 		const struct value_type *type = &profile->sample_type;
@@ -312,7 +328,7 @@ static void choose_columns(struct pprof *w)
 		if (w->counts && is_own_time(w->p, profile))
 			add_column(w, STR("samples"), STR("count"), false);
 		add_column(w, type_of(w, type), unit_of(w, type), false);
-		if (period_is_time(w->p, profile))
+		if (gets_time(w, profile))
 			add_column(w, type_of(w, &profile->period_type),
 				   unit_of(w, &profile->period_type), true);
 		w->joins |= first && (first->sample_type.type.v != type->type.v ||
@@ -357,7 +373,7 @@ static void set_values(struct pprof *w, const struct profile *profile, int64_t v
 
 	memset(w->values, 0, w->column_count * sizeof(*w->values));
 	set_value(w, type_of(w, type), unit_of(w, type), false, value);
-	if (period_is_time(w->p, profile))
+	if (gets_time(w, profile))
 		set_value(w, type_of(w, period), unit_of(w, period), true,
 			  saturating_product(value, profile->period));
 	if (w->counts && is_own_time(w->p, profile))
@@ -577,7 +593,7 @@ static void put_times(struct pprof *w)
 
 		if (profile->refused)
 			continue;
-		if (!first || (period_is_time(w->p, profile) && !period_is_time(w->p, first)))
+		if (!first || (is_counted_time(w->p, profile) && !is_counted_time(w->p, first)))
 			first = profile;
 		if (profile->time_unix_nano && profile->time_unix_nano < begin)
 			begin = profile->time_unix_nano;
