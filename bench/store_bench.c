@@ -2,7 +2,7 @@
  * store_bench.c - what one OTLP body costs on its way into the SQLite store: decoding, rows,
  * commit.
  *
- * usage: store_bench [--seed N] [--bodies N] [--dir DIR] [--group N] [BODY.pb]
+ * usage: store_bench [--seed N] [--bodies N] [--dir DIR] [--group N] [--bare-links] [BODY.pb]
  *
  * Bodies are the generator's (gen_bodies.h); with BODY.pb, that one again and again, its times
  * moved on by the decoder's output (a new hash each). CPU is of the whole process; one transaction
@@ -10,8 +10,8 @@
  *
  * Beside it, in the same run and with the same settings, the floor: the rows that each transaction
  * has added, dictionary and samples, read back and put into a second file by prepared statements
- * alone, in the same order and groups (without bucket, bucket_series and lookup, which count as
- * ours).
+ * alone, in the same order and groups (without bucket, bucket_series, lookup and link_key, which
+ * count as ours; links have plain indices on their ids instead, or none with --bare-links).
  */
 #include <string.h>
 #include <time.h>
@@ -109,7 +109,7 @@ static void must(sqlite3 *db, int rc)
 	exit(1);
 }
 
-static void floor_open(struct floor *f, const char *from, const char *to)
+static void floor_open(struct floor *f, const char *from, const char *to, bool link_indices)
 {
 	struct err err;
 
@@ -117,6 +117,11 @@ static void floor_open(struct floor *f, const char *from, const char *to)
 	must(NULL, sqlite3_open(to, &f->to));
 	if (!schema_prepare(f->to, &err))
 		fail(&err);
+	if (link_indices)
+		must(f->to, sqlite3_exec(f->to,
+					 "CREATE INDEX link_span ON link(span_id); "
+					 "CREATE INDEX link_trace ON link(trace_id)",
+					 NULL, NULL, NULL));
 	must(f->to, sqlite3_exec(f->to,
 				 "PRAGMA synchronous=FULL; PRAGMA cache_size=-8192; PRAGMA "
 				 "wal_autocheckpoint=1024",
@@ -225,6 +230,7 @@ int main(int argc, char **argv)
 {
 	uint64_t seed = 1, bodies = 400, group = 1, arrived = 0;
 	const char *dir = "/tmp", *file = NULL;
+	bool link_indices = true;
 	struct store_writer_options options = { .durability = STORE_DURABLE_DISK };
 	struct run r = { 0 };
 	struct floor f = { 0 };
@@ -240,6 +246,8 @@ int main(int argc, char **argv)
 			bodies = strtoull(argv[++i], NULL, 0);
 		else if (strcmp(argv[i], "--group") == 0 && i + 1 < argc)
 			group = strtoull(argv[++i], NULL, 0);
+		else if (strcmp(argv[i], "--bare-links") == 0)
+			link_indices = false;
 		else if (strcmp(argv[i], "--dir") == 0 && i + 1 < argc)
 			dir = argv[++i];
 		else
@@ -250,7 +258,7 @@ int main(int argc, char **argv)
 	if (!store_writer_open(&options, &r.w, NULL, &err))
 		fail(&err);
 	snprintf(floor_path, sizeof(floor_path), "%s-floor", path);
-	floor_open(&f, path, floor_path);
+	floor_open(&f, path, floor_path, link_indices);
 	gen_init(&g, seed, bodies, 1763900000 * SECOND_NS);
 	if (file) {
 		FILE *in = fopen(file, "rb");

@@ -141,6 +141,37 @@ static void check_references(struct checking *c)
 	}
 }
 
+static const struct {
+	const char *sql, *finding;
+} link_keys[] = {
+	{ "SELECT count(*) FROM link_key k WHERE NOT EXISTS(SELECT 1 FROM link WHERE id=k.link_id "
+	  "AND k.key IN (trace_id, span_id))",
+	  "link_key: keys of no link" },
+	{ "SELECT count(*) FROM link l WHERE id<=(SELECT id FROM lookup_state WHERE kind=69) AND "
+	  "((SELECT count(*) FROM link_key WHERE key=l.trace_id AND link_id=l.id)=0 OR (SELECT "
+	  "count(*) FROM link_key WHERE key=l.span_id AND link_id=l.id)=0)",
+	  "link: not found by trace or span" },
+};
+
+static void check_link_keys(struct checking *c)
+{
+	static_assert(STORE_STATE_LINKS == 69, "as the statement has it");
+
+	for (size_t i = 0; i < sizeof(link_keys) / sizeof(link_keys[0]); i++) {
+		char finding[100];
+		int64_t n = 0;
+		struct err err;
+
+		if (!db_number(c->db, link_keys[i].sql, 0, &n, &err))
+			c->found(c->arg, err.msg);
+		if (n <= 0)
+			continue;
+		snprintf(finding, sizeof(finding), "%s: %lld rows", link_keys[i].finding,
+			 (long long)n);
+		c->found(c->arg, finding);
+	}
+}
+
 /* ---- what chunks name ---- */
 
 enum { NAMED = 4 };
@@ -317,6 +348,8 @@ bool store_check(const char *path, void (*found)(void *arg, const char *finding)
 			check_chunks(&c);
 		if (version > 3)
 			check_code(&c);
+		if (version > 5)
+			check_link_keys(&c);
 	}
 	sqlite3_close(c.db);
 	return ok;

@@ -2,6 +2,7 @@
 #include "store/codec.h"
 #include "store/lifted.h"
 #include "store/reader_walk.h"
+#include "store/schema.h"
 
 struct str reader_keep(struct sqlite_snapshot *snap, struct str s)
 {
@@ -403,25 +404,40 @@ bool sqlite_each_link(struct sqlite_snapshot *snap, const store_id *ids, size_t 
 	return true;
 }
 
+/* By the rarer of what is said. Where indices are, SQLite takes them; else link_key, and the rows
+ * that are not in it yet. */
+static const char *links_sql(bool trace, bool span, bool indexed)
+{
+#define MATCH "(?1 IS NULL OR +trace_id=?1) AND (?2 IS NULL OR +span_id=?2) "
+	if (!trace && !span)
+		return "SELECT id FROM link ORDER BY id";
+	if (indexed)
+		return !span    ? "SELECT id FROM link WHERE trace_id=?1 ORDER BY id"
+		       : !trace ? "SELECT id FROM link WHERE span_id=?2 ORDER BY id"
+				: "SELECT id FROM link WHERE span_id=?2 AND +trace_id=?1 ORDER BY "
+				  "id";
+	return "SELECT id FROM link_key JOIN link ON id=link_id WHERE key=coalesce(?2, ?1) "
+	       "AND " MATCH "UNION SELECT id FROM link WHERE id>coalesce((SELECT id FROM "
+	       "lookup_state WHERE kind=?3), 0) AND " MATCH "ORDER BY id";
+#undef MATCH
+}
+
 bool sqlite_find_links(struct sqlite_snapshot *snap, const uint8_t *trace_id,
 		       const uint8_t *span_id, store_id *out, size_t cap, size_t *count,
 		       struct err *err)
 {
-	const char *sql =
-		span_id && trace_id
-			? "SELECT id FROM link WHERE span_id=?2 AND +trace_id=?1 ORDER BY id"
-		: span_id  ? "SELECT id FROM link WHERE span_id=?2 ORDER BY id"
-		: trace_id ? "SELECT id FROM link WHERE trace_id=?1 ORDER BY id"
-			   : "SELECT id FROM link ORDER BY id";
 	sqlite3_stmt *s = NULL;
-	bool ok, row = true;
+	bool ok, indexed, row = true;
 
 	*count = 0;
-	ok = db_prepare(snap->db, sql, &s, err);
+	ok = schema_has_link_indices(snap->db, &indexed, err) &&
+	     db_prepare(snap->db, links_sql(trace_id, span_id, indexed), &s, err);
 	if (ok && trace_id)
 		sqlite3_bind_blob(s, 1, trace_id, 16, SQLITE_STATIC);
 	if (ok && span_id)
 		sqlite3_bind_blob(s, 2, span_id, 8, SQLITE_STATIC);
+	if (ok)
+		sqlite3_bind_int(s, 3, STORE_STATE_LINKS);
 	while (ok && row) {
 		ok = db_step(snap->db, s, &row, err, "looking for links");
 		if (!ok || !row)

@@ -21,6 +21,11 @@
 	"CREATE TABLE code_block(first INTEGER PRIMARY KEY, last INTEGER NOT NULL, n INTEGER " \
 	"NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL);\n"
 
+/* Of each link twice: by its trace id and by its span id (writer_links.c). */
+#define LINK_KEY                                                                               \
+	"CREATE TABLE link_key(key BLOB NOT NULL, link_id INTEGER NOT NULL, PRIMARY KEY(key, " \
+	"link_id)) WITHOUT ROWID;\n"
+
 /* From the version before. */
 static const char *const steps[] = {
 	[2] = "ALTER TABLE series ADD COLUMN process INTEGER; " SAMPLE_KEY
@@ -28,6 +33,7 @@ static const char *const steps[] = {
 	[3] = CHUNK,
 	[4] = CODE_BLOCK,
 	[5] = "ALTER TABLE series ADD COLUMN labels BLOB;",
+	[6] = LINK_KEY,
 };
 
 /*
@@ -54,9 +60,7 @@ static const char tables[] =
 	"BLOB, notes BLOB);\n"
 	"CREATE TABLE link(id INTEGER PRIMARY KEY, trace_id BLOB, span_id "
 	"BLOB, "
-	"notes BLOB);\n"
-	"CREATE INDEX link_span ON link(span_id);\n"
-	"CREATE INDEX link_trace ON link(trace_id);\n"
+	"notes BLOB);\n" LINK_KEY
 	"CREATE TABLE resource(id INTEGER PRIMARY KEY, attrset_id INTEGER, "
 	"schema_url_id INTEGER, dropped INTEGER, notes BLOB);\n"
 	"CREATE TABLE scope(id INTEGER PRIMARY KEY, name_id INTEGER, "
@@ -220,6 +224,17 @@ bool schema_prepare(sqlite3 *db, struct err *err)
 		return db_exec(db, "PRAGMA journal_mode=WAL", err) && make(db, err);
 	return judge(application, version, err) && db_exec(db, "PRAGMA journal_mode=WAL", err) &&
 	       upgrade(db, version, err) && renew_views(db, err);
+}
+
+bool schema_has_link_indices(sqlite3 *db, bool *out, struct err *err)
+{
+	int64_t count;
+
+	if (!db_number(db, "SELECT count(*) FROM sqlite_schema WHERE name='link_span'", 0, &count,
+		       err))
+		return false;
+	*out = count > 0;
+	return true;
 }
 
 bool schema_check(sqlite3 *db, int64_t *version, struct err *err)

@@ -9,11 +9,12 @@
 
 enum {
 	STORE_APPLICATION_ID = 0x464c4d54, /* "FLMT" in bytes 68..71 of the file */
-	STORE_VERSION = 5,                 /* user_version */
+	STORE_VERSION = 6,                 /* user_version */
 	STORE_PAGE_BYTES = 8192,
 	STORE_STATE_NAMES =
 		67, /* lookup_state.kind: how often names were found later (symbols.h) */
 	STORE_STATE_UNSWEPT = 68, /* the same: samples deleted whose names may still be there */
+	STORE_STATE_LINKS = 69,   /* the same: links up to this one are in link_key */
 };
 #define STORE_BUCKET_NS (UINT64_C(600) * 1000000000) /* of the clustering */
 
@@ -27,8 +28,11 @@ bool schema_prepare(sqlite3 *db, struct err *err) MUST_CHECK;
  *   3   chunk, chunk_link; the samples that came before stay in the table sample
  *   4   code_block
  *   5   series.labels; NULL in the rows from before
+ *   6   link_key; a store from before has indices on link instead, and keeps them
  */
 bool schema_check(sqlite3 *db, int64_t *version, struct err *err) MUST_CHECK;
+/* Are links found by the indices of older stores, not by link_key? */
+bool schema_has_link_indices(sqlite3 *db, bool *out, struct err *err) MUST_CHECK;
 /* The tables and the views, for `flametap store ddl`. Static. */
 const char *schema_tables(void);
 const char *schema_views(void);

@@ -118,12 +118,17 @@ static void assert_keys(struct store_snapshot *snap, bool known_wanted)
 
 #define WITHOUT_CODE_BLOCKS "DROP TABLE code_block; "
 
+#define WITHOUT_LINK_KEYS                                                                      \
+	"DROP TABLE link_key; DELETE FROM lookup_state WHERE kind=69; CREATE INDEX link_span " \
+	"ON link(span_id); CREATE INDEX link_trace ON link(trace_id); "
+
 static const char *const to_version[] = {
 	[1] = "DROP TABLE sample_key; ALTER TABLE series DROP COLUMN process; PRAGMA "
 	      "user_version=1",
 	[2] = WITHOUT_CHUNKS "PRAGMA user_version=2",
 	[3] = WITHOUT_CODE_BLOCKS "PRAGMA user_version=3",
 	[4] = WITHOUT_LABELS "PRAGMA user_version=4",
+	[5] = WITHOUT_LINK_KEYS "PRAGMA user_version=5",
 };
 
 struct old_rows {
@@ -196,7 +201,7 @@ static void make_older(struct test_store *t, int version)
 {
 	if (version < 3)
 		put_old_rows(t);
-	for (int i = 4; i >= version; i--)
+	for (int i = 5; i >= version; i--)
 		test_store_sql(t->path, to_version[i]);
 }
 
@@ -330,7 +335,7 @@ static void an_upgrade_is_all_or_nothing(void **state)
 	store_writer_close(t.w);
 	t.w = NULL;
 	/* Somebody's table stands in the way of the second step. */
-	test_store_sql(t.path, WITHOUT_LABELS WITHOUT_CODE_BLOCKS WITHOUT_CHUNKS
+	test_store_sql(t.path, WITHOUT_LINK_KEYS WITHOUT_LABELS WITHOUT_CODE_BLOCKS WITHOUT_CHUNKS
 		       "ALTER TABLE series DROP COLUMN process; PRAGMA user_version=1");
 	assert_false(store_writer_open(&t.options, &t.w, t.aside, &err));
 	assert_non_null(strstr(err.msg, "schema version 1 to"));
@@ -466,6 +471,7 @@ int main(void)
 		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)2),
 		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)3),
 		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)4),
+		cmocka_unit_test_prestate(an_older_store_is_read_and_brought_up_to_date, (void *)5),
 		cmocka_unit_test(an_upgrade_is_all_or_nothing),
 		cmocka_unit_test(keys_of_samples),
 	};

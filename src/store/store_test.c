@@ -164,7 +164,7 @@ static const char *const all_tables[] = {
 	"chunk",   "sample",        "chunk_link", "profile",    "request",  "note",
 	"bucket",  "bucket_series", "stack",      "location",   "function", "mapping",
 	"attrset", "attribute",     "string",     "series",     "resource", "scope",
-	"link",    "lookup",        "coverage",   "code_block",
+	"link",    "lookup",        "coverage",   "code_block", "link_key",
 };
 
 /* What arrived too long ago goes with all that only it needed; what its sender calls old but came

@@ -381,6 +381,23 @@ static bool delete_lookup(sqlite3 *db, int kind, sqlite3_int64 id, struct str ha
 	return db_run(db, gone, err, "sweeping the look-up");
 }
 
+static bool delete_link_keys(sqlite3 *db, const sqlite3_int64 *ids, int count, struct err *err)
+{
+	sqlite3_stmt *gone = NULL;
+	bool ok = db_prepare(
+		db,
+		"DELETE FROM link_key WHERE link_id=?1 AND key IN (SELECT trace_id FROM link "
+		"WHERE id=?1 UNION ALL SELECT span_id FROM link WHERE id=?1)",
+		&gone, err);
+
+	for (int i = 0; ok && i < count; i++) {
+		sqlite3_bind_int64(gone, 1, ids[i]);
+		ok = db_run(db, gone, err, "sweeping the keys of links");
+	}
+	sqlite3_finalize(gone);
+	return ok;
+}
+
 /* Blocks (code_block.h) that have what goes: an id may be given again one day. */
 static bool drop_code(sqlite3 *db, sqlite3_int64 from, sqlite3_int64 to, struct err *err)
 {
@@ -423,6 +440,8 @@ static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, 
 		if (has_lookup(s->kind))
 			ok = delete_lookup(db, s->kind, s->at, db_bytes(list, 1), gone, err);
 	}
+	if (ok && s->kind == KIND_LINK)
+		ok = delete_link_keys(db, dead, dead_count, err);
 	for (int i = 0; ok && i < dead_count; i++) {
 		sqlite3_bind_int64(row_gone, 1, dead[i]);
 		ok = db_run(db, row_gone, err, "sweeping");

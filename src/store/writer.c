@@ -198,7 +198,8 @@ static bool open_whole(struct store_writer *w, struct err *err)
 {
 	w->err = err;
 	if (!open_db(w, err) || !prepare_statements(w, err) || !load_next_seq(w, err) ||
-	    !writer_load_upkeep(w, err) || !writer_load_pending(w, err) || !load_seen(w, err)) {
+	    !writer_load_upkeep(w, err) || !writer_load_links(w, err) ||
+	    !writer_load_pending(w, err) || !load_seen(w, err)) {
 		w->damaged = w->db && db_is_damage(sqlite3_errcode(w->db));
 		close_db(w);
 		return err_prefix(err, "%s", w->path);
@@ -427,6 +428,7 @@ bool store_writer_commit(struct store_writer *w, struct err *err)
 	writer_flush_buckets(w);
 	if (!w->failed && w->known.pending_count >= FOLD_AT)
 		writer_fold(w);
+	writer_key_links(w);
 	if (w->failed || !db_exec(w->db, "COMMIT", err)) {
 		writer_fail(w, NULL);
 		store_writer_rollback(w);

@@ -58,6 +58,7 @@ enum { BUCKETS_MOST = 64, CUTS_MOST = 8 };
 struct writer_marks {
 	uint32_t last_id[KIND_COUNT];
 	uint64_t next_seq;
+	uint32_t keyed_links; /* up to there they are in link_key */
 	struct store_writer_facts facts;
 	uint32_t seen_added;
 };
@@ -74,8 +75,9 @@ struct store_writer {
 	sqlite3_stmt *verify[KIND_COUNT];
 	struct known known;
 	struct spool_seen seen;
-	bool lookup_used; /* the table `lookup` has rows */
-	uint64_t *filter; /* hash_filter.h: of all of them; NULL: they are too many */
+	bool lookup_used;   /* the table `lookup` has rows */
+	uint64_t *filter;   /* hash_filter.h: of all of them; NULL: they are too many */
+	bool links_indexed; /* an older store: SQLite does it */
 	bool in_transaction, damaged;
 	struct sweep *sweep;        /* under way, or NULL */
 	uint64_t unswept_samples;   /* deleted since the last sweep began; STORE_STATE_UNSWEPT */
@@ -159,6 +161,10 @@ uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct ha
 bool writer_load_pending(struct store_writer *w, struct err *err);
 void writer_fold(struct store_writer *w);
 void writer_make_filter(struct store_writer *w); /* once, of a store that is opened */
+
+/* writer_links.c: before a commit, where many links are not in link_key yet */
+bool writer_load_links(struct store_writer *w, struct err *err) MUST_CHECK;
+void writer_key_links(struct store_writer *w);
 
 /* writer_upkeep.c: what an earlier writer left undone */
 bool writer_load_upkeep(struct store_writer *w, struct err *err) MUST_CHECK;
