@@ -129,6 +129,9 @@ struct component_ops {
 	 */
 	bool remote;
 	size_t sending_offset;
+	/* A remote one that puts what waits into one call of its own: it is given more than
+	 * num_consumers requests at once, as far as memory has room. */
+	bool gathers;
 
 	/* All below run on the main thread unless said otherwise. NULL = nothing to do. */
 	bool (*check)(void *state,

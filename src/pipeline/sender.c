@@ -15,6 +15,8 @@
 enum {
 	MEMORY_WAIT_MS = 100,
 	IN_MEMORY_MOST = 1024, /* requests of the spool that wait in memory */
+	PLAIN_MOST = 256,      /* requests of a backlog that is not packed */
+	GATHERED_MOST = 64,    /* requests in flight to an exporter that gathers them */
 };
 
 /* A request on its way: queued, in flight, or waiting for its next attempt. */
@@ -45,7 +47,7 @@ struct sender {
 	bool running; /* the owner's */
 
 	/* The thread's own. */
-	struct list queue;   /* wait for a slot */
+	struct list queue;   /* wait for a slot; of a spool those that memory has room for */
 	struct list backoff; /* keep their slot and wait for due_ns */
 	struct spool *spool;
 	uint64_t spool_again_ns; /* no memory to read a record back: not before */
@@ -318,17 +320,28 @@ static void attempt(struct sender *s, struct item *i)
 	s->o.ops->consume(s->o.state, batch_ref(i->batch), &i->completion);
 }
 
-/* Does the peer keep up, so that what comes now will be sent out of memory? */
-static bool is_keeping_up(struct sender *s, uint64_t ahead)
+/* Memory that waits is half of what it may be: the rest is for what comes, and is read back. */
+static bool has_memory(struct sender *s)
 {
 	bool room;
 
-	if (s->backoff.count || s->queue.count + ahead >= IN_MEMORY_MOST)
-		return false;
 	pthread_mutex_lock(&s->lock);
 	room = s->held_bytes <= s->o.sending->queue.max_bytes / 2;
 	pthread_mutex_unlock(&s->lock);
 	return room;
+}
+
+/* Does the peer take what it gets, and is there room, so that what comes now waits in memory? */
+static bool waits_in_memory(struct sender *s, uint64_t ahead)
+{
+	return !s->backoff.count && s->queue.count + ahead < IN_MEMORY_MOST && has_memory(s);
+}
+
+/* Packing takes more than plain bytes do: it is for a backlog that lasts, or cannot be sent now. */
+static bool packs(struct sender *s, uint64_t ahead, bool draining)
+{
+	return draining || s->backoff.count ||
+	       (spool_pending(s->spool) + ahead > PLAIN_MOST && !waits_in_memory(s, ahead));
 }
 
 /* New requests: into the spool, all with one commit, or into the queue. */
@@ -349,7 +362,7 @@ static void take_in(struct sender *s, struct list *inbox, bool draining)
 			continue;
 		}
 		/* A repetition waits for the commit as well: what it repeats may be in it. */
-		spool_set_packing(s->spool, draining || !is_keeping_up(s, staged.count));
+		spool_set_packing(s->spool, packs(s, staged.count, draining));
 		if (spool_has_taken(s->spool, i->batch) ||
 		    spool_stage(s->spool, i->batch, &i->sequence, &err)) {
 			list_push(&staged, i);
@@ -373,14 +386,13 @@ static void take_in(struct sender *s, struct list *inbox, bool draining)
 			item_end(s, i, &ok);
 			continue;
 		}
-		item_answer(i, &ok);
-		/* Straight from memory while the peer keeps up, and nothing before it must be read
-		 * back; else it is read back when its turn comes. */
-		if (!draining && is_keeping_up(s, 0) &&
-		    i->sequence == spool_next_sequence(s->spool) + s->queue.count)
-			list_push(&s->queue, i);
-		else
+		/* Sent out of memory, after those before it; or read back when its turn comes. */
+		if (draining || !waits_in_memory(s, 0)) {
 			item_end(s, i, &ok);
+			continue;
+		}
+		list_push(&s->queue, i);
+		item_answer(i, &ok);
 	}
 }
 
@@ -414,6 +426,22 @@ static struct item *read_back(struct sender *s)
 	return i;
 }
 
+/* The spool's next: out of memory where it is there still, else read back. NULL: none now. */
+static struct item *next_of_spool(struct sender *s, bool draining)
+{
+	struct item *i;
+
+	while ((i = s->queue.first)) {
+		if (spool_take_if_next(s->spool, i->sequence))
+			return list_pop(&s->queue);
+		if (!draining && i->sequence >= spool_next_sequence(s->spool))
+			break; /* others come before it */
+		list_pop(&s->queue);
+		item_end(s, i, &i->outcome); /* read back already, or it stays in the spool */
+	}
+	return draining ? NULL : read_back(s);
+}
+
 static uint32_t slots_used(struct sender *s)
 {
 	uint32_t in_flight;
@@ -424,11 +452,18 @@ static uint32_t slots_used(struct sender *s)
 	return in_flight + (uint32_t)s->backoff.count;
 }
 
+/* May another request be in flight? */
+static bool has_slot(struct sender *s)
+{
+	uint32_t used = slots_used(s);
+
+	return s->o.mode == SENDER_DIRECT || used < s->o.sending->queue.num_consumers ||
+	       (s->o.ops->gathers && used < GATHERED_MOST && has_memory(s));
+}
+
 /* Attempts that are due, then new ones while there are slots. */
 static void send_out(struct sender *s, bool draining)
 {
-	uint32_t slots =
-		s->o.mode == SENDER_DIRECT ? UINT32_MAX : s->o.sending->queue.num_consumers;
 	uint64_t now_ns = clock_monotonic_ns();
 	struct list waiting;
 	struct item *i;
@@ -442,13 +477,7 @@ static void send_out(struct sender *s, bool draining)
 		else
 			list_push(&s->backoff, i);
 	}
-	while (slots_used(s) < slots && (i = list_pop(&s->queue))) {
-		if (!i->sequence || spool_take_if_next(s->spool, i->sequence))
-			attempt(s, i);
-		else
-			item_end(s, i, &i->outcome); /* to be read back */
-	}
-	while (s->spool && !draining && slots_used(s) < slots && (i = read_back(s)))
+	while (has_slot(s) && (i = s->spool ? next_of_spool(s, draining) : list_pop(&s->queue)))
 		attempt(s, i);
 }
 

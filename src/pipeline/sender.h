@@ -8,7 +8,9 @@
  * the spool; it is sent from there until the peer took it or refused it for good.
  *
  * One thread for each sender keeps queue, retries and spool; up to num_consumers attempts are in
- * flight, each a consume() of the exporter. A wait between attempts is initial_interval x
+ * flight (more for an exporter that gathers them), each a consume() of the exporter. What lies in
+ * the spool is sent out of memory as well, half of max_mib of it, and else read back; it is packed
+ * when it is many, or the peer does not take it. A wait between attempts is initial_interval x
  * multiplier^n, by chance up to randomization_factor longer or shorter, at most max_interval, and
  * at least what the peer asked for.
  *

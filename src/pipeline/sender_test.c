@@ -583,6 +583,93 @@ static void test_spool_drain_awaits_calls(void **state)
 	}
 }
 
+/* Only what memory had no room for is read back, not what came behind it; and a short backlog is
+ * not packed. */
+static void test_spool_from_memory(void **state)
+{
+	enum { LARGE = 30000 };
+	struct batch *large = fake_batch(LARGE, 100, NULL);
+	struct fixture f;
+
+	(void)state;
+	setup(&f, SENDER_SPOOL);
+	f.sending.queue.max_bytes = batch_bytes(large) * 3 / 2;
+	fake_far.hold = true;
+	start(&f);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(send(&f, 3, i).kind, OUTCOME_OK);
+	assert_int_equal(feed(sender_consumer(f.sender), large).kind, OUTCOME_OK);
+	for (uint32_t i = 4; i < 9; i++)
+		assert_int_equal(send(&f, 3, i).kind, OUTCOME_OK);
+	assert_true(metric(&f, "flametap_spool_bytes{exporter=\"far\"}") > 2 * LARGE);
+	fake_wait(&fake_far, &fake_far.held_count, 2);
+	fake_release(&fake_far, OUTCOME_OK);
+	fake_wait(&fake_far, &fake_far.kept, 10);
+	stop(&f, WAIT_NS);
+	assert_int_equal(fake_far.requests, 10);
+	assert_int_equal(fake_far.read_back, 1);
+	assert_int_equal(metric(&f, SENT), 9 * 3 + LARGE);
+	teardown(&f);
+}
+
+/* Those that wait in memory behind one that does not stay in the spool at a stop: each is sent
+ * after it, once. */
+static void test_spool_stop_with_memory(void **state)
+{
+	struct batch *large = fake_batch(30000, 100, NULL);
+	struct fixture f;
+
+	(void)state;
+	setup(&f, SENDER_SPOOL);
+	f.sending.queue.max_bytes = batch_bytes(large) * 3 / 2;
+	fake_far.hold = true;
+	start(&f);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(send(&f, 3, i).kind, OUTCOME_OK);
+	assert_int_equal(feed(sender_consumer(f.sender), large).kind, OUTCOME_OK);
+	for (uint32_t i = 2; i < 5; i++)
+		assert_int_equal(send(&f, 3, i).kind, OUTCOME_OK);
+	fake_wait(&fake_far, &fake_far.held_count, 2);
+	stop(&f, MILLI_NS);
+	sender_free(f.sender);
+	start(&f);
+	fake_wait(&fake_far, &fake_far.kept, 6);
+	stop(&f, WAIT_NS);
+	assert_int_equal(fake_far.kept, 6);
+	assert_int_equal(fake_far.read_back, 6);
+	teardown(&f);
+}
+
+/* An exporter that gathers gets more than num_consumers at once, as long as memory has room. */
+static void test_spool_gathered(void **state)
+{
+	struct component_ops gathering = fake_far_exporter;
+	struct batch *large[2] = { fake_batch(30000, 100, NULL), fake_batch(30000, 101, NULL) };
+	struct fixture f;
+
+	(void)state;
+	gathering.gathers = true;
+	setup(&f, SENDER_SPOOL);
+	f.options.ops = &gathering;
+	f.sending.queue.max_bytes = batch_bytes(large[0]) * 4;
+	fake_far.hold = true;
+	start(&f);
+	for (uint32_t i = 0; i < 5; i++)
+		assert_int_equal(send(&f, 3, i).kind, OUTCOME_OK);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(feed(sender_consumer(f.sender), large[i]).kind, OUTCOME_OK);
+	/* The second is read back, which takes the rest of the memory. */
+	fake_wait(&fake_far, &fake_far.held_count, 7);
+	assert_int_equal(send(&f, 3, 5).kind, OUTCOME_OK);
+	wait_metric(&f, QUEUE_SIZE, 8);
+	assert_int_equal(metric(&f, IN_FLIGHT), 7);
+	fake_release(&fake_far, OUTCOME_OK);
+	fake_wait(&fake_far, &fake_far.kept, 8);
+	stop(&f, WAIT_NS);
+	assert_int_equal(fake_far.read_back, 2);
+	teardown(&f);
+}
+
 /* No memory to read a record back: it waits, and is not lost. */
 static void test_spool_no_memory(void **state)
 {
@@ -691,6 +778,9 @@ int main(void)
 		cmocka_unit_test(test_no_attempt_after_drain),
 		cmocka_unit_test(test_spool),
 		cmocka_unit_test(test_spool_drain_awaits_calls),
+		cmocka_unit_test(test_spool_from_memory),
+		cmocka_unit_test(test_spool_stop_with_memory),
+		cmocka_unit_test(test_spool_gathered),
 		cmocka_unit_test(test_spool_no_memory),
 		cmocka_unit_test(test_spool_locked),
 		cmocka_unit_test(test_threads),

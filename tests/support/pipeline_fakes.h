@@ -135,6 +135,7 @@ struct fake_sink {
 	struct hash128 hashes[4096]; /* of those kept, in their order */
 	uint32_t in_flight_most;
 	uint32_t shared_seen; /* batches that others held, too */
+	uint32_t read_back;   /* out of a spool */
 	bool stopped;
 };
 
@@ -151,6 +152,8 @@ static inline void fake_take(struct fake_sink *f, struct batch *batch, struct co
 	f->requests++;
 	if (atomic_load(&batch->refs) > 1)
 		f->shared_seen++;
+	if (batch->transport && strcmp(batch->transport, "spool") == 0)
+		f->read_back++;
 	if (f->hold && f->held_count < 64) {
 		f->held[f->held_count] = done;
 		f->held_batches[f->held_count++] = batch;

@@ -383,6 +383,7 @@ const struct component_ops clickhouse_exporter = {
 	.state_size = sizeof(struct clickhouse),
 	.fields = clickhouse_fields,
 	.remote = true,
+	.gathers = true,
 	.sending_offset = offsetof(struct clickhouse, sending),
 	.check = clickhouse_check,
 	.start = clickhouse_start,
