@@ -709,6 +709,36 @@ def test_comments_of_an_odd_length_are_of_v1_8(comments):
     assert json.dumps([f"comment {i}" for i in comments], separators=(",", ":")) in found
 
 
+def an_odd_profile(id=b"", payload=True, references=False):
+    """Of today's schema, with an id that is none and a payload without its format."""
+    request = profiles_service_pb2.ExportProfilesServiceRequest()
+    request.dictionary.string_table.extend(["", "key", "a text"])
+    for table in ("mapping_table", "location_table", "function_table", "link_table", "attribute_table", "stack_table"):
+        getattr(request.dictionary, table).add()
+    value = request.dictionary.attribute_table.add(key_strindex=1).value
+    if references:
+        value.string_value_strindex = 2
+    else:
+        value.string_value = "a text"
+    profile = request.resource_profiles.add().scope_profiles.add().profiles.add(time_unix_nano=5, profile_id=id, attribute_indices=[1])
+    if payload:
+        profile.original_payload = b"payload"
+    profile.samples.add(timestamps_unix_nano=[7])
+    return request.SerializeToString()
+
+
+@pytest.mark.parametrize("id", [b"", b"\1\2", bytes(range(1, 8))])
+def test_references_into_the_strings_outweigh_an_odd_profile(id):
+    found = decode("--layout", "full", "-", stdin=an_odd_profile(id, references=True)).decode()
+    assert found.startswith("request  wire 1.10 ") and "a text" in found, found
+
+
+@pytest.mark.parametrize("id", [bytes(range(1, 8)), b"\x80", b"\3"])
+def test_an_odd_id_that_names_no_text_is_no_comments(id):
+    found = decode("--layout", "full", "-", stdin=an_odd_profile(id)).decode()
+    assert found.startswith("request  wire 1.10 "), found
+
+
 def test_check_accepts_what_real_profilers_send():
     for body in BODIES:
         done = program.run("check", "--json", body.path)

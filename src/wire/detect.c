@@ -227,6 +227,23 @@ static bool test_attribute_references(void *arg, struct str key_value)
 	return !*found;
 }
 
+/* Of an entry of the dictionary's attribute_table: its key, and field 3, are indices anyway. */
+static bool test_table_references(void *arg, struct str entry)
+{
+	struct pb_reader r = pb_reader_of(entry);
+	bool *found = arg;
+
+	while (pb_more(&r) && !*found) {
+		uint32_t tag = pb_tag(&r);
+
+		if (tag == PB_TAG(2, PB_LEN))
+			*found = test_any_value(pb_message(&r), 16);
+		else
+			pb_skip(&r, tag);
+	}
+	return !*found;
+}
+
 /* Sample fields 2, 3 and 4 were permuted in v1.10. True when the newer order holds. */
 static bool is_v1_10(const struct survey *s, struct str body, struct verdict *out)
 {
@@ -255,6 +272,8 @@ static bool is_v1_10(const struct survey *s, struct str body, struct verdict *ou
 		return true;
 	}
 	survey_each_attribute(body, test_attribute_references, &references);
+	if (!references)
+		survey_each_table_attribute(body, test_table_references, &references);
 	if (references) {
 		out->references = true;
 		say(out, "attributes refer to the string table");
@@ -294,11 +313,11 @@ static bool is_v1_10(const struct survey *s, struct str body, struct verdict *ou
 }
 
 /* A payload comes with its format: fields 10 and 11 of v1.8, 9 and 10 of later versions, which have
- * attribute indices as 11. */
+ * attribute indices as 11: has it what can be none? */
 static bool has_v1_8_payload(const struct survey *s)
 {
 	return s->profile[10].len_count && s->profile[11].len_count && !s->profile[9].len_count &&
-	       !s->profile_7_len_0_or_16;
+	       !s->profile_7_len_0_or_16 && s->profile_11_most >= s->dictionary[6].len_count;
 }
 
 /* v1.8: 7 comments, 8 id, 9 dropped, 10 format, 11 payload, 12 attributes. Later: 7 id, 8 dropped,
@@ -314,16 +333,26 @@ static uint32_t v1_9_marks(const struct survey *s)
 	return s->profile[8].varint_count + s->profile[9].len_count;
 }
 
-/* Field 7 is no profile id (16 bytes, or empty): it is a list of comments. */
-static bool has_v1_8_comments(const struct survey *s)
+/* Is field 7, which is no profile id (16 bytes, or empty), a list of texts of the table? */
+static bool has_comments(const struct survey *s)
 {
-	return (s->profile_7_len_other || s->profile[7].varint_count) &&
-	       !s->profile_7_len_0_or_16 && v1_9_marks(s) == 0;
+	return s->profile[7].varint_count ||
+	       (s->profile_7_len_other && s->profile_7_most < s->dictionary[5].len_count);
 }
 
-static bool has_v1_8_marks(const struct survey *s)
+static bool has_v1_8_comments(const struct survey *s)
 {
-	return v1_8_marks(s) > v1_9_marks(s) || (v1_9_marks(s) == 0 && has_v1_8_payload(s));
+	return has_comments(s) && !s->profile_7_len_0_or_16 && v1_9_marks(s) == 0;
+}
+
+/* What only Profiles of v1.8 have, where the samples did not settle it. References into the string
+ * table are fields that v1.8 has not: beside them an odd id or a payload without its format is just
+ * that. */
+static bool is_v1_8_by_profiles(const struct survey *s, bool references)
+{
+	if (v1_8_marks(s) > v1_9_marks(s))
+		return true;
+	return !references && (has_v1_8_comments(s) || (v1_9_marks(s) == 0 && has_v1_8_payload(s)));
 }
 
 static enum wire_version v1_8_or_v1_9(const struct survey *s, struct verdict *out)
@@ -338,7 +367,7 @@ static enum wire_version v1_8_or_v1_9(const struct survey *s, struct verdict *ou
 		say(out, "Profile fields 8 and 9 are those of v1.9");
 		return WIRE_V1_9;
 	}
-	if (s->profile_7_len_other || s->profile[7].varint_count) {
+	if (has_comments(s)) {
 		say(out, "Profile field 7 is no profile id: comments of v1.8");
 		return WIRE_V1_8;
 	}
@@ -360,9 +389,7 @@ static void decide_with_dictionary(const struct survey *s, struct str body, stru
 		return;
 	}
 	out->version = is_v1_10(s, body, out) ? WIRE_V1_10 : v1_8_or_v1_9(s, out);
-	/* Where the samples did not settle it, what only Profiles of v1.8 have does. */
-	if (out->version == WIRE_V1_10 && !out->firm &&
-	    (has_v1_8_marks(s) || (!out->references && has_v1_8_comments(s)))) {
+	if (out->version == WIRE_V1_10 && !out->firm && is_v1_8_by_profiles(s, out->references)) {
 		out->version = v1_8_or_v1_9(s, out);
 		out->ambiguous = false;
 	}

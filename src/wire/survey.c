@@ -154,16 +154,34 @@ static void survey_inner_profile(struct survey *s, struct pb_reader r)
 	s->broken |= r.fault != PB_OK;
 }
 
-static void note_profile_field(struct survey *s, uint32_t tag, size_t len)
+/* Were it a list of indices: the greatest of all. */
+static void note_indices(uint64_t *most, struct pb_reader list)
 {
+	while (pb_more(&list)) {
+		uint64_t index = pb_varint(&list);
+
+		if (index > *most)
+			*most = index;
+	}
+	if (list.fault != PB_OK)
+		*most = UINT64_MAX;
+}
+
+static void note_profile_field(struct survey *s, uint32_t tag, struct pb_reader content)
+{
+	size_t len = content_len(&content);
 	bool id_like = len == 0 || len == 16;
 
 	if (tag == PB_TAG(7, PB_LEN)) {
 		s->profile_7_len_0_or_16 += id_like;
 		s->profile_7_len_other += !id_like;
+		if (!id_like)
+			note_indices(&s->profile_7_most, content);
 	} else if (tag == PB_TAG(8, PB_LEN)) {
 		s->profile_8_len_0_or_16 += id_like;
 		s->profile_8_len_other += !id_like;
+	} else if (tag == PB_TAG(11, PB_LEN)) {
+		note_indices(&s->profile_11_most, content);
 	}
 }
 
@@ -208,10 +226,11 @@ static void survey_profile(struct survey *s, struct pb_reader r)
 			survey_value_type(s, content);
 			break;
 		case PB_TAG(7, PB_LEN):
-			note_profile_field(s, tag, content_len(&content));
+		case PB_TAG(11, PB_LEN):
+			note_profile_field(s, tag, content);
 			break;
 		case PB_TAG(8, PB_LEN):
-			note_profile_field(s, tag, content_len(&content));
+			note_profile_field(s, tag, content);
 			field8 = content;
 			break;
 		}
@@ -364,4 +383,12 @@ void survey_each_attribute(struct str body, bool (*visit)(void *arg, struct str 
 
 	if (walk_path(body, resource, sizeof(resource), visit, arg))
 		walk_path(body, scope, sizeof(scope), visit, arg);
+}
+
+void survey_each_table_attribute(struct str body, bool (*visit)(void *arg, struct str entry),
+				 void *arg)
+{
+	static const uint8_t table[] = { 2, 6 };
+
+	walk_path(body, table, sizeof(table), visit, arg);
 }

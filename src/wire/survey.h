@@ -41,6 +41,8 @@ struct survey {
 	uint32_t repeated_sample_types; /* Profiles with field 1 more than once: up to v1.7 */
 	uint32_t profile_7_len_0_or_16, profile_7_len_other, profile_8_len_0_or_16,
 		profile_8_len_other;
+	uint64_t profile_7_most, profile_11_most; /* of it as a list of indices; UINT64_MAX: it is
+						     none */
 	uint32_t profile_4_packed_like;   /* unused when 0: Profile field 4 as LEN (v1.4, v1.5: a
 					     location_table entry) */
 	uint32_t samples_3_unpacked_list; /* Sample field 3 as VARINT several times in one Sample */
@@ -69,3 +71,6 @@ void survey_each_sample(struct str body, bool (*visit)(void *arg, struct str sam
  * returns false. */
 void survey_each_attribute(struct str body, bool (*visit)(void *arg, struct str key_value),
 			   void *arg);
+/* ... of each entry of the dictionary's attribute_table. */
+void survey_each_table_attribute(struct str body, bool (*visit)(void *arg, struct str entry),
+				 void *arg);
