@@ -264,7 +264,7 @@ static void put_side(struct buf *b, const char *name, const struct side *s, int6
 	buf_str(b, str_cstr(name));
 	buf_char(b, ' ');
 	listing_put_cost(b, &f, total);
-	listing_put_events(b, &f, selection_filters(&selection));
+	listing_put_events(b, &f, f.filtered);
 	listing_put_covered(b, s->covered_ns);
 	buf_char(b, '\n');
 }

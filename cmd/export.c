@@ -170,13 +170,9 @@ static bool export_selected(const struct words *words, struct err *err)
 
 static bool whole_store_wanted(const struct words *words)
 {
-	const struct selection_flags *s = &selection;
-	unsigned filters = s->focus.count + s->ignore.count + s->hide.count + s->show_from.count +
-			   s->collapse.count + s->recursion.count;
-
 	return words->count == 0 && !export_view_is_format(format) && !selection.selector &&
 	       !selection.type && !selection.from && !selection.to && !selection.trace &&
-	       !selection.span && !selection.by && !filters;
+	       !selection.span && !selection.by && !selection.filters.count;
 }
 
 int export_run(int argc, char **argv)

@@ -130,6 +130,18 @@ static bool set_list(const struct flag *f, const char *value, struct err *err)
 	return true;
 }
 
+static bool add_step(const struct flag *f, const char *value, struct err *err)
+{
+	struct flag_steps *steps = f->target;
+
+	if (steps->count == sizeof(steps->items) / sizeof(steps->items[0]))
+		return err_set(err, ERR_LIMIT, "-%s is one of more than %u such flags", f->name,
+			       steps->count);
+	steps->items[steps->count].flag = f->name;
+	steps->items[steps->count++].value = value;
+	return true;
+}
+
 static bool check_number(const struct command *c, const struct flag *f, const char *value,
 			 struct err *err)
 {
@@ -156,6 +168,8 @@ static bool set_flag(const struct command *c, const struct flag *f, const char *
 		return set_bool(f, value, err);
 	case FLAG_LIST:
 		return set_list(f, value, err);
+	case FLAG_STEP:
+		return add_step(f, value, err);
 	case FLAG_UINT:
 		if (!check_number(c, f, value, err))
 			return false;

@@ -15,6 +15,7 @@ enum flag_kind {
 	FLAG_BOOL,   /* bool *target */
 	FLAG_STRING, /* const char **target, as all below */
 	FLAG_LIST,   /* may be given several times: struct flag_list *target */
+	FLAG_STEP,   /* one of several flags whose order counts: struct flag_steps *target of all */
 	FLAG_UINT,   /* within its struct flag_range, where it has one */
 	FLAG_SIZE,   /* bytes: 64MiB, 10GB */
 	FLAG_DURATION,
@@ -24,6 +25,14 @@ enum flag_kind {
 
 struct flag_list {
 	const char *items[64];
+	unsigned count;
+};
+
+/* In the order in which they were given. */
+struct flag_steps {
+	struct {
+		const char *flag, *value;
+	} items[64];
 	unsigned count;
 };
 

@@ -216,21 +216,21 @@ static bool hex_id(const char *text, uint8_t *out, size_t len, const char *what,
 		       len * 2);
 }
 
-static bool add_filters(struct query_request *r, const struct flag_list *list,
-			enum query_filter_kind kind, struct err *err)
+static bool add_filters(struct query_request *r, const struct flag_steps *steps, struct err *err)
 {
-	for (unsigned i = 0; i < list->count; i++) {
-		if (r->filter_count == QUERY_FILTERS_MOST)
-			return err_set(err, ERR_LIMIT, "more than %d stack filters",
-				       QUERY_FILTERS_MOST);
-		query_filter_parse(str_cstr(list->items[i]), kind, &r->filters[r->filter_count++]);
-	}
-	return true;
-}
+	struct query_filter *to = r->filters;
 
-bool selection_filters(const struct selection_flags *f)
-{
-	return f->focus.count || f->ignore.count || f->show_from.count;
+	if (steps->count > QUERY_FILTERS_MOST)
+		return err_set(err, ERR_LIMIT, "%u stack filters; %d may be", steps->count,
+			       QUERY_FILTERS_MOST);
+	for (unsigned i = 0; i < steps->count; i++, to++) {
+		if (!query_filter_kind_parse(str_cstr(steps->items[i].flag), &to->kind))
+			return err_set(err, ERR_INTERNAL, "-%s is no stack filter",
+				       steps->items[i].flag);
+		query_filter_parse(str_cstr(steps->items[i].value), to->kind, to);
+	}
+	r->filter_count = steps->count;
+	return true;
 }
 
 bool selection_request(const struct selection_flags *f, struct query_source *source,
@@ -252,12 +252,7 @@ bool selection_request(const struct selection_flags *f, struct query_source *sou
 	if (f->span)
 		r.span_id = ids->span;
 	*out = r;
-	return add_filters(out, &f->focus, FILTER_FOCUS, err) &&
-	       add_filters(out, &f->ignore, FILTER_IGNORE, err) &&
-	       add_filters(out, &f->hide, FILTER_HIDE, err) &&
-	       add_filters(out, &f->show_from, FILTER_SHOW_FROM, err) &&
-	       add_filters(out, &f->collapse, FILTER_COLLAPSE, err) &&
-	       add_filters(out, &f->recursion, FILTER_RECURSION, err);
+	return add_filters(out, &f->filters, err);
 }
 
 static void tell_types(struct query_request all)

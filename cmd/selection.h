@@ -12,7 +12,7 @@ enum { SELECTION_LIMIT_BYTES = 256 << 20 };
 /* The texts of the flags; the table below fills them. */
 struct selection_flags {
 	const char *db, *selector, *type, *from, *to, *by, *trace, *span;
-	struct flag_list focus, ignore, hide, show_from, collapse, recursion;
+	struct flag_steps filters;
 	bool last;
 };
 
@@ -102,8 +102,8 @@ struct selection_flags {
 		  false },                                                                      \
 		{ "Stacks",                                                                     \
 		  "focus",                                                                      \
-		  FLAG_LIST,                                                                    \
-		  &(f).focus,                                                                   \
+		  FLAG_STEP,                                                                    \
+		  &(f).filters,                                                                 \
 		  "REGEX",                                                                      \
 		  NULL,                                                                         \
 		  "only stacks with such a frame; also file:, binary:, type: REGEX",            \
@@ -112,8 +112,8 @@ struct selection_flags {
 		  false },                                                                      \
 		{ "Stacks",                                                                     \
 		  "ignore",                                                                     \
-		  FLAG_LIST,                                                                    \
-		  &(f).ignore,                                                                  \
+		  FLAG_STEP,                                                                    \
+		  &(f).filters,                                                                 \
 		  "REGEX",                                                                      \
 		  NULL,                                                                         \
 		  "no stacks with such a frame",                                                \
@@ -122,8 +122,8 @@ struct selection_flags {
 		  false },                                                                      \
 		{ "Stacks",                                                                     \
 		  "hide",                                                                       \
-		  FLAG_LIST,                                                                    \
-		  &(f).hide,                                                                    \
+		  FLAG_STEP,                                                                    \
+		  &(f).filters,                                                                 \
 		  "REGEX",                                                                      \
 		  NULL,                                                                         \
 		  "leave such frames out of the stacks",                                        \
@@ -132,8 +132,8 @@ struct selection_flags {
 		  false },                                                                      \
 		{ "Stacks",                                                                     \
 		  "show-from",                                                                  \
-		  FLAG_LIST,                                                                    \
-		  &(f).show_from,                                                               \
+		  FLAG_STEP,                                                                    \
+		  &(f).filters,                                                                 \
 		  "REGEX",                                                                      \
 		  NULL,                                                                         \
 		  "stacks begin at their first such frame",                                     \
@@ -142,8 +142,8 @@ struct selection_flags {
 		  false },                                                                      \
 		{ "Stacks",                                                                     \
 		  "collapse",                                                                   \
-		  FLAG_LIST,                                                                    \
-		  &(f).collapse,                                                                \
+		  FLAG_STEP,                                                                    \
+		  &(f).filters,                                                                 \
 		  "REGEX",                                                                      \
 		  NULL,                                                                         \
 		  "such frames that follow each other are the first of them",                   \
@@ -151,7 +151,7 @@ struct selection_flags {
 		  false,                                                                        \
 		  false },                                                                      \
 	{                                                                                       \
-		"Stacks", "recursion", FLAG_LIST, &(f).recursion, "REGEX", NULL,                \
+		"Stacks", "recursion", FLAG_STEP, &(f).filters, "REGEX", NULL,                  \
 			"from such a frame to its innermost call is one; . of any frame", NULL, \
 			false, false                                                            \
 	}
@@ -168,9 +168,6 @@ struct samples {
 bool samples_open(struct samples *s, const char *db, char *const *files, unsigned file_count,
 		  struct err *err) MUST_CHECK;
 void samples_close(struct samples *s);
-
-/* Do the flags leave stacks out? */
-bool selection_filters(const struct selection_flags *f);
 
 /* The request the flags make; `ids` is where trace and span ids go. */
 struct selection_ids {

@@ -150,7 +150,7 @@ static void put_heading(struct buf *b, struct query *q, const struct query_top *
 	tone_begin(b, colour, TONE_BOLD);
 	listing_put_cost(b, &f, top->total[0]);
 	tone_end(b, colour, TONE_BOLD);
-	listing_put_events(b, &f, selection_filters(&selection));
+	listing_put_events(b, &f, f.filtered);
 	if (f.processes)
 		buf_printf(b, " of %u process%s", f.processes, f.processes == 1 ? "" : "es");
 	if (query_covered(q, &covered, &err))

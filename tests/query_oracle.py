@@ -282,5 +282,7 @@ def transformed(stacks, kind, pattern):
         hits = [finds(f) for f in stack]
         if kind == "hide":
             yield value, tuple(f for f, hit in zip(stack, hits) if not hit)
+        elif kind == "collapse":
+            yield value, tuple(f for i, f in enumerate(stack) if not (i and hits[i] and hits[i - 1]))
         elif any(hits) == (kind != "ignore"):
             yield value, stack[hits.index(True):] if kind == "show-from" else stack

@@ -33,12 +33,19 @@ def ask(*words):
 
 
 def check(stacks, by, kind, pattern):
-    values = query_oracle.stack_values_of(query_oracle.transformed(stacks, kind, pattern), query_oracle.BY[by])
-    got = ask("--by", by, f"--{kind}", pattern)
-    assert got["total"][0] == sum(values.values()), (by, kind, pattern)
-    want = query_oracle.top(values)
-    assert sorted((r["self"][0], r["total"][0]) for r in got["rows"]) == sorted(map(tuple, want.values())), (by, kind, pattern)
-    return sum(values.values())
+    return check_steps(stacks, by, [(kind, pattern)])[0]
+
+
+def check_steps(stacks, by, steps):
+    """The total, and what else tells an answer from another."""
+    for kind, pattern in steps:
+        stacks = query_oracle.transformed(stacks, kind, pattern)
+    values = query_oracle.stack_values_of(stacks, query_oracle.BY[by])
+    got = ask("--by", by, *(word for kind, pattern in steps for word in (f"--{kind}", pattern)))
+    assert got["total"][0] == sum(values.values()), (by, steps)
+    want = sorted(map(tuple, query_oracle.top(values).values()))
+    assert sorted((r["self"][0], r["total"][0]) for r in got["rows"]) == want, (by, steps)
+    return sum(values.values()), tuple(want)
 
 
 def test_filters_see_the_frame_whatever_by_shows(stacks):
@@ -54,6 +61,17 @@ def test_one_function_in_two_files_is_two_frames_for_filters(stacks):
     assert files
     for file, kind in itertools.product(files if program.LONG else files[:2], KINDS):
         check(stacks, "function", kind, "file:^" + file.replace(".", "\\.") + "$")
+
+
+def test_filters_are_taken_in_the_order_given(stacks):
+    """Each sees what those before it left: of two or three at random, in all their orders."""
+    chance = random.Random(11)
+    for _ in range(40 if program.LONG else 6):
+        steps = [(chance.choice(KINDS + ("collapse",)), chance.choice(PATTERNS)) for _ in range(chance.choice((2, 2, 3)))]
+        for order in itertools.permutations(steps):
+            check_steps(stacks, "function", order)
+    focus_first, focus_last = ([("focus", "^fib$"), ("hide", "^fib$")][::step] for step in (1, -1))
+    assert check_steps(stacks, "function", focus_first)[0] > 0 == check_steps(stacks, "function", focus_last)[0]
 
 
 @pytest.mark.parametrize("by", ["line", "address"])

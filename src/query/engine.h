@@ -262,6 +262,8 @@ static inline int64_t engine_scaled(int64_t value, int64_t scale) /* scales are 
 
 /* Finds q->linked (linked.c). */
 bool linked_series(struct query *q, struct err *err) MUST_CHECK;
+/* May a filter leave stacks out? The other kinds change what is shown of a stack. */
+bool engine_filters_choose(const struct query_request *r);
 /* Finds q->wanted_stacks, where the request's call site or its filters choose some. */
 bool wanted_stacks_select(struct query *q, struct err *err) MUST_CHECK;
 
@@ -325,8 +327,7 @@ struct frame_run {
 /* A frame as filters see it: functions of one name in two files are one frame, and two of these. */
 struct marked_frame {
 	uint32_t frame;
-	uint32_t own_marks; /* bit 1 << i of each focus and collapse filter that it satisfies */
-	uint8_t marks;      /* bit 1 << kind of the others */
+	uint32_t marks; /* bit 1 << i of each filter that it satisfies */
 };
 
 struct frame_set {
@@ -397,8 +398,8 @@ static inline int64_t engine_minus(int64_t a, int64_t b) /* saturates */
 		return v;
 	return a < 0 ? INT64_MIN : INT64_MAX;
 }
-/* show_from, ignore, focus, hide, recursion and collapse, in this order, on marked frames
- * [0, count), root first, which become frames. False: the stack is left out. */
+/* The request's filters, in their order, on marked frames [0, count), root first, which become
+ * frames. False: the stack is left out. */
 bool run_filter(struct frame_set *s, uint32_t *frames, uint32_t *count);
 /* Frames that only tell files or binaries apart repeat for each call within one. */
 uint32_t frames_without_repeats(const struct frame_set *s, uint32_t *frames, uint32_t count);

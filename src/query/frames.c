@@ -190,12 +190,7 @@ static bool mark(struct frame_set *s, const struct query_frame *f, struct marked
 		bool matches = false;
 
 		ok = filter_matches(s, i, f, &scratch, &matches, err);
-		if (!matches)
-			continue;
-		if (r->filters[i].kind == FILTER_FOCUS || r->filters[i].kind == FILTER_COLLAPSE)
-			out->own_marks |= 1u << i;
-		else
-			out->marks |= (uint8_t)(1u << r->filters[i].kind);
+		out->marks |= (uint32_t)matches << i;
 	}
 	buf_release(&scratch);
 	return ok;

@@ -98,6 +98,7 @@ struct query_facts query_facts(const struct query *q)
 		.processes = count_processes(q),
 		.partial = q->partial,
 		.reason = q->reason,
+		.filtered = engine_filters_choose(&q->request),
 	};
 
 	if (q->type < q->type_count)
@@ -118,6 +119,23 @@ bool query_by_parse(struct str text, enum query_by *out, struct err *err)
 	return err_set(err, ERR_INVALID,
 		       "by=\"%.*s\": one of function, line, address, file, binary",
 		       (int)(text.len < 40 ? text.len : 40), text.ptr ? text.ptr : "");
+}
+
+bool query_filter_kind_parse(struct str name, enum query_filter_kind *out)
+{
+	static const char *const NAMES[] = {
+		[FILTER_FOCUS] = "focus",       [FILTER_IGNORE] = "ignore",
+		[FILTER_HIDE] = "hide",         [FILTER_SHOW_FROM] = "show_from",
+		[FILTER_COLLAPSE] = "collapse", [FILTER_RECURSION] = "recursion",
+	};
+	struct str kind = str_is(name, "show-from") ? STR("show_from") : name;
+
+	for (size_t i = 0; i < sizeof(NAMES) / sizeof(NAMES[0]); i++)
+		if (str_is(kind, NAMES[i])) {
+			*out = (enum query_filter_kind)i;
+			return true;
+		}
+	return false;
 }
 
 void query_filter_parse(struct str text, enum query_filter_kind kind, struct query_filter *out)

@@ -44,7 +44,8 @@ enum query_by {
 bool query_by_parse(struct str text, enum query_by *out, struct err *err) MUST_CHECK;
 
 /* Stack filters, by a regex within the frame's function, file, binary or type, whatever `by` shows
- * in its place. A ^pattern$ of a function may also be the whole name that is shown. */
+ * in its place. A ^pattern$ of a function may also be the whole name that is shown. They are taken
+ * in the order given: each sees the frames that those before it left. */
 enum query_filter_kind {
 	FILTER_FOCUS,     /* only stacks that hold such a frame (all focus filters must match) */
 	FILTER_IGNORE,    /* no stacks that hold one */
@@ -61,6 +62,8 @@ struct query_filter {
 	enum query_filter_field field;
 	struct str pattern;
 };
+/* "focus", ..., "show_from" or "show-from". False: there is no such kind. */
+bool query_filter_kind_parse(struct str name, enum query_filter_kind *out) MUST_CHECK;
 /* "regex", "function:regex", "file:regex", "binary:regex", "type:regex". */
 void query_filter_parse(struct str text, enum query_filter_kind kind, struct query_filter *out);
 
@@ -135,6 +138,7 @@ struct query_facts {
 	uint32_t processes;                /* of those: distinct (host, container, pid) */
 	bool partial;                      /* of the last answer, with why in `reason` */
 	const char *reason;
+	bool filtered; /* a focus, ignore or show_from may leave stacks out */
 };
 struct query_facts query_facts(const struct query *q);
 

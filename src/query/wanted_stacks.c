@@ -75,8 +75,7 @@ static bool keep_some(struct finding *f, const uint64_t *ids, uint32_t count, st
 	return ok;
 }
 
-/* The others change what is shown of a stack. */
-static bool may_leave_out(const struct query_request *r)
+bool engine_filters_choose(const struct query_request *r)
 {
 	for (uint32_t i = 0; i < r->filter_count; i++)
 		if (r->filters[i].kind == FILTER_FOCUS || r->filters[i].kind == FILTER_IGNORE ||
@@ -91,7 +90,7 @@ bool wanted_stacks_select(struct query *q, struct err *err)
 	bool ok;
 
 	if (!q->request.call_site_count &&
-	    !(q->request.filters_choose && may_leave_out(&q->request)))
+	    !(q->request.filters_choose && engine_filters_choose(&q->request)))
 		return true;
 	q->parts = ROW_STACK;
 	ok = engine_events(q, q->group_key, note_stack, &f, err);

@@ -56,38 +56,25 @@ static bool range_of(struct web_ask *a, int side, struct query_range *out, struc
 	return time_range_parse(from, to, a->now_ns, out, err);
 }
 
-static const struct {
-	const char *name;
-	enum query_filter_kind kind;
-} FILTERS[] = {
-	{ "focus", FILTER_FOCUS },       { "ignore", FILTER_IGNORE },
-	{ "hide", FILTER_HIDE },         { "show_from", FILTER_SHOW_FROM },
-	{ "collapse", FILTER_COLLAPSE }, { "recursion", FILTER_RECURSION },
-};
-
 static bool add_transform(struct query_request *q, struct str text, struct err *err)
 {
 	ptrdiff_t colon = str_find(text, ':');
-	struct str kind = colon < 0 ? text : str_head(text, (size_t)colon);
+	struct str name = colon < 0 ? text : str_head(text, (size_t)colon);
 	struct str rest = colon < 0 ? str_from("", 0) : str_skip(text, (size_t)colon + 1);
+	enum query_filter_kind kind;
 
-	for (size_t i = 0; i < sizeof(FILTERS) / sizeof(FILTERS[0]); i++) {
-		if (!str_is(kind, FILTERS[i].name))
-			continue;
-		if (q->filter_count == QUERY_FILTERS_MOST)
-			return err_set(err, ERR_LIMIT, "more than %d transforms",
-				       QUERY_FILTERS_MOST);
-		if (!rest.len && FILTERS[i].kind != FILTER_RECURSION)
-			return err_set(err, ERR_INVALID,
-				       "x=%.*s says no pattern; wanted is x=%s:PATTERN",
-				       STR_ARG(str_head(text, 60)), FILTERS[i].name);
-		query_filter_parse(rest, FILTERS[i].kind, &q->filters[q->filter_count++]);
-		return true;
-	}
-	return err_set(err, ERR_INVALID,
-		       "x=%.*s: no such transform; there are focus, ignore, hide, show_from, "
-		       "collapse and recursion",
-		       (int)(text.len < 60 ? text.len : 60), text.ptr);
+	if (!query_filter_kind_parse(name, &kind))
+		return err_set(err, ERR_INVALID,
+			       "x=%.*s: no such transform; there are focus, ignore, hide, "
+			       "show_from, collapse and recursion",
+			       STR_ARG(str_head(text, 60)));
+	if (q->filter_count == QUERY_FILTERS_MOST)
+		return err_set(err, ERR_LIMIT, "more than %d transforms", QUERY_FILTERS_MOST);
+	if (!rest.len && kind != FILTER_RECURSION)
+		return err_set(err, ERR_INVALID, "x=%.*s says no pattern; wanted is x=%.*s:PATTERN",
+			       STR_ARG(str_head(text, 60)), STR_ARG(name));
+	query_filter_parse(rest, kind, &q->filters[q->filter_count++]);
+	return true;
 }
 
 static bool add_transforms(const struct web_ask *a, struct query_request *q, struct err *err)
