@@ -25,6 +25,7 @@ import query_bodies
 import schemas
 import test_pprof
 import view
+import web_pages
 from test_covered import check_covered
 from test_decode import same, same_message, source_view
 from test_query import ask, check, check_columns, check_selections, events_of, random_selection, resource_of
@@ -642,6 +643,45 @@ def test_away_and_back(database, tmp_path):
         running.stop()
     finally:
         folder.remove()
+
+
+FAILING = """
+receivers: {{otlp: {{protocols: {{grpc: {{endpoint: "127.0.0.1:0"}}}}}}}}
+exporters:
+  clickhouse:
+    endpoint: {url}
+    database: {database}
+    retry_on_failure: {{initial_interval: 50ms, max_interval: 100ms}}
+extensions: {{web: {{endpoint: "127.0.0.1:0", store: "{url}/{database}"}}}}
+service:
+  extensions: [web]
+  pipelines: {{profiles: {{receivers: [otlp], exporters: [clickhouse]}}}}
+"""
+
+
+def test_a_server_that_takes_nothing_is_told(old, database, tmp_path):
+    """The page of the same process says since when and why; what comes meanwhile is kept, and inserted later."""
+    config = tmp_path / "c.yaml"
+    config.write_text(FAILING.format(url=old.url, database=database))
+    with program.Server("collector", "--config", config) as server, clients.channel(server.grpc) as ch:
+        def store():
+            return web_pages.request(web_pages.page_of(server), "GET", "/api/v1/status").json()["store"]
+
+        clients.export(ch, handmade.marked("mark-before-0"))
+        program.wait_for(lambda: database in old.ask("SHOW DATABASES") and old.ask("SELECT count() FROM flametap_requests", database) == "1",
+                         60, "the first request")
+        said = store()
+        assert said["kind"] == "clickhouse" and said["path"] == f"{old.url}/{database}" and "failing" not in said
+        old.ask("ALTER TABLE flametap_samples DROP COLUMN offsets", database)
+        clients.export(ch, handmade.marked("mark-later-0"))
+        program.wait_for(lambda: "failing" in store(), 60, "what fails")
+        failing = store()["failing"]
+        assert "offsets" in failing["error"] and int(failing["since_ns"]) > 10**18
+        assert failing["refused"] == 0
+        old.ask("ALTER TABLE flametap_samples ADD COLUMN offsets Array(UInt32)", database)
+        program.wait_for(lambda: "failing" not in store(), 60, "all well again")
+        program.wait_for(lambda: old.ask("SELECT count() FROM flametap_requests", database) == "2", 60, "the second request")
+    assert len(export(f"{old.url}/{database}")) == 2
 
 
 def test_a_part_that_is_there_is_completed(old, database, tmp_path):

@@ -2,7 +2,8 @@
  * failing.h - whether a store takes what comes: its exporter says so, the page of the same process
  * asks.
  *
- * Known by the store's path, as the configuration has it. Threads: any.
+ * Known by the store's name: a file's path, as the configuration has it, or a ClickHouse database's
+ * http://host:port/database. Threads: any.
  */
 #pragma once
 #include <stdbool.h>
@@ -16,6 +17,6 @@ struct store_failing {
 };
 
 /* What became of so many requests; `failure` NULL: they are kept, and all is well again. */
-void store_failing_note(const char *path, uint32_t requests, const struct err *failure);
+void store_failing_note(const char *store, uint32_t requests, const struct err *failure);
 /* False: it takes what comes, or nobody here writes it. */
-bool store_failing_now(const char *path, struct store_failing *out);
+bool store_failing_now(const char *store, struct store_failing *out);

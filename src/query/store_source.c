@@ -533,6 +533,11 @@ bool store_source_open(const char *location, struct store **out, struct err *err
 	return store_open(&options, out, err);
 }
 
+char *store_source_name(const char *location)
+{
+	return store_name(location);
+}
+
 void store_source_close(struct store *store)
 {
 	store_close(store);

@@ -13,5 +13,7 @@ struct store;
 /* For who must not include the store: opens it read-only beside any writer. */
 bool store_source_open(const char *location, struct store **out, struct err *err) MUST_CHECK;
 void store_source_close(struct store *store); /* NULL is fine */
+/* What its exporter calls it when it fails (pipeline/failing.h), from malloc(). */
+char *store_source_name(const char *location);
 
 bool store_source_new(struct store *store, struct query_source **out, struct err *err) MUST_CHECK;

@@ -37,6 +37,8 @@ struct store_open_options {
 bool store_open(const struct store_open_options *options, struct store **out,
 		struct err *err) MUST_CHECK;
 void store_close(struct store *s); /* NULL is fine */
+/* What its exporter calls it when it fails (pipeline/failing.h), from malloc(). */
+char *store_name(const char *location);
 
 bool store_begin(struct store *s, struct store_snapshot **out, struct err *err) MUST_CHECK;
 void store_end(struct store_snapshot *snap); /* NULL is fine */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "store/clickhouse/reader.h"
+#include "store/clickhouse/server.h"
 #include "store/reader_sqlite.h"
 
 /* One of the two. */
@@ -35,6 +36,19 @@ bool store_open(const struct store_open_options *options, struct store **out, st
 	else
 		free(s);
 	return ok;
+}
+
+char *store_name(const char *location)
+{
+	struct ch_endpoint endpoint;
+	struct err ignored;
+	char *name;
+
+	if (!is_url(location) || !ch_endpoint_parse(location, &endpoint, &ignored))
+		return strdup(location);
+	name = ch_endpoint_store(&endpoint, NULL);
+	ch_endpoint_release(&endpoint);
+	return name;
 }
 
 void store_close(struct store *s)

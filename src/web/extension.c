@@ -24,6 +24,7 @@ struct web_state {
 	uint32_t threads;
 	uint64_t timeout_ns, uploads_retention_ns, uploads_most_bytes;
 
+	char *store_name; /* of its exporter's */
 	pthread_mutex_t lock;
 	struct store *store; /* guarded: NULL until it was there */
 	struct web_server *server;
@@ -37,7 +38,8 @@ struct web_state {
 
 static const struct config_field web_fields[] = {
 	FIELD("endpoint", CONFIG_STRING, endpoint, "127.0.0.1:4040", "where the page is"),
-	FIELD("store", CONFIG_STRING, store_path, "flametap.db", "the SQLite file that is shown"),
+	FIELD("store", CONFIG_STRING, store_path, "flametap.db",
+	      "what is shown: an SQLite file, or the URL of a ClickHouse database"),
 	FIELD("allowed_hosts", CONFIG_STRING, allowed_hosts, NULL,
 	      "further names under which the page may be asked for, by commas"),
 	FIELD("token", CONFIG_SECRET, token, NULL, "asked for with each request when set"),
@@ -52,7 +54,8 @@ static const struct config_field web_fields[] = {
 	FIELD("source", CONFIG_STRING, source, NULL,
 	      "folder of source files, whose text the page may show"),
 	FIELD("uploads", CONFIG_STRING, uploads, NULL,
-	      "folder of files dropped onto the page; default: the store's name and .uploads"),
+	      "folder of dropped files; default: the store's name and .uploads (ClickHouse: "
+	      "memory)"),
 	FIELD("uploads_retention", CONFIG_DURATION, uploads_retention_ns, "720h",
 	      "how long those are kept"),
 	FIELD("uploads_max_size", CONFIG_SIZE, uploads_most_bytes, "256MiB",
@@ -83,7 +86,7 @@ static bool is_failing(void *ctx, struct store_failing *out)
 {
 	const struct web_state *w = ctx;
 
-	return store_failing_now(w->store_path, out);
+	return store_failing_now(w->store_name, out);
 }
 
 static bool web_extension_start(void *state, const struct component_host *host, struct err *err)
@@ -102,17 +105,20 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 		.sources = { .open = open_source,
 			     .ctx = w,
 			     .failing = is_failing,
-			     .kind = "sqlite",
+			     .kind = strstr(w->store_path, "://") ? "clickhouse" : "sqlite",
 			     .path = w->store_path },
 		.metrics = host->metrics,
 		.threads = w->threads,
 		.timeout_ns = w->timeout_ns,
 	};
 
-	buf_str(&folder, str_cstr(w->uploads ? w->uploads : w->store_path));
-	buf_str(&folder, w->uploads ? (struct str){ 0 } : STR(".uploads"));
-	buf_char(&folder, '\0');
-	options.upload_folder = folder.ptr; /* copied */
+	w->store_name = store_source_name(w->store_path);
+	if (w->uploads || !strstr(w->store_path, "://")) {
+		buf_str(&folder, str_cstr(w->uploads ? w->uploads : w->store_path));
+		buf_str(&folder, w->uploads ? (struct str){ 0 } : STR(".uploads"));
+		buf_char(&folder, '\0');
+		options.upload_folder = folder.ptr; /* copied */
+	}
 	options.upload_retention_ns = w->uploads_retention_ns;
 	options.upload_most_bytes = w->uploads_most_bytes;
 	pthread_mutex_init(&w->lock, NULL);
@@ -124,6 +130,7 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 			err_set(err, ERR_BUSY, "%s; another one: `endpoint`, flametap up --listen",
 				why.msg);
 		pthread_mutex_destroy(&w->lock);
+		free(w->store_name);
 		return false;
 	}
 	LOG(LOG_INFO, "The page is served", LOG_S("endpoint", web_address(w->server)),
@@ -160,6 +167,7 @@ static void web_extension_stop(void *state, uint64_t deadline_ns)
 	web_stop(w->server, deadline_ns);
 	store_source_close(w->store);
 	pthread_mutex_destroy(&w->lock);
+	free(w->store_name);
 }
 
 const struct component_ops web_extension = {

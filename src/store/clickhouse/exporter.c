@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/failing.h"
 #include "store/clickhouse/exporter_internal.h"
 #include "store/exporters.h"
 
@@ -111,6 +112,12 @@ static void expire(struct clickhouse *x)
 
 /* ---- the worker ---- */
 
+/* Nobody is refused by this: what stands before the exporter keeps it, or tries it again. */
+static void tell_state(const struct clickhouse *x, const struct err *failure)
+{
+	store_failing_note(x->store_name, 0, failure);
+}
+
 /* An upload by a person is always kept: it is a request of its own, however often it comes. */
 static struct hash128 hash_of(struct batch *b)
 {
@@ -171,6 +178,8 @@ static void write_items(struct clickhouse *x, struct worker_item *items, uint32_
 	if (!ok && log_gate_open(&gate, 10 * SECOND_NS, &skipped))
 		LOG(LOG_ERROR, "ClickHouse cannot be written", LOG_S("endpoint", x->at.base),
 		    LOG_S("error", err.msg), LOG_U("unlogged", skipped));
+	if (ok || err.kind != ERR_LIMIT) /* one that is too large says nothing of the server */
+		tell_state(x, ok ? NULL : &err);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!ok)
 			spool_seen_add(&x->unsure, works[i].request.hash, clock_realtime_ns());
@@ -231,9 +240,12 @@ static void clickhouse_idle(void *arg)
 {
 	struct clickhouse *x = arg;
 	struct err err;
+	bool was_ready = x->ready, ok = was_ready || connect(x, &err);
 
 	/* The first look is at start, so that a wrong address is seen before the first request. */
-	if (!x->ready && !connect(x, &err)) {
+	if (!was_ready)
+		tell_state(x, ok ? NULL : &err);
+	if (!ok) {
 		static struct log_gate gate;
 		uint64_t skipped;
 
@@ -350,6 +362,7 @@ static void clickhouse_release(void *state)
 		explicit_bzero(x->file_password, strlen(x->file_password));
 	free(x->file_password);
 	free(x->settings);
+	free(x->store_name);
 	buf_release(&x->sql);
 	buf_release(&x->answer);
 }

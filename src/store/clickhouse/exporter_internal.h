@@ -39,7 +39,7 @@ struct clickhouse {
 
 	/* checked */
 	struct ch_endpoint at;
-	char *file_password, *settings;
+	char *file_password, *settings, *store_name;
 
 	/* run time; the worker's but where said */
 	const struct component_host *host;

@@ -163,6 +163,7 @@ bool clickhouse_check(void *state, struct err *err)
 	if (!ch_schema_check(&x->schema, err) ||
 	    !ch_endpoint_parse(x->endpoint ? x->endpoint : "", &x->at, err))
 		return false;
+	x->store_name = ch_endpoint_store(&x->at, clickhouse_text(x->database));
 	if (clickhouse_text(x->password) && clickhouse_text(x->password_file))
 		return err_set(err, ERR_INVALID, "give either password or password_file, not both");
 	if ((x->tls.cert_file != NULL) != (x->tls.key_file != NULL))

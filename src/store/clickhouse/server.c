@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/hex.h"
@@ -181,12 +182,29 @@ void ch_endpoint_release(struct ch_endpoint *e)
 	*e = (struct ch_endpoint){ 0 };
 }
 
-/* ---- a server ---- */
-
 static char *first_of(const char *a, const char *b, const char *c)
 {
 	return copy_of(str_cstr(a && *a ? a : b && *b ? b : c));
 }
+
+static char *database_of(const struct ch_endpoint *e, const char *database)
+{
+	return first_of(database, e->database, "default");
+}
+
+char *ch_endpoint_store(const struct ch_endpoint *e, const char *database)
+{
+	AUTO(ptr_free) char *name = database_of(e, database);
+	struct buf b;
+	size_t len;
+
+	buf_init(&b, 0);
+	buf_printf(&b, "%s%s", e->base, name);
+	buf_char(&b, '\0');
+	return buf_take(&b, &len);
+}
+
+/* ---- a server ---- */
 
 struct ch_server *ch_server_new(const struct ch_options *o, struct err *err)
 {
@@ -198,7 +216,7 @@ struct ch_server *ch_server_new(const struct ch_options *o, struct err *err)
 	s->base = copy_of(str_cstr(o->endpoint->base));
 	s->user = first_of(o->user, o->endpoint->user, "default");
 	s->password = first_of(o->password, NULL, "");
-	s->database = first_of(o->database, o->endpoint->database, "default");
+	s->database = database_of(o->endpoint, o->database);
 	s->settings = first_of(o->endpoint->settings, NULL, "");
 	s->more_settings = first_of(o->more_settings, NULL, "");
 	s->compress = o->compress;
