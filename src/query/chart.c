@@ -6,7 +6,7 @@
 #include "store/id_list.h"
 
 enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
-enum { SLICES = 1024, FEW = 24, STRIDE_MOST = 1 << 16, SURELY_TOO_MANY = CHART_BOXES_MOST / 2 * 3 };
+enum { SLICES = 1024, FEW = 64, STRIDE_MOST = 1 << 16, SURELY_TOO_MANY = CHART_BOXES_MOST / 2 * 3 };
 
 /* ---- order ---- */
 
@@ -34,22 +34,21 @@ static uint32_t cell_of(const struct chart *c, const struct chart_event *e, doub
 	return c->pairs[e->pair].lane * SLICES + (at < SLICES ? (uint32_t)at : SLICES - 1);
 }
 
-/* A few, one by one into those before it. */
+/* A few, one by one into those before it. They came by their numbers, which equal ones keep. */
 static void sort_few(const struct chart *c, uint32_t *order, uint32_t count)
 {
-	for (uint32_t i = 1; i < count; i++) {
-		uint32_t one = order[i], k = i;
-		struct sort_key key = { c->events[one].start, one };
+	struct sort_key keys[FEW];
 
-		for (; k; k--) {
-			struct sort_key before = { c->events[order[k - 1]].start, order[k - 1] };
+	for (uint32_t i = 0; i < count; i++) {
+		struct sort_key one = { c->events[order[i]].start, order[i] };
+		uint32_t k = i;
 
-			if (key_order(&before, &key) <= 0)
-				break;
-			order[k] = order[k - 1];
-		}
-		order[k] = one;
+		for (; k && keys[k - 1].start > one.start; k--)
+			keys[k] = keys[k - 1];
+		keys[k] = one;
 	}
+	for (uint32_t i = 0; i < count; i++)
+		order[i] = keys[i].event;
 }
 
 /* order[from, to), which are of one cell, by start. */
@@ -124,6 +123,33 @@ static bool order_events(struct chart *c, struct err *err)
 
 /* ---- stacks ---- */
 
+enum { NOT_AT_HAND, AT_HAND }; /* in chart_run.count, until stacks are resolved */
+
+/* The stacks that events of the lanes [from, to) have. */
+static void mark_stacks(struct chart *c, uint32_t from, uint32_t to)
+{
+	memset(c->runs, 0, c->run_cap * sizeof(*c->runs));
+	if (to - from == c->lane_count) {
+		for (uint32_t i = 0; i < c->event_count; i++)
+			c->runs[c->events[i].stack].count = AT_HAND;
+		return;
+	}
+	for (uint32_t i = c->lane_first[from]; i < c->lane_first[to]; i++)
+		c->runs[c->events[c->order[i]].stack].count = AT_HAND;
+}
+
+static void place_runs(struct chart *c, const uint64_t *ids, uint32_t count)
+{
+	for (uint32_t i = 0; i < c->stack_count; i++) {
+		const struct frame_run *run;
+
+		if (c->runs[i].count == NOT_AT_HAND)
+			continue;
+		run = &c->set.runs[id_place(ids, count, c->stacks[i])];
+		c->runs[i] = (struct chart_run){ run->first, run->count };
+	}
+}
+
 /* Resolves the stacks that events of the lanes [from, to) have. */
 static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct err *err)
 {
@@ -138,19 +164,16 @@ static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct e
 	     query_grow(c->q, &c->runs, &c->run_cap, c->stack_count + 1u, sizeof(*c->runs), err);
 
 	if (ok) {
-		memset(c->runs, 0xff, c->run_cap * sizeof(*c->runs));
-		for (uint32_t i = c->lane_first[from]; i < c->lane_first[to]; i++)
-			c->runs[c->events[c->order[i]].stack] = 0;
+		mark_stacks(c, from, to);
 		for (uint32_t i = 0; i < c->stack_count; i++)
-			if (c->runs[i] == 0)
+			if (c->runs[i].count == AT_HAND)
 				ids[count++] = c->stacks[i];
 		count = (uint32_t)id_list_sort(ids, count);
 		c->set.pool_count = c->set.run_count = 0; /* of the lanes before */
 		ok = frame_set_resolve(&c->set, ids, count, FILTERS_ON, err);
 	}
-	for (uint32_t i = 0; i < c->stack_count && ok; i++)
-		if (c->runs[i] == 0)
-			c->runs[i] = id_place(ids, count, c->stacks[i]);
+	if (ok)
+		place_runs(c, ids, count);
 	query_drop(c->q, &ids, &cap, sizeof(*ids));
 	c->resolved_from = from;
 	c->resolved_to = ok ? to : 0;
@@ -252,16 +275,16 @@ static bool draw_lanes(struct chart *c, struct page *page, struct err *err)
 
 static bool give_lanes(struct chart *c, struct page *page, struct query_chart *out, struct err *err)
 {
-	struct query_box *boxes = query_alloc(c->q, c->box_count + 1u, sizeof(*boxes), err);
+	const struct query_box *boxes;
 	struct query_lane *lanes = query_alloc(c->q, c->lane_count + 1u, sizeof(*lanes), err);
 
-	if (!boxes || !lanes)
+	query_fit(c->q, &c->boxes, &c->box_cap, c->box_count, sizeof(*c->boxes));
+	boxes = c->boxes;
+	if (!lanes || !query_give(c->q, &c->boxes, &c->box_cap, err))
 		return false;
-	if (c->box_count)
-		memcpy(boxes, c->boxes, c->box_count * sizeof(*boxes));
 	for (uint32_t i = 0; i < c->lane_count; i++) {
 		lanes[i] = page->out[i];
-		lanes[i].boxes = boxes + page->first[i];
+		lanes[i].boxes = boxes ? boxes + page->first[i] : NULL;
 		lanes[i].value = c->lanes[i].value;
 		lanes[i].events = c->lanes[i].events;
 	}
@@ -357,10 +380,9 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 {
 	struct query *q = c->q;
 	const struct query_type *type = q->type < q->type_count ? &q->types[q->type] : NULL;
-	struct taking t = { .c = c,
-			    .timed = type && str_is(type->unit, "nanoseconds"),
-			    .bytes_most = q->limit_bytes / 3 * 2 };
+	struct taking t = { .c = c, .bytes_most = q->limit_bytes / 3 * 2 };
 
+	c->timed = type && str_is(type->unit, "nanoseconds");
 	set_width(c, o->width);
 	q->parts = ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES;
 	if (!engine_batches(q, q->group_key, chart_take_all, &t, err))

@@ -15,12 +15,16 @@ struct chart_event { /* on its way into a box */
 
 /* A series with an attribute set: all its events are one thread's. */
 struct chart_pair {
-	uint64_t set, usual; /* usual: what its events last unless chart.durations says more */
+	uint64_t set;
 	uint64_t events, latest;
 	int64_t value;
 	uint32_t series, lane; /* places in q->series, chart.lanes */
 	uint32_t next;         /* the pair of the same set and another series; UINT32_MAX: none */
-	bool counted;
+};
+
+/* Where the frames of a stack are in set.pool. */
+struct chart_run {
+	uint32_t first, count; /* first: RUN_LEFT_OUT: filters leave nothing of it */
 };
 
 struct chart_lane {
@@ -36,9 +40,10 @@ struct chart {
 	struct query_range range;
 	uint64_t bin_ns;
 	uint32_t bins;
+	bool timed; /* values are nanoseconds */
 
 	struct chart_event *events;
-	uint64_t *durations; /* of each event; NULL: all last as usual */
+	uint64_t *durations; /* of each event; NULL: all last as their pairs' usually do */
 	uint32_t event_count, event_cap, duration_cap;
 	bool has_durations;
 	uint32_t *order; /* events of the page: lane by lane, by start */
@@ -52,8 +57,7 @@ struct chart {
 	struct number_table pair_numbers, stack_numbers; /* pair_numbers: the first of each set */
 	uint64_t *stacks;                                /* their ids */
 	uint32_t stack_count, stack_cap;
-	uint32_t
-		*runs; /* of each stack, a run of `set`; UINT32_MAX: of none of the lanes at hand */
+	struct chart_run *runs; /* of each stack that the lanes at hand have */
 	uint32_t run_cap;
 	uint32_t resolved_from, resolved_to; /* lanes whose stacks `runs` has */
 	struct frame_set set;
@@ -69,13 +73,23 @@ struct chart {
 
 struct taking {
 	struct chart *c;
-	bool timed;        /* values are nanoseconds */
 	bool ranked;       /* only the page's events come */
 	bool full;         /* there was no room for all: they are only counted */
 	uint32_t stride;   /* of the page's events, one in so many */
 	size_t bytes_most; /* for events */
 	uint64_t latest;   /* time of an event */
 };
+
+/* What the events of the series last unless chart.durations says more. */
+static inline uint64_t chart_usual(const struct chart *c, const struct series_says *says)
+{
+	return says->counted ? (uint64_t)says->scale : c->timed ? 0 : 1;
+}
+static inline const struct series_says *chart_says(const struct chart *c,
+						   const struct chart_pair *p)
+{
+	return c->q->series[p->series].says;
+}
 
 /* chart_events.c: walks over events (engine_batch_fn, ctx: struct taking). The first one counts all
  * and keeps events as long as there is room, which is usually enough; further ones keep those of

@@ -4,12 +4,11 @@
 #include "query/chart.h"
 
 #define NO_FRAME UINT32_MAX
-enum { AHEAD = 8 };
+enum { AHEAD = 16, SOON = AHEAD / 2 };
 
 struct span {
 	uint64_t from, to;
-	uint32_t first, depth; /* its frames in the pool, RUN_LEFT_OUT: none; how many */
-	uint32_t run;
+	uint32_t stack; /* of chart.runs */
 };
 
 /* What a pixel has of one stack. */
@@ -32,7 +31,7 @@ struct drawing {
 	uint32_t active_count, active_cap;
 	struct stay *within; /* the pixel's, one a stack */
 	uint32_t within_cap;
-	uint32_t *place_of; /* by run: + 1 among `within`; of the scratch */
+	uint32_t *place_of; /* by stack: + 1 among `within`; of the scratch */
 	uint32_t *next;     /* of each of `within`: its next frame, or NO_FRAME */
 	uint32_t next_cap;
 	uint64_t *weights; /* by frame; of the scratch */
@@ -43,26 +42,18 @@ struct drawing {
 	uint64_t last_bin; /* that `open` is of */
 };
 
-static uint64_t duration_of(const struct chart *c, uint32_t event)
-{
-	return c->has_durations ? c->durations[event] : c->pairs[c->events[event].pair].usual;
-}
-
 /* The event at d->at as what it lasts, cut by the window. */
 static struct span span_of(const struct drawing *d)
 {
 	const struct chart *c = d->c;
 	uint32_t event = c->order[d->at];
 	const struct chart_event *e = &c->events[event], *next;
-	uint64_t lasts = duration_of(c, event);
-	uint32_t place = c->runs[e->stack];
-	const struct frame_run *run = &c->set.runs[place];
-	struct span s = {
-		.from = e->start, .first = run->first, .depth = run->count, .run = place
-	};
+	const struct series_says *says = chart_says(c, &c->pairs[e->pair]);
+	uint64_t lasts = c->has_durations ? c->durations[event] : chart_usual(c, says);
+	struct span s = { .from = e->start, .stack = e->stack };
 
 	s.to = s.from > UINT64_MAX - lasts ? UINT64_MAX : s.from + lasts;
-	if (d->at + 1 < d->end && c->pairs[e->pair].counted) {
+	if (d->at + 1 < d->end && says->counted) {
 		next = &c->events[c->order[d->at + 1]];
 		if (next->start < s.to ? d->lane->thread_known : next->start - s.to <= lasts / 2)
 			s.to = next->start;
@@ -70,6 +61,17 @@ static struct span span_of(const struct drawing *d)
 	s.from = s.from > c->range.from ? s.from : c->range.from;
 	s.to = s.to < c->range.to ? s.to : c->range.to;
 	return s;
+}
+
+/* Neither events nor stacks lie in the order in which they are drawn. */
+static inline void fetch_ahead(const struct drawing *d)
+{
+	const struct chart *c = d->c;
+
+	if (d->at + AHEAD >= d->end)
+		return;
+	__builtin_prefetch(&c->events[c->order[d->at + AHEAD]]);
+	__builtin_prefetch(&c->runs[c->events[c->order[d->at + SOON]].stack]);
 }
 
 /* Leaves in `active` what touches the time, and takes in what begins there. */
@@ -84,13 +86,14 @@ static bool activate(struct drawing *d, uint64_t from, uint64_t to, struct err *
 	d->active_count = kept;
 	for (; d->at < d->end && c->events[c->order[d->at]].start < to; d->at++) {
 		struct span s;
+		uint32_t first;
 
-		if (d->at + AHEAD < d->end) /* neither events nor stacks lie in this order */
-			__builtin_prefetch(&c->events[c->order[d->at + AHEAD]]);
+		fetch_ahead(d);
 		s = span_of(d);
-		if (s.from >= s.to || s.first == RUN_LEFT_OUT)
+		first = c->runs[s.stack].first;
+		if (s.from >= s.to || first == RUN_LEFT_OUT)
 			continue;
-		__builtin_prefetch(&c->set.pool[s.first]);
+		__builtin_prefetch(&c->set.pool[first]);
 		if (!query_grow(c->q, &d->active, &d->active_cap, d->active_count + 1u, sizeof(s),
 				err))
 			return false;
@@ -149,14 +152,15 @@ static uint32_t keep_frame(struct drawing *d, uint32_t count, uint32_t frame, st
 
 	*out = (struct step){ .from = UINT64_MAX };
 	for (uint32_t i = 0; i < count; i++) {
-		struct stay s = d->within[i];
+		const struct stay s = d->within[i];
+		bool goes_on = d->next[i] == frame;
 
-		if (d->next[i] != frame)
-			continue;
-		out->busy += s.busy;
-		out->from = s.from < out->from ? s.from : out->from;
-		out->to = s.to > out->to ? s.to : out->to;
-		d->within[kept++] = s;
+		/* No branches: which ones go on is anybody's guess. */
+		out->busy += goes_on ? s.busy : 0;
+		out->from = goes_on && s.from < out->from ? s.from : out->from;
+		out->to = goes_on && s.to > out->to ? s.to : out->to;
+		d->within[kept] = s;
+		kept += goes_on;
 	}
 	return kept;
 }
@@ -169,24 +173,24 @@ static uint32_t cut_active(struct drawing *d, uint64_t from, uint64_t to, struct
 	for (uint32_t i = 0; i < d->active_count; i++) {
 		const struct span *s = &d->active[i];
 		struct stay one = { .from = s->from > from ? s->from : from,
-				    .to = s->to < to ? s->to : to,
-				    .first = s->first,
-				    .depth = s->depth };
+				    .to = s->to < to ? s->to : to };
 		struct stay *same;
 
 		one.busy = one.to - one.from;
-		if (!d->place_of[s->run]) {
+		if (!d->place_of[s->stack]) {
+			one.first = d->c->runs[s->stack].first;
+			one.depth = d->c->runs[s->stack].count;
 			d->within[count] = one;
-			d->place_of[s->run] = ++count;
+			d->place_of[s->stack] = ++count;
 			continue;
 		}
-		same = &d->within[d->place_of[s->run] - 1];
+		same = &d->within[d->place_of[s->stack] - 1];
 		same->busy += one.busy;
 		same->from = one.from < same->from ? one.from : same->from;
 		same->to = one.to > same->to ? one.to : same->to;
 	}
 	for (uint32_t i = 0; i < d->active_count; i++)
-		d->place_of[d->active[i].run] = 0;
+		d->place_of[d->active[i].stack] = 0;
 	for (uint32_t i = 0; i < count; i++)
 		d->next[i] = NO_FRAME;
 	return keep_frame(d, count, NO_FRAME, out);
@@ -291,13 +295,13 @@ static bool draw(struct drawing *d, struct err *err)
 	return true;
 }
 
-/* Zeros, and zeros again after each use: of frames and of runs. */
+/* Zeros, and zeros again after each use: of frames and of stacks. */
 static bool scratch(struct chart *c, uint64_t **weights, uint32_t **places, struct err *err)
 {
-	uint64_t frames = c->set.frame_count + 1u, runs = c->set.run_count + 1u;
+	uint64_t frames = c->set.frame_count + 1u, stacks = c->stack_count + 1u;
 	uint32_t before = c->scratch_cap;
 
-	if (!query_grow(c->q, &c->scratch, &c->scratch_cap, frames + runs / 2 + 1,
+	if (!query_grow(c->q, &c->scratch, &c->scratch_cap, frames + stacks / 2 + 1,
 			sizeof(*c->scratch), err))
 		return false;
 	if (c->scratch_cap != before)

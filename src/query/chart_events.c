@@ -24,19 +24,9 @@ void chart_drop_events(struct chart *c)
 	c->has_durations = false;
 }
 
-static bool add_pair(struct taking *t, const struct engine_batch *b, uint64_t set, uint32_t series,
-		     uint32_t *out, struct err *err)
+static bool add_pair(struct chart *c, uint64_t set, uint32_t series, uint32_t *out, struct err *err)
 {
-	struct chart *c = t->c;
-	struct chart_pair pair = {
-		.set = set,
-		.series = series,
-		.next = UINT32_MAX,
-		.counted = b->series->says->counted,
-		.usual = b->series->says->counted ? (uint64_t)b->series->says->scale
-			 : t->timed               ? 0
-						  : 1,
-	};
+	struct chart_pair pair = { .set = set, .series = series, .next = UINT32_MAX };
 	uint32_t first;
 	bool added;
 
@@ -99,7 +89,7 @@ static bool forget_light(struct taking *t, struct err *err)
 	return chart_number_pairs(c, err);
 }
 
-static uint32_t find_pair(const struct chart *c, uint32_t series, uint64_t set)
+static inline uint32_t find_pair(const struct chart *c, uint32_t series, uint64_t set)
 {
 	uint32_t pair = number_find(&c->pair_numbers, set);
 
@@ -118,30 +108,24 @@ bool chart_make_room(struct taking *t, struct err *err)
 	return true;
 }
 
-static bool pair_of(struct taking *t, const struct engine_batch *b, uint64_t set, uint32_t *out,
-		    struct err *err)
+/* The first event of a pair. */
+static bool new_pair(struct taking *t, uint32_t series, uint64_t set, uint32_t *out,
+		     struct err *err)
 {
 	struct chart *c = t->c;
-	uint32_t series = (uint32_t)(b->series - c->q->series);
 
-	*out = find_pair(c, series, set);
-	if (*out != UINT32_MAX)
-		return true;
 	if (c->pair_count >= c->q->limit_bytes / PAIR_BYTES && !forget_light(t, err))
 		return false;
-	while (!add_pair(t, b, set, series, out, err))
+	while (!add_pair(c, set, series, out, err))
 		if (err->kind != ERR_LIMIT || !chart_make_room(t, err))
 			return false;
 	return true;
 }
 
-static bool stack_of(struct chart *c, uint64_t id, uint32_t *out, struct err *err)
+static bool new_stack(struct chart *c, uint64_t id, uint32_t *out, struct err *err)
 {
 	bool added;
 
-	*out = number_find(&c->stack_numbers, id);
-	if (*out != UINT32_MAX)
-		return true;
 	if (!query_grow(c->q, &c->stacks, &c->stack_cap, c->stack_count + 1u, sizeof(*c->stacks),
 			err) ||
 	    !number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
@@ -184,26 +168,42 @@ static bool begin_durations(struct chart *c, struct err *err)
 			err))
 		return false;
 	for (uint32_t i = 0; i < c->event_count; i++)
-		c->durations[i] = c->pairs[c->events[i].pair].usual;
+		c->durations[i] = chart_usual(c, chart_says(c, &c->pairs[c->events[i].pair]));
 	c->has_durations = true;
 	return true;
 }
 
-/* There is room for it. */
-static bool keep_event(struct taking *t, const struct engine_batch *b, uint32_t i, uint32_t pair,
-		       struct err *err)
+/* What events of one batch have in common. */
+struct lasting {
+	uint64_t usual;
+	bool by_value; /* each lasts its value, else all as usual */
+	bool ended;    /* their times are when they ended */
+};
+
+static struct lasting lasting_of(const struct chart *c, const struct engine_batch *b)
 {
-	struct chart *c = t->c;
-	const struct chart_pair *p = &c->pairs[pair];
-	uint64_t lasts = p->usual;
+	const struct series_says *says = b->series->says;
+
+	return (struct lasting){ .usual = chart_usual(c, says),
+				 .by_value = says->counted || c->timed,
+				 .ended = c->timed && !says->counted && b->timed };
+}
+
+/* There is room for it. */
+static inline bool keep_event(struct chart *c, const struct lasting *l,
+			      const struct engine_batch *b, uint32_t i, uint32_t pair,
+			      struct err *err)
+{
+	uint64_t lasts = l->usual;
 	struct chart_event out = { .start = b->times[i], .pair = pair };
 
-	if (p->counted || t->timed)
+	if (l->by_value)
 		lasts = b->values[i] > 0 ? (uint64_t)b->values[i] : 0;
-	if (t->timed && !p->counted && b->timed) /* it ended then */
+	if (l->ended)
 		out.start = out.start > lasts ? out.start - lasts : 0;
-	if (!stack_of(c, b->stacks[i], &out.stack, err) ||
-	    (lasts != p->usual && !c->has_durations && !begin_durations(c, err)))
+	out.stack = number_find(&c->stack_numbers, b->stacks[i]);
+	if ((out.stack == UINT32_MAX && !new_stack(c, b->stacks[i], &out.stack, err)) ||
+	    (lasts != l->usual && !c->has_durations && !begin_durations(c, err)))
 		return false;
 	if (c->has_durations)
 		c->durations[c->event_count] = lasts;
@@ -214,21 +214,25 @@ static bool keep_event(struct taking *t, const struct engine_batch *b, uint32_t 
 bool chart_take_all(void *ctx, const struct engine_batch *b, struct err *err)
 {
 	struct taking *t = ctx;
-	struct chart_pair *p;
+	struct chart *c = t->c;
+	const struct lasting l = lasting_of(c, b);
+	const uint32_t series = (uint32_t)(b->series - c->q->series);
 	struct err full;
-	uint32_t pair;
 
 	if (!t->full)
 		t->full = !reserve(t, b->count, &full);
 	for (uint32_t i = 0; i < b->count; i++) {
-		if (!pair_of(t, b, b->attributes[i], &pair, err))
+		uint32_t pair = find_pair(c, series, b->attributes[i]);
+		struct chart_pair *p;
+
+		if (pair == UINT32_MAX && !new_pair(t, series, b->attributes[i], &pair, err))
 			return false;
-		p = &t->c->pairs[pair];
+		p = &c->pairs[pair];
 		p->events++;
 		p->value = engine_add(p->value, b->values[i]);
 		p->latest = b->times[i] > p->latest ? b->times[i] : p->latest;
 		if (!t->full)
-			t->full = !keep_event(t, b, i, pair, &full);
+			t->full = !keep_event(c, &l, b, i, pair, &full);
 	}
 	if (b->count)
 		t->latest = b->times[b->count - 1];
@@ -238,15 +242,17 @@ bool chart_take_all(void *ctx, const struct engine_batch *b, struct err *err)
 bool chart_take_page(void *ctx, const struct engine_batch *b, struct err *err)
 {
 	struct taking *t = ctx;
-	uint32_t series = (uint32_t)(b->series - t->c->q->series);
+	struct chart *c = t->c;
+	const struct lasting l = lasting_of(c, b);
+	const uint32_t series = (uint32_t)(b->series - c->q->series);
 
 	if (!reserve(t, b->count, err))
 		return false;
 	for (uint32_t i = 0; i < b->count; i++) {
-		uint32_t pair = find_pair(t->c, series, b->attributes[i]);
+		uint32_t pair = find_pair(c, series, b->attributes[i]);
 
-		if (pair != UINT32_MAX && t->c->pairs[pair].events++ % t->stride == 0 &&
-		    !keep_event(t, b, i, pair, err))
+		if (pair != UINT32_MAX && c->pairs[pair].events++ % t->stride == 0 &&
+		    !keep_event(c, &l, b, i, pair, err))
 			return false;
 	}
 	return true;
