@@ -94,7 +94,9 @@ static bool measure(struct measuring *m, struct err *err)
 {
 	struct query *q = m->q;
 	struct query_source *s = q->request.source;
-	struct query_series_ask ask = { .range = q->request.range, .asof = q->request.asof };
+	struct query_series_ask ask = {
+		.range = q->request.range, .asof = q->request.asof, .brief = true, .profiler = true
+	};
 	bool ok = s->ops->series(s, &ask, take_series, m, err) && keep_measured(m, err);
 
 	query_drop(q, &m->told, &m->cap, sizeof(*m->told));

@@ -69,6 +69,9 @@ struct query_series_ask {
 	const struct str *keys; /* these keys, however punctuated; service.name stands for what */
 	uint32_t key_count;     /* it is made of, too */
 	bool scopes;            /* the scopes' attributes are needed, too, where types differ */
+	/* scope_name is needed, too, and of `resource` host.id, else host.name, but where there is
+	 * a telemetry.sdk.name. Not with keys. */
+	bool profiler;
 	/* Not empty: those whose service.name is another may be left out. Only where no sample says
 	 * it (sample_keys). */
 	struct str service;

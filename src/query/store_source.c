@@ -143,6 +143,7 @@ static bool walk_series(struct query_source *q, const struct query_series_ask *a
 		.keys = ask->keys,
 		.key_count = ask->key_count,
 		.scopes = ask->scopes,
+		.profiler = ask->profiler,
 		.service = ask->service,
 	};
 

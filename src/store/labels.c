@@ -12,6 +12,7 @@ static const struct str names[LABEL_KEYS] = {
 	[LABEL_NAMESPACE] = { "k8s.namespace.name", 18 },
 	[LABEL_DEPLOYMENT] = { "k8s.deployment.name", 19 },
 	[LABEL_ENVIRONMENT] = { "deployment.environment.name", 27 },
+	[LABEL_PROFILER] = { "", 0 },
 };
 
 static char plain(char c)
@@ -34,7 +35,7 @@ static bool is_alike(struct str a, struct str b)
 
 enum label_key label_key_of(struct str key, bool *exact)
 {
-	for (unsigned i = 0; i < LABEL_KEYS; i++) {
+	for (unsigned i = 0; i < LABEL_PROFILER; i++) {
 		if (!is_alike(key, names[i]))
 			continue;
 		*exact = str_equal(key, names[i]);
@@ -42,6 +43,38 @@ enum label_key label_key_of(struct str key, bool *exact)
 	}
 	*exact = false;
 	return LABEL_NONE;
+}
+
+bool labels_say(struct str labels, uint32_t asked)
+{
+	uint32_t count = 0;
+
+	if (!(asked >> LABEL_PROFILER))
+		return true;
+	for (size_t i = 0; i < labels.len; i++) /* each varint's last byte */
+		count += (uint8_t)labels.ptr[i] < 0x80;
+	return count > LABEL_PROFILER;
+}
+
+/* The first one that is text, and not empty. */
+static const struct key_value *text_of(struct key_values list, struct str key)
+{
+	for (uint32_t i = 0; i < list.count; i++) {
+		const struct key_value *kv = &list.ptr[i];
+
+		if (str_equal(kv->key, key) && kv->value.kind == ANY_STRING)
+			return kv->value.string.len ? kv : NULL;
+	}
+	return NULL;
+}
+
+const struct key_value *label_profiler(struct key_values resource)
+{
+	const struct key_value *host = text_of(resource, STR("host.id"));
+
+	if (text_of(resource, STR("telemetry.sdk.name")))
+		return NULL;
+	return host ? host : text_of(resource, STR("host.name"));
 }
 
 bool label_keys_asked(const struct str *keys, uint32_t count, uint32_t *bits)

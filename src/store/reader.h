@@ -90,8 +90,8 @@ struct store_series {
 	struct str resource_schema_url, scope_name, scope_version, scope_schema_url;
 	struct str service_name; /* service.name, else unknown_service[:process.executable.name] */
 	uint64_t process; /* equal for one process: host, container and pid; 0: none is said */
-	/* only id, types, period, process and labels are filled in, and scope_attributes where
-	 * asked */
+	/* only id, types, period, process and labels are filled in, and scope_attributes or what
+	 * tells its profiler where asked */
 	bool brief;
 	/* brief: of the keys that were asked for what the series say, be it lifted, is in
 	 * resource_attributes; equal labels: they say the same. Else 0. */
@@ -107,6 +107,8 @@ struct store_series_ask {
 	const struct str *keys; /* these keys; some may come in full all the same */
 	uint32_t key_count;
 	bool scopes;        /* attributes of scopes, too; where all types are one they may lack */
+	bool profiler;      /* scope_name, too, and in resource_attributes the host.id or host.name
+			       that its profiler is told by (label_profiler()). Not with keys */
 	struct str service; /* not empty: those of other services may be left out */
 };
 

@@ -241,10 +241,11 @@ struct series_walk {
 	const struct id_bits *marked;
 	uint64_t type_ids[4]; /* of the brief row before, whose texts are in type_texts */
 	struct str type_texts[4];
-	uint64_t scope_id; /* of the brief row before, whose attributes are in scope_attributes */
+	uint64_t scope_id; /* of the brief row before, which is this */
+	struct str scope_name;
 	struct store_attributes scope_attributes;
-	bool brief;
-	uint32_t labels; /* that are asked for: bits of enum label_key */
+	bool brief, scopes; /* scopes: of brief ones, too */
+	uint32_t labels;    /* that are asked for: bits of enum label_key */
 	struct store_attribute room[LABEL_KEYS];
 	bool ended, failed; /* failed: err tells */
 	struct err *err;
@@ -291,9 +292,21 @@ static bool read_scope(struct series_walk *w, struct store_series *x, struct err
 		if (!fill_scope(w->snap, x, err))
 			return false;
 		w->scope_id = x->scope;
+		w->scope_name = x->scope_name;
 		w->scope_attributes = x->scope_attributes;
 	}
+	x->scope_name = w->scope_name;
 	x->scope_attributes = w->scope_attributes;
+	return true;
+}
+
+/* The row's own labels may be of before some of those asked for were kept. */
+static bool read_said(struct series_walk *w, sqlite3_stmt *s, struct series_row *r,
+		      struct store_series *x, struct err *err)
+{
+	if (!read_row(w->snap, s, r, x, err))
+		return false;
+	r->labels_known = r->labels_known && labels_say(db_bytes(s, COL_LABELS), w->labels);
 	return true;
 }
 
@@ -302,7 +315,7 @@ static bool fill_asked(struct series_walk *w, const struct series_row *r,
 {
 	if (is_full(w, r))
 		return fill(w->snap, r, resource, x, err);
-	return !w->ask->scopes || read_scope(w, x, err);
+	return !w->scopes || read_scope(w, x, err);
 }
 
 static void give_series(struct series_walk *w, const struct series_row *r, struct store_series *x)
@@ -324,7 +337,7 @@ static bool give_row(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 		memset(w->type_ids, 0, sizeof(w->type_ids));
 		memset(w->type_texts, 0, sizeof(w->type_texts));
 		trim(w);
-		ok = read_row(w->snap, s, &r, &x, err) &&
+		ok = read_said(w, s, &r, &x, err) &&
 		     (!w->labels || is_full(w, &r) ||
 		      read_labels(w->snap, db_bytes(s, COL_LABELS), w->labels, w->room, &x, err));
 	}
@@ -399,7 +412,7 @@ static bool give_brief(struct series_walk *w, sqlite3_value **args)
 				  .of_service = w->ask->service.len > 0 };
 	struct str *texts[] = { &x.sample_type, &x.sample_unit, &x.period_type, &x.period_unit };
 
-	if (!read_types(w, args) || (w->ask->scopes && !read_scope(w, &x, w->err)))
+	if (!read_types(w, args) || (w->scopes && !read_scope(w, &x, w->err)))
 		return false;
 	for (int i = 0; i < 4; i++)
 		*texts[i] = w->type_texts[i];
@@ -408,6 +421,12 @@ static bool give_brief(struct series_walk *w, sqlite3_value **args)
 		return false;
 	w->ended = !w->fn(w->arg, &x);
 	return true;
+}
+
+static bool lacks_labels(const struct series_walk *w, sqlite3_value *labels)
+{
+	return w->labels && (sqlite3_value_type(labels) == SQLITE_NULL ||
+			     !labels_say(row_bytes(labels), w->labels));
 }
 
 static void brief_step(sqlite3_context *context, int count, sqlite3_value **args)
@@ -421,7 +440,7 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 		if (!is_marked(w->marked, id))
 			return;
 		if (sqlite3_value_type(args[BRIEF_PROCESS]) == SQLITE_NULL ||
-		    (w->labels && sqlite3_value_type(args[BRIEF_LABELS]) == SQLITE_NULL) ||
+		    lacks_labels(w, args[BRIEF_LABELS]) ||
 		    (w->ask->service.len && !u64_of(args, BRIEF_SERVICE)))
 			w->failed = !give_one(w, id, w->err);
 		else
@@ -540,7 +559,7 @@ static bool give_some(struct series_walk *w, struct some_series *some, struct er
 static bool take_row(struct series_walk *w, sqlite3_stmt *s, struct series_row *r,
 		     struct store_series *x, struct err *err)
 {
-	if (!read_row(w->snap, s, r, x, err))
+	if (!read_said(w, s, r, x, err))
 		return false;
 	if (!w->labels || is_full(w, r))
 		return true;
@@ -641,13 +660,18 @@ bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err)
 /* Rows from before labels were kept are read in full, for which walk_table() is the faster way. */
 static bool are_labelled(struct series_walk *w, bool *yes, struct err *err)
 {
-	int64_t first = 1;
-	bool ok = !w->labels || db_number(w->snap->db,
-					  "SELECT labels IS NOT NULL FROM series ORDER BY id "
-					  "LIMIT 1",
-					  0, &first, err);
+	sqlite3_stmt *s = NULL;
+	bool row = false, ok;
 
-	*yes = first;
+	*yes = true;
+	if (!w->labels)
+		return true;
+	ok = db_prepare(w->snap->db, "SELECT labels FROM series ORDER BY id LIMIT 1", &s, err) &&
+	     db_step(w->snap->db, s, &row, err, "reading the first series");
+	if (ok && row)
+		*yes = sqlite3_column_type(s, 0) != SQLITE_NULL &&
+		       labels_say(db_bytes(s, 0), w->labels);
+	sqlite3_finalize(s);
 	return ok;
 }
 
@@ -720,8 +744,11 @@ bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_
 
 	if (ask->to <= ask->from)
 		return true;
-	w.brief = ask->brief && label_keys_asked(ask->keys, ask->key_count, &w.labels) &&
-		  (!w.labels || snap->version > 4);
+	w.brief = ask->brief && label_keys_asked(ask->keys, ask->key_count, &w.labels);
+	w.scopes = ask->scopes || ask->profiler;
+	if (ask->profiler)
+		w.labels |= 1u << LABEL_PROFILER;
+	w.brief = w.brief && (!w.labels || snap->version > 4);
 	if (!w.brief)
 		w.labels = 0;
 	if (!ask->ids)

@@ -354,7 +354,8 @@ static const struct {
 } cases[] = {
 	{ "service.name", "a", "x", "thread.name", false, true, 1 },
 	{ "service.name", "a", "x", "service.name", true, true, 1 }, /* the sample's wins */
-	{ "host.name", "a", "x", "service.name", false, false, 2 },  /* lifted into its series */
+	/* Lifted into its series; the host is its profiler's, too. */
+	{ "host.name", "a", "x", "service.name", false, false, 3 },
 	{ "service.name", "", "x", "thread.name", true, true, 1 },
 	{ "service-name", "a", "x", "thread.name", true, true, -1 },
 	{ "service_name", "a", "x", "thread.name", true, true, -1 },

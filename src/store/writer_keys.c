@@ -69,7 +69,8 @@ bool writer_labels(struct store_writer *w, const struct resource_profiles *r,
 		   uint32_t lifted_count)
 {
 	const struct dictionary *d = &w->p->dict;
-	uint32_t ids[LABEL_KEYS + 1] = { 0 }, count = LABEL_KEYS;
+	const struct key_value *profiler = label_profiler(r->attributes);
+	uint32_t ids[LABEL_KEYS + 1] = { 0 };
 	bool odd = false;
 
 	for (uint32_t i = 0; i < c->attributes.count; i++) {
@@ -91,10 +92,11 @@ bool writer_labels(struct store_writer *w, const struct resource_profiles *r,
 		if (k != LABEL_NONE && !odd)
 			ids[k] = writer_attribute(w, at);
 	}
-	while (count && !ids[count - 1])
-		count--;
+	if (profiler && !odd)
+		ids[LABEL_PROFILER] =
+			writer_key_value(w, profiler, ident_key_value(&w->n, profiler));
 	buf_reset(&w->bytes);
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < LABEL_KEYS; i++)
 		codec_put(&w->bytes, ids[i]);
 	return !odd;
 }

@@ -107,7 +107,7 @@ static struct store_series said_of(const struct ch_entry *e)
  * up for it, which queries see otherwise. */
 static bool is_brief(const struct store_series_ask *ask, const struct ch_entry *e)
 {
-	return ask->brief && !ask->key_count && e->number_count > 1 &&
+	return ask->brief && !ask->key_count && !ask->profiler && e->number_count > 1 &&
 	       (!ask->service.len || str_equal(ch_text(e, 5), ask->service));
 }
 

@@ -1,0 +1,167 @@
+/* labels_test.c - what a series' row says of its profiler, and that rows of older programs, which
+ * do not, are read in full. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "model/builder.h"
+#include "store/labels.h"
+#include "store/reader.h"
+#include "store/store_for_tests.h"
+
+enum { MOST = 3 };
+
+static const struct {
+	const char *keys[MOST], *values[MOST]; /* NULL: a number */
+	const char *told_by;                   /* "": nothing */
+} cases[] = {
+	{ { "host.name", "host.id" }, { "a", "b" }, "host.id" },
+	{ { "host.id", "service.name" }, { "b", "s" }, "host.id" },
+	{ { "host.name", "service.name" }, { "a", "s" }, "host.name" },
+	{ { "host.name", "host.id" }, { "a", "" }, "host.name" },
+	{ { "host.name", "host.id" }, { "a", NULL }, "host.name" },
+	{ { "host.id", "host.id", "host.name" }, { NULL, "b", "a" }, "host.id" },
+	{ { "host.name", "host.id", "telemetry.sdk.name" }, { "a", "b", "otel" }, "" },
+	{ { "host.name", "telemetry.sdk.name" }, { "a", "" }, "host.name" },
+	{ { "service.name" }, { "s" }, "" },
+};
+
+static uint32_t attributes_of(size_t i, struct key_value *out)
+{
+	uint32_t n = 0;
+
+	for (; n < MOST && cases[i].keys[n]; n++) {
+		const char *text = cases[i].values[n];
+
+		out[n] = (struct key_value){ .key = str_cstr(cases[i].keys[n]),
+					     .value = { .kind = ANY_INT, .integer = 7 } };
+		if (text)
+			out[n].value =
+				(struct any_value){ .kind = ANY_STRING, .string = str_cstr(text) };
+	}
+	return n;
+}
+
+static struct profiles *message(size_t i)
+{
+	struct builder_options options = { .copy_strings = true };
+	struct builder *b = builder_new(&options);
+	uint64_t time = 1700000000000000000;
+	struct key_value attributes[MOST];
+	uint32_t count = attributes_of(i, attributes);
+	struct profiles *out;
+	struct err err;
+
+	builder_begin_resource(b)->attributes = builder_key_values(b, attributes, count);
+	builder_begin_scope(b)->name = STR("a profiler");
+	builder_begin_profile(b)->time_unix_nano = time;
+	builder_sample(b, (struct stack_index){ 0 }, (struct link_index){ 0 }, NULL, 0, NULL, 0,
+		       &time, 1);
+	out = builder_finish(b, &err);
+	if (!out)
+		fail_msg("%s", err.msg);
+	return out;
+}
+
+struct told {
+	char key[32], scope[32];
+	uint32_t attributes, series;
+	bool brief;
+};
+
+static bool take_series(void *arg, const struct store_series *s)
+{
+	struct told *t = arg;
+	const struct store_attribute *a = s->resource_attributes.ptr;
+
+	t->series++;
+	t->brief = s->brief;
+	t->attributes = s->resource_attributes.count;
+	snprintf(t->key, sizeof(t->key), "%.*s", STR_ARG(t->attributes ? a->key : STR("")));
+	snprintf(t->scope, sizeof(t->scope), "%.*s", STR_ARG(s->scope_name));
+	return true;
+}
+
+static struct told ask(struct test_store *store)
+{
+	const struct store_series_ask ask = { .to = UINT64_MAX, .brief = true, .profiler = true };
+	struct store_snapshot *snap = test_store_read(store);
+	struct told t = { 0 };
+	struct err err;
+
+	if (!store_each_series(snap, &ask, take_series, &t, &err))
+		fail_msg("%s", err.msg);
+	test_store_end(store, snap);
+	return t;
+}
+
+static void put(struct test_store *store, size_t i)
+{
+	struct profiles *p = message(i);
+
+	assert_true(test_store_put(store, p, i + 1));
+	profiles_free(p);
+}
+
+static void a_row_tells_its_profiler(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct test_store store;
+		struct told t;
+
+		test_store_make(&store);
+		put(&store, i);
+		t = ask(&store);
+		if (t.series != 1 || !t.brief || strcmp(t.key, cases[i].told_by) != 0 ||
+		    t.attributes != (cases[i].told_by[0] != 0) ||
+		    strcmp(t.scope, "a profiler") != 0)
+			fail_msg("case %zu: %u series, brief %d, %u attributes, told by \"%s\", "
+				 "scope \"%s\"",
+				 i, t.series, t.brief, t.attributes, t.key, t.scope);
+		test_store_remove(&store);
+	}
+}
+
+/* Nine places, as rows had them, or fewer where the last ones were 0. Of the first series, too, or
+ * only of the second. */
+static void rows_of_older_programs_are_read_in_full(void **state)
+{
+	static const char *const older[] = { "NULL", "x''", "x'0001'", "x'010000000000000000'",
+					     "x'000001000000000000'" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(older) * 2; i++) {
+		const char *labels = older[i / 2];
+		struct test_store store;
+		char sql[100];
+		struct told t;
+
+		test_store_make(&store);
+		put(&store, 2);
+		put(&store, 0);
+		snprintf(sql, sizeof(sql), "UPDATE series SET labels=%s WHERE id>%zu", labels,
+			 i % 2);
+		test_store_sql(store.path, sql);
+		t = ask(&store);
+		if (t.series != 2 || t.brief || t.attributes != 2 ||
+		    strcmp(t.scope, "a profiler") != 0)
+			fail_msg("%s: %u series, brief %d, %u attributes, scope \"%s\"", labels,
+				 t.series, t.brief, t.attributes, t.scope);
+		test_store_remove(&store);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_row_tells_its_profiler),
+		cmocka_unit_test(rows_of_older_programs_are_read_in_full),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
