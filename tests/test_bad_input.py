@@ -1,8 +1,11 @@
 """Bad bodies over the sockets: cuts, mutations, hostile lengths, deep nesting. A status each, the process lives, memory stays
 bounded, and the next good request works."""
 
+import gzip
 import json
+import os
 import random
+import subprocess
 
 import pytest
 
@@ -268,3 +271,16 @@ def test_files_cut_and_mutated_never_crash_decode_and_check(body, tmp_path):
         assert done.returncode in (0, 1), (seed, done.returncode, done.stderr[-2000:])
         if done.returncode == 1 and words[0] == "decode":
             assert done.stderr.strip(), "a refusal without a reason"
+
+
+@pytest.mark.parametrize("command", ["top", "check"])
+def test_a_small_file_that_unpacks_to_gigabytes_is_counted_not_unpacked(command, tmp_path):
+    """1.1 GiB in gzip members of 16 MiB each: 5 MB as they come."""
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(bytes(16 << 20), 1) * 70)
+    with subprocess.Popen([program.existing_path(), command, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=program.environment()) as p:
+        said = p.stderr.read().decode()
+        _, status, usage = os.wait4(p.pid, 0)
+        p.returncode = os.waitstatus_to_exitcode(status)
+    assert p.returncode == 1 and "larger than the limit of 1073741824 bytes" in said, said
+    assert program.is_sanitized() or usage.ru_maxrss < 200 * 1024, f"{usage.ru_maxrss} KiB"

@@ -14,6 +14,9 @@
 /* What a first attempt makes room for when the input does not say how much comes out. */
 enum { GUESS_RATIO = 4, GUESS_LEAST = 1024 };
 enum { DEFLATE_RATIO_MOST = 1032, GZIP_LEAST = 18 };
+/* What becomes larger than the first is counted before it gets that much memory, unless it
+ * announced it and is no more than so many times as large as it came. */
+enum { COUNTED_FROM = 64 << 20, RATIO_TRUSTED = 64 };
 
 static const struct {
 	const char *name;
@@ -120,6 +123,34 @@ static bool inflated_double(struct inflated *o, struct err *err)
 	return inflated_reserve(o, room, err);
 }
 
+/* Exactly as much room as the rest of the data needs; where that cannot be counted, as it is. */
+static bool inflated_count(struct inflated *o, enum compression c, struct str rest, struct err *err)
+{
+	size_t left = o->limit_bytes - o->blob->len;
+	uint64_t count = count_inflated(c, rest, left);
+
+	o->counted = true;
+	if (count == UINT64_MAX)
+		return true;
+	/* One to spare, as for what announces its size. */
+	return count > left ? inflated_too_big(o, err)
+			    : inflated_reserve(o, count < left ? count + 1 : left, err);
+}
+
+/* inflated_double(), unless that much is to be counted first. */
+static bool inflated_grow(struct inflated *o, enum compression c, struct str rest, struct err *err)
+{
+	size_t before = o->blob->cap;
+
+	if (!o->counted && o->limit_bytes > COUNTED_FROM && before >= COUNTED_FROM / 2) {
+		if (!inflated_count(o, c, rest, err))
+			return false;
+		if (o->blob->cap > before)
+			return true;
+	}
+	return inflated_double(o, err);
+}
+
 /* Gives back what was guessed too much, when that is worth a copy. */
 static void inflated_shrink(struct inflated *o)
 {
@@ -203,7 +234,9 @@ static bool deflate_member(struct libdeflate_decompressor *d, enum deflate_forma
 		rc = deflate_once(d, format, *in, o->blob, &used, &made);
 		if (rc != LIBDEFLATE_INSUFFICIENT_SPACE)
 			break;
-		if (!inflated_double(o, err))
+		if (!inflated_grow(o,
+				   format == FORMAT_GZIP ? COMPRESSION_GZIP : COMPRESSION_DEFLATE,
+				   *in, err))
 			return false;
 	}
 	if (rc != LIBDEFLATE_SUCCESS)
@@ -244,7 +277,7 @@ static bool inflate_zstd(struct str in, struct inflated *o, struct err *err)
 		rc = ZSTD_decompressDCtx(d, o->blob->ptr, o->blob->cap, in.ptr, in.len);
 		if (!ZSTD_isError(rc) || ZSTD_getErrorCode(rc) != ZSTD_error_dstSize_tooSmall)
 			break;
-		if (!inflated_double(o, err)) {
+		if (!inflated_grow(o, COMPRESSION_ZSTD, in, err)) {
 			ZSTD_freeDCtx(d);
 			return false;
 		}
@@ -346,6 +379,11 @@ static bool first_room(enum compression c, struct str in, struct inflated *o, st
 	if (c == COMPRESSION_SNAPPY || c == COMPRESSION_SNAPPY_FRAMED)
 		return true; /* each block says its size */
 	room = guess(in, announced, o->limit_bytes);
+	if (c == COMPRESSION_GZIP && room > COUNTED_FROM && room / RATIO_TRUSTED > in.len &&
+	    !inflated_count(o, c, in, err))
+		return false;
+	if (o->blob->cap)
+		return true;
 	return inflated_reserve(o, room, err);
 }
 

@@ -1,8 +1,9 @@
 /*
  * compress.h - gzip, zlib/deflate, zstd, snappy (block and framed), lz4: whole bodies, bounded.
  *
- * Decompression stops as soon as the output passes limit_bytes (ERR_LIMIT): a bomb costs no more
- * than the limit, and a block that announces its size is refused before a byte is written.
+ * Decompression stops as soon as the output passes limit_bytes (ERR_LIMIT), and a block that
+ * announces its size is refused before a byte is written. A bomb of gzip or zstd costs 64 MiB at
+ * most: what would become more is counted first, without keeping it.
  */
 #pragma once
 #include "base/blob.h"

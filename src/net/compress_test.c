@@ -171,6 +171,47 @@ static void test_a_bomb_costs_no_more_than_the_limit(void **state)
 	free(zeros);
 }
 
+/* A member of `size` zeros and a short one; announced is the last one's size alone. */
+static struct buf two_members(enum compression kind, size_t size)
+{
+	char *zeros = calloc(1, size);
+	struct buf packed = compressed(kind, str_from(zeros, size));
+	struct buf small = compressed(kind, STR("x"));
+
+	buf_str(&packed, buf_view(&small));
+	buf_release(&small);
+	free(zeros);
+	return packed;
+}
+
+static void test_what_becomes_much_is_counted_first(void **state)
+{
+	enum { MIB = 1 << 20, BOMB = 100 * MIB };
+	char *zeros = calloc(1, BOMB);
+	struct buf packed[] = { compressed(COMPRESSION_GZIP, str_from(zeros, BOMB)),
+				two_members(COMPRESSION_GZIP, BOMB) };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(packed); i++) {
+		struct budget budget;
+		struct err err = { 0 };
+		struct blob *b;
+
+		budget_init(&budget, 0);
+		assert_null(decompress_charged(COMPRESSION_GZIP, buf_view(&packed[i]),
+					       BOMB - 10 * MIB, &budget, &err));
+		assert_int_equal(err.kind, ERR_LIMIT);
+		assert_in_range(atomic_load(&budget.peak_bytes), 0, 64 * MIB);
+		b = decompress(COMPRESSION_GZIP, buf_view(&packed[i]), 2 * (size_t)BOMB, &err);
+		assert_non_null(b);
+		assert_int_equal(b->len, BOMB + i);
+		assert_true(b->cap <= BOMB + 2);
+		blob_unref(b);
+		buf_release(&packed[i]);
+	}
+	free(zeros);
+}
+
 static void test_the_budget_is_charged(void **state)
 {
 	enum { SIZE = 200000 };
@@ -277,6 +318,7 @@ int main(void)
 		cmocka_unit_test(test_cut_input_is_an_error),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_a_bomb_costs_no_more_than_the_limit),
+		cmocka_unit_test(test_what_becomes_much_is_counted_first),
 		cmocka_unit_test(test_the_budget_is_charged),
 		cmocka_unit_test(test_a_lying_size_costs_little),
 		cmocka_unit_test(test_gzip_members_follow_each_other),

@@ -1,41 +1,12 @@
 #include "net/compress_torn.h"
 
 #include <assert.h>
-#include <dlfcn.h>
-#define ZLIB_CONST
-#define compress zlib_compress /* that name is taken here */
-#include <zlib.h>
-#undef compress
 #include <zstd.h>
 
 #include "net/compress_internal.h"
+#include "net/compress_zlib.h"
 
-enum { ROOM_AT_ONCE = 64 * 1024, WINDOW_GZIP_ONLY = 15 + 16 };
-
-struct zlib {
-	void *handle;
-	__typeof__(&inflateInit2_) init;
-	__typeof__(&inflate) step;
-	__typeof__(&inflateReset) reset;
-	__typeof__(&inflateEnd) end;
-};
-
-static bool zlib_open(struct zlib *z, struct err *err)
-{
-	z->handle = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!z->handle)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "what is left of broken gzip data can't be read: it needs libz.so.1 "
-			       "(Debian: zlib1g)");
-	*(void **)&z->init = dlsym(z->handle, "inflateInit2_");
-	*(void **)&z->step = dlsym(z->handle, "inflate");
-	*(void **)&z->reset = dlsym(z->handle, "inflateReset");
-	*(void **)&z->end = dlsym(z->handle, "inflateEnd");
-	if (z->init && z->step && z->reset && z->end)
-		return true;
-	dlclose(z->handle);
-	return err_set(err, ERR_UNSUPPORTED, "libz.so.1 lacks a function");
-}
+enum { ROOM_AT_ONCE = 64 * 1024 };
 
 static size_t room_left(const struct inflated *o)
 {
@@ -96,7 +67,7 @@ static void gunzip(struct str in, struct inflated *o, size_t *used, struct err *
 
 	if (!zlib_open(&z, fault))
 		return;
-	if (z.init(&s, WINDOW_GZIP_ONLY, ZLIB_VERSION, (int)sizeof(s)) == Z_OK) {
+	if (zlib_begin_gzip(&z, &s)) {
 		while (gunzip_step(&z, &s, in, o, fault))
 			;
 		*used = (size_t)((const char *)s.next_in - in.ptr);
@@ -104,7 +75,7 @@ static void gunzip(struct str in, struct inflated *o, size_t *used, struct err *
 	} else {
 		err_set(fault, ERR_UNSUPPORTED, "libz.so.1 is not the version we were built for");
 	}
-	dlclose(z.handle);
+	zlib_close(&z);
 }
 
 /* Another frame, or one to be skipped (RFC 8878, 3.1.2). */
