@@ -178,6 +178,23 @@ def test_a_question_is_few_requests(server, database):
     proxy.close()
 
 
+def test_all_of_a_store_is_few_requests(server, database):
+    """Many small requests come by pages, some with a large payload among them by smaller ones; all of them come once."""
+    bodies = [handmade.marked(f"mark-page-{i}") for i in range(60)]
+    for i in range(20, 35):
+        body = NEWEST.Request.FromString(bodies[i])
+        profile = body.resource_profiles[0].scope_profiles[0].profiles[0]
+        profile.original_payload_format, profile.original_payload = "x", bytes([i]) * 700_000
+        bodies[i] = body.SerializeToString()
+    with Keeping(f"{server.url}/{database}") as keeping:
+        keeping.send(*bodies)
+        keeping.settled(len(bodies))
+    proxy = Proxy(server.port, lambda number: False)
+    assert views(export(f"http://127.0.0.1:{proxy.port}/{database}")) == views(bodies)
+    assert len(proxy.asked) <= 120, len(proxy.asked)
+    proxy.close()
+
+
 def test_two_columns_of_one_measurement_are_counted_once(server, database):
     url = f"{server.url}/{database}"
     with Keeping(url) as keeping:

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "store/clickhouse/snapshot.h"
+#include "store/clickhouse/request_page.h"
 #include "store/lifted.h"
 
 static const size_t limit_usual = (size_t)16 << 20;
@@ -92,6 +92,7 @@ static void snapshot_free(struct ch_snapshot *snap)
 	if (!snap)
 		return;
 	forget_windows(snap);
+	ch_request_page_free(snap->page);
 	ch_server_free(snap->server);
 	buf_release(&snap->sql);
 	buf_release(&snap->answer);
@@ -313,7 +314,8 @@ void ch_end(struct ch_snapshot *snap)
 	forget(snap);
 	forget_windows(snap);
 	snap->lost = NULL;
-	snap->last_seq = 0;
+	ch_request_page_free(snap->page);
+	snap->page = NULL;
 	snap->whole = false;
 	put_back(snap);
 }

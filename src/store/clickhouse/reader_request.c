@@ -2,33 +2,14 @@
  * reader_request.c - a whole request again, as a message: rows of ClickHouse's back into a
  * dictionary and samples.
  *
- * All dictionary entries that the request needs are fetched first, kind by kind from the samples
- * down; then they become entries of a builder when the first that refers to them does.
+ * What a request refers to is known by now (request_page.h): it becomes an entry of a builder when
+ * the first that refers to it does.
  */
-#include <stdio.h>
+#include <string.h>
 
 #include "model/builder.h"
-#include "store/clickhouse/snapshot.h"
+#include "store/clickhouse/request_page.h"
 #include "store/schema.h"
-
-enum { SAMPLES_MOST = 1 << 26 /* of a request: more is damage, no request is that large */ };
-
-struct kept_sample {
-	bool there;
-	uint64_t stack, attributes, link;
-	const int64_t *values;
-	const uint64_t *times;
-	uint32_t value_count, time_count;
-};
-
-struct profile_columns {
-	const uint64_t *seq, *time, *duration, *attributes;
-	const uint32_t *samples, *dropped;
-	const uint8_t *uid;
-	const struct str *payload_format, *payload;
-	const uint64_t *series; /* the first one of each */
-	uint32_t count;
-};
 
 struct rebuild {
 	struct ch_snapshot *snap;
@@ -38,18 +19,8 @@ struct rebuild {
 	struct err *err;
 	bool failed;
 
-	/* The request's row. */
-	uint64_t seq, last_seq, request, date, t_first, t_last;
-	uint32_t unknown_fields;
-	uint8_t version, moved;
-	const uint64_t *layout;
-	uint32_t layout_count, layout_at;
-	struct str notes;
-	const uint64_t *note_seq;
-	const struct str *note;
-	uint32_t note_count, note_at;
-	struct profile_columns profiles;
-	struct kept_sample *samples; /* by place */
+	const struct ch_request *row;
+	uint32_t layout_at, note_at;
 };
 
 static void fail_when(struct rebuild *r, bool wrong, const char *what, uint64_t id)
@@ -352,16 +323,17 @@ static void put_scope(struct rebuild *r, uint64_t id)
 /* The notes of a number on the line: they come in its order, as those who ask do. */
 static struct str note_of(struct rebuild *r, uint64_t seq)
 {
-	while (r->note_at < r->note_count && r->note_seq[r->note_at] < seq)
+	while (r->note_at < r->row->note_count && r->row->note_seq[r->note_at] < seq)
 		r->note_at++;
-	return r->note_at < r->note_count && r->note_seq[r->note_at] == seq ? r->note[r->note_at]
-									    : (struct str){ 0 };
+	return r->note_at < r->row->note_count && r->row->note_seq[r->note_at] == seq
+		       ? r->row->note[r->note_at]
+		       : (struct str){ 0 };
 }
 
 static void put_samples(struct rebuild *r, uint64_t seq, uint32_t count)
 {
 	for (uint32_t i = 0; i < count && !r->failed; i++) {
-		const struct kept_sample *k = &r->samples[seq - r->seq + 1 + i];
+		const struct ch_kept_sample *k = &r->row->samples[seq - r->row->seq + 1 + i];
 		struct stack_index stack;
 		struct link_index link;
 		struct refs refs;
@@ -403,7 +375,7 @@ static void put_types(struct rebuild *r, uint64_t series, struct profile *to)
 
 static void put_profile(struct rebuild *r, uint32_t i)
 {
-	const struct profile_columns *p = &r->profiles;
+	const struct ch_profile_columns *p = &r->row->profiles;
 	struct profile *to = builder_begin_profile(r->b);
 	struct refs refs;
 
@@ -419,257 +391,18 @@ static void put_profile(struct rebuild *r, uint32_t i)
 		return;
 	builder_profile_attributes(r->b, refs.at, refs.count);
 	put_notes(r, note_of(r, p->seq[i]), MESSAGE_PROFILE, builder_newest(r->b, MESSAGE_PROFILE));
-	fail_when(r, p->seq[i] <= r->seq || p->seq[i] + p->samples[i] > r->last_seq, "profile",
-		  p->seq[i]);
+	fail_when(r, p->seq[i] <= r->row->seq || p->seq[i] + p->samples[i] > r->row->last_seq,
+		  "profile", p->seq[i]);
 	if (!r->failed)
 		put_samples(r, p->seq[i], p->samples[i]);
 }
 
-/* ---- what a request needs, fetched ---- */
-
-static bool fetch_locations(struct rebuild *r, const struct id_list *stacks, struct id_list *sets)
-{
-	struct id_list locations = { 0 }, mappings = { 0 }, functions = { 0 };
-	struct ch_snapshot *snap = r->snap;
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < stacks->count; i++) {
-		const struct ch_entry *e =
-			stacks->ids[i] ? ch_entry(snap, KIND_STACK, stacks->ids[i], r->err) : NULL;
-		int64_t leaf = e ? (int64_t)e->ref_count - ch_number(e, 1) : 0;
-
-		ok = e || !stacks->ids[i];
-		for (int64_t k = 0; e && k < leaf && k < e->ref_count; k++)
-			id_list_add(&locations, e->refs[k]);
-		for (int64_t k = leaf < 0 ? 0 : leaf; ok && e && k < e->ref_count; k++) {
-			const struct ch_entry *stem =
-				ch_entry(snap, CH_KIND_STEM, e->refs[k], r->err);
-
-			ok = stem != NULL;
-			for (uint32_t j = 0; stem && j < stem->ref_count; j++)
-				id_list_add(&locations, stem->refs[j]);
-		}
-	}
-	ok = ok && ch_fetch(snap, KIND_LOCATION, locations.ids, locations.count, r->err);
-	for (size_t i = 0; ok && i < locations.count; i++) {
-		const struct idmap_slot *slot =
-			idmap_find(&snap->entries[KIND_LOCATION], locations.ids[i]);
-		const struct ch_entry *e = slot ? slot->ptr : NULL;
-
-		id_list_add(&mappings, ch_ref(e, 0));
-		id_list_add(sets, ch_ref(e, 1));
-		for (uint32_t k = 2; e && k < e->ref_count; k++)
-			id_list_add(&functions, e->refs[k]);
-	}
-	ok = ok && ch_fetch(snap, KIND_FUNCTION, functions.ids, functions.count, r->err) &&
-	     ch_fetch(snap, KIND_MAPPING, mappings.ids, mappings.count, r->err);
-	for (size_t i = 0; ok && i < mappings.count; i++) {
-		const struct idmap_slot *slot =
-			idmap_find(&snap->entries[KIND_MAPPING], mappings.ids[i]);
-
-		id_list_add(sets, slot ? ch_ref(slot->ptr, 0) : 0);
-	}
-	free(locations.ids);
-	free(mappings.ids);
-	free(functions.ids);
-	return ok;
-}
-
-static bool fetch_stacks(struct rebuild *r, uint64_t places, struct id_list *sets)
-{
-	struct id_list stacks = { 0 }, links = { 0 };
-	bool ok;
-
-	for (uint64_t i = 0; i < places; i++) {
-		const struct kept_sample *k = &r->samples[i];
-
-		if (!k->there)
-			continue;
-		id_list_add(&stacks, k->stack);
-		id_list_add(&links, k->link);
-		id_list_add(sets, k->attributes);
-	}
-	ok = ch_fetch(r->snap, KIND_STACK, stacks.ids, stacks.count, r->err) &&
-	     ch_fetch_stems(r->snap, stacks.ids, stacks.count, r->err) &&
-	     ch_fetch(r->snap, KIND_LINK, links.ids, links.count, r->err) &&
-	     fetch_locations(r, &stacks, sets);
-	free(stacks.ids);
-	free(links.ids);
-	return ok;
-}
-
-/* Resources and scopes stand in the layout; where is told by the numbers between them. */
-static bool fetch_layout(struct rebuild *r, struct id_list *sets)
-{
-	static const unsigned kinds[] = { KIND_RESOURCE, KIND_SCOPE };
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < 2; i++) {
-		ok = ch_fetch(r->snap, kinds[i], r->layout, r->layout_count, r->err);
-		for (uint32_t k = 0; ok && k < r->layout_count; k++) {
-			const struct idmap_slot *slot =
-				r->layout[k] ? idmap_find(&r->snap->entries[kinds[i]], r->layout[k])
-					     : NULL;
-
-			if (slot)
-				id_list_add(sets, ch_ref(slot->ptr, 0));
-		}
-	}
-	return ok;
-}
-
-static bool fetch_all(struct rebuild *r, uint64_t places)
-{
-	struct id_list sets = { 0 };
-	bool ok = fetch_stacks(r, places, &sets) && fetch_layout(r, &sets) &&
-		  ch_fetch(r->snap, KIND_SERIES, r->profiles.series, r->profiles.count, r->err);
-
-	for (uint32_t i = 0; ok && i < r->profiles.count; i++)
-		id_list_add(&sets, r->profiles.attributes[i]);
-	ok = ok && ch_fetch(r->snap, KIND_ATTRSET, sets.ids, sets.count, r->err);
-	free(sets.ids);
-	return ok;
-}
-
-/* ---- samples of a request ---- */
-
-static void keep_sample(struct rebuild *r, const struct store_sample *x)
-{
-	struct kept_sample *k = &r->samples[x->seq - r->seq];
-	int64_t *values = arena_alloc_array(&r->scratch, x->value_count, sizeof(*values));
-	uint64_t *times = arena_alloc_array(&r->scratch, x->timestamp_count, sizeof(*times));
-
-	if (x->value_count)
-		memcpy(values, x->values, x->value_count * sizeof(*values));
-	if (x->timestamp_count)
-		memcpy(times, x->timestamps, x->timestamp_count * sizeof(*times));
-	*k = (struct kept_sample){ true,   x->stack, x->attributes,  x->link,
-				   values, times,    x->value_count, x->timestamp_count };
-}
-
-static bool read_samples(struct rebuild *r, uint64_t places)
-{
-	const char *bucket = ch_schema_bucket(r->snap->split);
-	struct buf *sql = &r->snap->sql;
-
-	r->samples = arena_zalloc(&r->scratch, places * sizeof(*r->samples));
-	for (uint64_t from = 0; from < places; from += CH_PAGE_ROWS) {
-		uint64_t to = from + CH_PAGE_ROWS;
-		struct store_sample x;
-		struct codec c;
-
-		buf_reset(sql);
-		buf_printf(sql,
-			   "SELECT %s FROM flametap_samples WHERE date = toDate(%llu) AND %s >= "
-			   "%llu AND %s <= %llu AND request = %llu AND base = %llu AND place >= "
-			   "%llu AND place < %llu FORMAT RowBinary",
-			   ch_sample_columns(r->snap), (unsigned long long)r->date, bucket,
-			   (unsigned long long)(r->t_first / STORE_BUCKET_NS), bucket,
-			   (unsigned long long)(r->t_last / STORE_BUCKET_NS),
-			   (unsigned long long)r->request, (unsigned long long)r->seq,
-			   (unsigned long long)from, (unsigned long long)to);
-		if (!ch_ask(r->snap, &c, r->err))
-			return false;
-		while (codec_more(&c) && ch_read_sample(r->snap, &c, &x))
-			if (x.seq > r->seq && x.seq <= r->last_seq)
-				keep_sample(r, &x);
-		if (!ch_answer_ended(&c, "samples", r->err))
-			return false;
-	}
-	return true;
-}
-
-/* ---- the request's row ---- */
-
-static const void *read_array(struct rebuild *r, struct codec *c, size_t size, uint32_t *count)
-{
-	uint32_t n = row_get_count(c, size);
-	struct str bytes = row_get_fixed(c, (size_t)n * size);
-	void *copy = arena_alloc_array(&r->scratch, (size_t)n + 1, size);
-
-	if (bytes.len)
-		memcpy(copy, bytes.ptr, bytes.len);
-	*count = n;
-	return copy;
-}
-
-static const struct str *read_texts(struct rebuild *r, struct codec *c, uint32_t *count)
-{
-	uint32_t n = row_get_count(c, 1);
-	struct str *texts = arena_alloc_array(&r->scratch, (size_t)n + 1, sizeof(*texts));
-
-	for (uint32_t i = 0; i < n; i++)
-		texts[i] = str_dup(&r->scratch, row_get_str(c));
-	*count = n;
-	return texts;
-}
-
-static const uint64_t *read_series(struct rebuild *r, struct codec *c, uint32_t *count)
-{
-	uint32_t n = row_get_count(c, 1);
-	uint64_t *first = arena_zalloc(&r->scratch, ((size_t)n + 1) * sizeof(*first));
-
-	for (uint32_t i = 0; i < n && !c->failed; i++) {
-		uint32_t each = row_get_count(c, 8);
-		struct codec ids = codec_of(row_get_fixed(c, (size_t)each * 8));
-
-		first[i] = each ? row_get(&ids, 8) : 0;
-	}
-	*count = n;
-	return first;
-}
-
-#define REQUEST_COLUMNS                                                                      \
-	"seq, last_seq, toUInt16(date), request, t_first, t_last, version, unknown_fields, " \
-	"moved, layout, notes, "                                                             \
-	"note_seq, note, %s, `profile.samples`, `profile.time`, `profile.duration`, "        \
-	"`profile.series`, "                                                                 \
-	"`profile.attributes`, `profile.dropped`, `profile.uid`, `profile.payload_format`, " \
-	"`profile.payload`"
-
-static bool read_request(struct rebuild *r, struct codec *c)
-{
-	struct profile_columns *p = &r->profiles;
-	uint32_t n[12];
-
-	r->seq = row_get(c, 8);
-	r->last_seq = row_get(c, 8);
-	r->date = row_get(c, 2);
-	r->request = row_get(c, 8);
-	r->t_first = row_get(c, 8);
-	r->t_last = row_get(c, 8);
-	r->version = (uint8_t)row_get(c, 1);
-	r->unknown_fields = (uint32_t)row_get(c, 4);
-	r->moved = (uint8_t)row_get(c, 1);
-	r->layout = read_array(r, c, 8, &r->layout_count);
-	r->notes = str_dup(&r->scratch, row_get_str(c));
-	r->note_seq = read_array(r, c, 8, &r->note_count);
-	r->note = read_texts(r, c, &n[0]);
-	p->seq = read_array(r, c, 8, &p->count);
-	p->samples = read_array(r, c, 4, &n[1]);
-	p->time = read_array(r, c, 8, &n[2]);
-	p->duration = read_array(r, c, 8, &n[3]);
-	p->series = read_series(r, c, &n[4]);
-	p->attributes = read_array(r, c, 8, &n[5]);
-	p->dropped = read_array(r, c, 4, &n[6]);
-	p->uid = read_array(r, c, 16, &n[7]);
-	p->payload_format = read_texts(r, c, &n[8]);
-	p->payload = read_texts(r, c, &n[9]);
-	if (!ch_answer_ended(c, "requests", r->err))
-		return false;
-	for (unsigned i = 1; i < 10; i++)
-		fail_when(r, n[i] != p->count, "request", r->seq);
-	fail_when(r,
-		  n[0] != r->note_count || r->last_seq < r->seq ||
-			  r->last_seq - r->seq > SAMPLES_MOST,
-		  "request", r->seq);
-	return !r->failed;
-}
+/* ---- the whole ---- */
 
 static uint64_t next_of_layout(struct rebuild *r)
 {
-	fail_when(r, r->layout_at >= r->layout_count, "request", r->seq);
-	return r->failed ? 0 : r->layout[r->layout_at++];
+	fail_when(r, r->layout_at >= r->row->layout_count, "request", r->row->seq);
+	return r->failed ? 0 : r->row->layout[r->layout_at++];
 }
 
 static void put_layout(struct rebuild *r)
@@ -688,7 +421,8 @@ static void put_layout(struct rebuild *r)
 			put_scope(r, next_of_layout(r));
 			profiles = next_of_layout(r);
 			for (uint64_t j = 0; j < profiles && !r->failed; j++) {
-				fail_when(r, profile >= r->profiles.count, "request", r->seq);
+				fail_when(r, profile >= r->row->profiles.count, "request",
+					  r->row->seq);
 				if (!r->failed)
 					put_profile(r, profile++);
 			}
@@ -703,8 +437,8 @@ static struct profiles *build(struct rebuild *r)
 
 	r->b = builder_new(&options);
 	put_layout(r);
-	put_notes(r, r->notes, MESSAGE_REQUEST, 0);
-	put_notes(r, r->notes, MESSAGE_DICTIONARY, 0);
+	put_notes(r, r->row->notes, MESSAGE_REQUEST, 0);
+	put_notes(r, r->row->notes, MESSAGE_DICTIONARY, 0);
 	if (r->failed) {
 		builder_free(r->b);
 		return NULL;
@@ -712,53 +446,30 @@ static struct profiles *build(struct rebuild *r)
 	p = builder_finish(r->b, r->err);
 	if (!p)
 		return NULL;
-	p->source_version = r->version;
-	p->unknown_field_count = r->unknown_fields;
+	p->source_version = r->row->version;
+	p->unknown_field_count = r->row->unknown_fields;
 	return p;
-}
-
-static bool ask_request(struct ch_snapshot *snap, uint64_t after, uint64_t asof, struct codec *c,
-			struct err *err)
-{
-	buf_reset(&snap->sql);
-	buf_printf(&snap->sql, "SELECT " REQUEST_COLUMNS " FROM flametap_requests WHERE (seq > ",
-		   snap->split ? "arrayMap(x -> seq + x, `profile.place`)" : "`profile.seq`");
-	buf_u64(&snap->sql, after);
-	if (after &&
-	    after == snap->last_seq) /* two exporters may have given the same number, if rarely */
-		buf_printf(&snap->sql, " OR (seq = %llu AND request > %llu)",
-			   (unsigned long long)after, (unsigned long long)snap->last_request);
-	buf_printf(&snap->sql,
-		   ") AND last_seq <= %llu ORDER BY seq, request LIMIT 1 FORMAT RowBinary",
-		   (unsigned long long)asof);
-	return ch_ask(snap, c, err);
 }
 
 bool ch_next_request(struct ch_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
 		     struct profiles **out, struct err *err)
 {
 	struct rebuild r = { .snap = snap, .err = err };
-	uint64_t places;
-	struct codec c;
-	bool ok;
 
 	*out = NULL;
-	ch_want_whole(snap);
-	ch_trim(snap);
-	if (!ask_request(snap, after, asof && asof < snap->asof ? asof : snap->asof, &c, err))
+	asof = asof && asof < snap->asof ? asof : snap->asof;
+	if (!ch_request_after(snap, after, asof, &r.row, err))
 		return false;
-	if (!codec_more(&c))
+	if (!r.row)
 		return true;
-	arena_init(&r.scratch, 64 << 10, 0);
-	ok = read_request(&r, &c);
-	*seq = snap->last_seq = r.seq;
-	snap->last_request = r.request;
-	places = r.last_seq - r.seq + 1;
-	ok = ok && read_samples(&r, places) && fetch_all(&r, places);
-	if (ok)
+	*seq = r.row->seq;
+	fail_when(&r, r.row->damaged, "request", *seq);
+	if (!r.failed) {
+		arena_init(&r.scratch, 64 << 10, 0);
 		*out = build(&r);
+		arena_release(&r.scratch);
+	}
 	for (unsigned i = 0; i < CH_KIND_SLOTS; i++)
 		idmap_release(&r.maps[i]);
-	arena_release(&r.scratch);
 	return *out || err_prefix(err, "request %llu", (unsigned long long)*seq);
 }

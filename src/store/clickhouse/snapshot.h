@@ -61,6 +61,8 @@ struct ch_listed {
 	uint64_t *rows;     /* of each, in the window's buckets: no more than that */
 };
 
+struct ch_request_page;
+
 struct ch_snapshot {
 	struct ch_store *store;
 	struct ch_server *server;
@@ -83,7 +85,7 @@ struct ch_snapshot {
 	uint64_t *times;
 	uint32_t value_cap, time_cap;
 
-	uint64_t last_seq, last_request; /* the newest request that was given */
+	struct ch_request_page *page; /* of requests that are given one by one; or NULL */
 	uint64_t *lost;
 
 	/* What the store has at all, found when the snapshot was made. */
