@@ -269,6 +269,29 @@ static inline __attribute__((always_inline)) bool find_branches(struct growing *
 	return true;
 }
 
+/* The same of a node with one run, as most are far from the root. */
+static bool find_branch(struct growing *g, struct raw_node *n, struct err *err)
+{
+	struct passing *r = &g->runs[n->first];
+	struct branch *b;
+
+	if (r->at == r->end) {
+		add_values(n->self, r->value);
+		return true;
+	}
+	if (g->pool[r->at++] == RUN_CUT)
+		return true;
+	if (!query_grow(g->s->q, &g->branches, &g->branch_cap, 1, sizeof(*g->branches), err))
+		return false;
+	b = &g->branches[g->branch_count++];
+	*b = (struct branch){ .frame = g->pool[r->at - 1],
+			      .count = 1,
+			      .at = 1,
+			      .total = { r->value[0], r->value[1] } };
+	add_magnitudes(b->reach, r->value);
+	return true;
+}
+
 /* The node's runs by their next frame: those that end in it are its own, the others are ordered
  * branch by branch. */
 static bool split_runs(struct growing *g, struct raw_node *n, struct err *err)
@@ -278,6 +301,8 @@ static bool split_runs(struct growing *g, struct raw_node *n, struct err *err)
 	bool ok;
 
 	g->branch_count = 0;
+	if (n->count == 1)
+		return find_branch(g, n, err);
 	ok = g->plain ? find_branches(g, n, true, &ended, err)
 		      : find_branches(g, n, false, &ended, err);
 	for (uint32_t i = 0; i < g->branch_count; i++) {
@@ -319,7 +344,10 @@ static struct raw_node node_of(const struct growing *g, uint32_t parent, const s
 				  .asked = asked && number_find(asked, path) != UINT32_MAX };
 }
 
-static bool add_child(struct growing *g, uint32_t parent, const struct branch *b, struct err *err)
+/* `only`: the only child of the heaviest node that waited. Where it reaches as far, *next is to be
+ * opened at once, and does not wait. */
+static bool add_child(struct growing *g, uint32_t parent, const struct branch *b,
+		      const struct waiting *only, uint32_t *next, struct err *err)
 {
 	struct raw_node n = node_of(g, parent, b);
 	double reach = weight(b->reach, g->scale);
@@ -331,7 +359,12 @@ static bool add_child(struct growing *g, uint32_t parent, const struct branch *b
 	if (!query_grow(g->s->q, &g->nodes, &g->cap, g->count + 1u, sizeof(n), err))
 		return false;
 	g->nodes[g->count] = n;
-	return wait_for(g, g->count++, n.asked ? INFINITY : reach, err);
+	reach = n.asked ? INFINITY : reach;
+	if (only && reach == only->reach && !too_light(g, reach)) {
+		*next = g->count++;
+		return true;
+	}
+	return wait_for(g, g->count++, reach, err);
 }
 
 /* Once a node: its runs go on to the next frame. */
@@ -348,14 +381,24 @@ static bool open_runs(struct growing *g, uint32_t node, struct err *err)
 	return true;
 }
 
-static bool open_node(struct growing *g, uint32_t node, struct err *err)
+/* And those below it that are as heavy, one below another. */
+static bool open_nodes(struct growing *g, const struct waiting *heaviest, struct err *err)
 {
-	if (!open_runs(g, node, err))
-		return false;
-	for (uint32_t i = 0; i < g->branch_count; i++)
-		if (!add_child(g, node, &g->branches[i], err))
+	uint32_t node = heaviest->node, next;
+
+	for (;; node = next) {
+		next = 0;
+		if (!open_runs(g, node, err))
 			return false;
-	return query_alive(g->s->q, err);
+		for (uint32_t i = 0; i < g->branch_count; i++)
+			if (!add_child(g, node, &g->branches[i],
+				       g->branch_count == 1 ? heaviest : NULL, &next, err))
+				return false;
+		if (!query_alive(g->s->q, err))
+			return false;
+		if (!next)
+			return true;
+	}
 }
 
 static bool open_root(struct growing *g, const struct frame_run *runs, struct err *err)
@@ -387,7 +430,8 @@ static bool open_root(struct growing *g, const struct frame_run *runs, struct er
 		memcpy(g->runs[i].value, runs[i].value, sizeof(runs[i].value));
 		add_values(root->total, runs[i].value);
 	}
-	return note_weight(g, weight(g->s->total, g->scale), err) && open_node(g, 0, err);
+	return note_weight(g, weight(g->s->total, g->scale), err) &&
+	       open_nodes(g, &(struct waiting){ .reach = NAN }, err);
 }
 
 /* ---- those that weigh as much as the first one too many ---- */
@@ -525,7 +569,7 @@ static bool grow_tree(struct growing *g, const struct frame_run *runs, struct er
 
 		if (too_light(g, w.reach))
 			break;
-		if (!open_node(g, w.node, err))
+		if (!open_nodes(g, &w, err))
 			return false;
 	}
 	if (!keep_ties(g, err))
@@ -555,6 +599,8 @@ static bool before(const struct growing *g, uint32_t a, uint32_t b)
 /* Merge sort of a list linked by `next`. */
 static uint32_t sort_list(struct growing *g, uint32_t list)
 {
+	if (!g->nodes[list].next)
+		return list;
 	for (uint32_t width = 1;; width *= 2) {
 		uint32_t rest = list, *tail = &list, merges = 0;
 
@@ -664,17 +710,39 @@ static void emit_all(struct emitting *e)
 	}
 }
 
+/* All but the nodes. */
+static void release_runs(struct growing *g)
+{
+	struct query *q = g->s->q;
+
+	query_drop(q, &g->runs, &g->run_cap, sizeof(*g->runs));
+	query_drop(q, &g->split, &g->split_cap, sizeof(*g->split));
+	query_drop(q, &g->branch_at, &g->branch_at_cap, sizeof(uint32_t));
+	query_drop(q, &g->ties, &g->tie_cap, sizeof(*g->ties));
+	query_drop(q, &g->waiting, &g->waiting_cap, sizeof(*g->waiting));
+	query_drop(q, &g->branches, &g->branch_cap, sizeof(*g->branches));
+	query_drop(q, &g->branch_of, &g->branch_of_cap, sizeof(uint32_t));
+	query_drop(q, &g->heaviest.heap, &g->heaviest.cap, sizeof(*g->heaviest.heap));
+}
+
 static bool emit(struct growing *g, struct query_tree *out, struct err *err)
 {
+	struct query *q = g->s->q;
 	struct emitting e = { .g = g };
+	uint32_t cap = 0;
 
+	release_runs(g);
 	link_children(g);
-	e.out = query_alloc(g->s->q, (uint64_t)g->count * 2, sizeof(*e.out), err);
-	if (!e.out)
+	if (!query_grow(q, &e.out, &cap, (uint64_t)g->count * 2, sizeof(*e.out), err))
 		return false;
 	emit_all(&e);
+	query_fit(q, &e.out, &cap, e.count, sizeof(*e.out));
 	out->nodes = e.out;
 	out->node_count = e.count;
+	if (!query_give(q, &e.out, &cap, err)) {
+		query_drop(q, &e.out, &cap, sizeof(*e.out));
+		return false;
+	}
 	out->pruned_nodes = g->pruned < UINT32_MAX ? (uint32_t)g->pruned : UINT32_MAX;
 	return true;
 }
@@ -696,17 +764,8 @@ static bool make(struct growing *g, const struct frame_run *runs,
 
 static void growing_release(struct growing *g)
 {
-	struct query *q = g->s->q;
-
-	query_drop(q, &g->nodes, &g->cap, sizeof(*g->nodes));
-	query_drop(q, &g->runs, &g->run_cap, sizeof(*g->runs));
-	query_drop(q, &g->split, &g->split_cap, sizeof(*g->split));
-	query_drop(q, &g->branch_at, &g->branch_at_cap, sizeof(uint32_t));
-	query_drop(q, &g->ties, &g->tie_cap, sizeof(*g->ties));
-	query_drop(q, &g->waiting, &g->waiting_cap, sizeof(*g->waiting));
-	query_drop(q, &g->branches, &g->branch_cap, sizeof(*g->branches));
-	query_drop(q, &g->branch_of, &g->branch_of_cap, sizeof(uint32_t));
-	query_drop(q, &g->heaviest.heap, &g->heaviest.cap, sizeof(*g->heaviest.heap));
+	query_drop(g->s->q, &g->nodes, &g->cap, sizeof(*g->nodes));
+	release_runs(g);
 }
 
 bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t count,
