@@ -4,6 +4,7 @@
  */
 #pragma once
 #include "base/buf.h"
+#include "query/large_pages.h"
 #include "query/query.h"
 #include "query/selector.h"
 
@@ -25,6 +26,7 @@ void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_by
 void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes);
 /* Hands an array over to an answer: it is there until the query's end. */
 bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err) MUST_CHECK;
+void query_free_given(struct query *q, void *array); /* at that end */
 /* A heap block of zeros, and how it is given back (NULL is fine); NULL: ERR_LIMIT. */
 void *query_take(struct query *q, size_t bytes, struct err *err);
 void query_give_back(struct query *q, void *block, size_t bytes);
@@ -119,6 +121,7 @@ struct query {
 	struct arena arena;
 	enum query_by filter_by; /* what the frames that are shown are called */
 	size_t heap_bytes, limit_bytes;
+	struct large_pages pages; /* for what of it is not small, once there is much */
 	uint32_t ticks;
 
 	struct query_type *types;

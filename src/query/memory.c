@@ -8,6 +8,7 @@
 #include "query/engine.h"
 
 enum { TICKS = 4096, FIRST_SLOTS = 64, GROW_LARGE = 1 << 20 };
+enum { PAGES_FROM = 512 << 10, PAGES_LEAST = 1 << 10 /* of a block */ };
 enum {
 	PAGED_MOST = 1 << 24,
 	FREE_PAGES = 64, /* and so much of the query's memory; further ones need so many numbers */
@@ -26,28 +27,93 @@ static bool take(struct query *q, size_t bytes, struct err *err)
 	return true;
 }
 
+/* ---- blocks: of the heap, or large pages once there are many ---- */
+
+/* AddressSanitizer looks at each block of the heap: it shall see them. */
+#if defined(__has_feature)
+#define BLOCKS_ARE_WATCHED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define BLOCKS_ARE_WATCHED 1
+#else
+#define BLOCKS_ARE_WATCHED 0
+#endif
+
+static bool has_pages(struct query *q)
+{
+	if (BLOCKS_ARE_WATCHED)
+		return false;
+	return q->pages.base ||
+	       (q->heap_bytes >= PAGES_FROM && large_pages_map(&q->pages, q->limit_bytes));
+}
+
+static void *new_block(struct query *q, size_t bytes, bool zeros)
+{
+	void *p = bytes >= PAGES_LEAST && has_pages(q) ? large_pages_take(&q->pages, bytes, zeros)
+						       : NULL;
+
+	if (!p)
+		p = zeros ? calloc(1, bytes) : malloc(bytes);
+	assert(p);
+	return p;
+}
+
+static void free_block(struct query *q, void *block, size_t bytes)
+{
+	if (block && large_pages_have(&q->pages, block))
+		large_pages_give_back(&q->pages, block, bytes);
+	else
+		free(block);
+}
+
+static void *grow_block(struct query *q, void *block, size_t bytes, size_t to)
+{
+	bool paged = block && large_pages_have(&q->pages, block);
+	void *grown;
+
+	if (!paged && (to < PAGES_LEAST || !has_pages(q))) {
+		grown = realloc(block, to);
+		assert(grown);
+		return grown;
+	}
+	grown = paged ? large_pages_grow(&q->pages, block, bytes, to) : NULL;
+	if (grown)
+		return grown;
+	grown = new_block(q, to, false);
+	if (bytes)
+		memcpy(grown, block, bytes);
+	free_block(q, block, bytes);
+	return grown;
+}
+
+static void *shrink_block(struct query *q, void *block, size_t bytes, size_t to)
+{
+	void *fitted;
+
+	if (large_pages_have(&q->pages, block)) {
+		large_pages_shrink(&q->pages, block, bytes, to);
+		return block;
+	}
+	fitted = realloc(block, to);
+	assert(fitted);
+	return fitted;
+}
+
 void *query_take(struct query *q, size_t bytes, struct err *err)
 {
-	void *p = NULL;
-
-	if (take(q, bytes, err)) {
-		p = calloc(1, bytes);
-		assert(p);
-	}
-	return p;
+	return take(q, bytes, err) ? new_block(q, bytes, true) : NULL;
 }
 
 void query_give_back(struct query *q, void *block, size_t bytes)
 {
 	if (block)
 		q->heap_bytes -= bytes;
-	free(block);
+	free_block(q, block, bytes);
 }
 
 bool query_grow_slow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need,
 		     size_t entry_bytes, struct err *err)
 {
-	void **array = array_ptr, *grown;
+	void **array = array_ptr;
 	uint64_t target = *cap ? *cap : 16;
 
 	while (target < need) /* what is large grows by less: room that stays empty counts, too */
@@ -61,9 +127,7 @@ bool query_grow_slow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t n
 		if (target < need || !take(q, (target - *cap) * entry_bytes, err))
 			return false;
 	}
-	grown = realloc(*array, target * entry_bytes);
-	assert(grown);
-	*array = grown;
+	*array = grow_block(q, *array, *cap * entry_bytes, target * entry_bytes);
 	*cap = (uint32_t)target;
 	return true;
 }
@@ -72,7 +136,7 @@ void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_by
 {
 	void **array = array_ptr;
 
-	free(*array);
+	free_block(q, *array, *cap * entry_bytes);
 	*array = NULL;
 	q->heap_bytes -= (size_t)*cap * entry_bytes;
 	*cap = 0;
@@ -80,13 +144,11 @@ void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_by
 
 void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes)
 {
-	void **array = array_ptr, *fitted;
+	void **array = array_ptr;
 
 	if (count == 0 || count >= *cap)
 		return;
-	fitted = realloc(*array, count * entry_bytes);
-	assert(fitted);
-	*array = fitted;
+	*array = shrink_block(q, *array, *cap * entry_bytes, count * entry_bytes);
 	q->heap_bytes -= (size_t)(*cap - count) * entry_bytes;
 	*cap = count;
 }
@@ -101,6 +163,12 @@ bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err
 	*array = NULL;
 	*cap = 0;
 	return true;
+}
+
+void query_free_given(struct query *q, void *array)
+{
+	if (!large_pages_have(&q->pages, array)) /* those go with the question */
+		free(array);
 }
 
 void *query_alloc(struct query *q, uint64_t count, size_t bytes, struct err *err)
@@ -188,14 +256,13 @@ static bool numbers_double(struct query *q, struct number_table *t, struct err *
 
 	if (!take(q, cap * sizeof(*slots), err))
 		return false;
-	slots = calloc(cap, sizeof(*slots));
-	assert(slots);
+	slots = new_block(q, cap * sizeof(*slots), true);
 	t->slots = slots;
 	t->cap = cap;
 	for (uint32_t i = 0; i < old_cap; i++)
 		if (old[i].value)
 			*slot_for(t, old[i].number) = old[i];
-	free(old);
+	free_block(q, old, old_cap * sizeof(*slots));
 	q->heap_bytes -= old_cap * sizeof(*slots);
 	return true;
 }
@@ -224,8 +291,7 @@ static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t num
 		return NULL;
 	if (!list_pages(q, t, page + 1) || !take(q, bytes, &full))
 		return NULL;
-	t->pages[page] = calloc(1, bytes);
-	assert(t->pages[page]);
+	t->pages[page] = new_block(q, bytes, true);
 	t->page_count++;
 	return &t->pages[page][number % NUMBER_PAGE];
 }
@@ -277,19 +343,18 @@ void number_reset(struct query *q, struct number_table *t, uint32_t count)
 		cap *= 2;
 	if (!had || !count)
 		return;
-	t->slots = calloc(cap, sizeof(*t->slots));
-	assert(t->slots);
+	t->slots = new_block(q, cap * sizeof(*t->slots), true);
 	t->cap = cap;
 	q->heap_bytes += cap * sizeof(*t->slots);
 }
 
 void number_release(struct query *q, struct number_table *t)
 {
-	free(t->slots);
+	free_block(q, t->slots, t->cap * sizeof(*t->slots));
 	q->heap_bytes -= t->cap * sizeof(*t->slots);
 	q->heap_bytes -= (size_t)t->page_count * NUMBER_PAGE * sizeof(uint32_t);
 	for (uint32_t i = 0; i < t->page_cap; i++)
-		free(t->pages[i]);
+		free_block(q, t->pages[i], NUMBER_PAGE * sizeof(uint32_t));
 	query_drop(q, &t->pages, &t->page_cap, sizeof(*t->pages));
 	*t = (struct number_table){ 0 };
 }

@@ -78,9 +78,10 @@ void query_end(struct query *q)
 	number_release(q, &q->set_numbers);
 	number_release(q, &q->wanted_stacks);
 	for (uint32_t i = 0; i < q->given_count; i++)
-		free(q->given[i]);
+		query_free_given(q, q->given[i]);
 	query_drop(q, &q->given, &q->given_cap, sizeof(*q->given));
 	arena_release(&q->arena);
+	large_pages_release(&q->pages);
 	free(q);
 }
 
