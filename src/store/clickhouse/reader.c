@@ -138,6 +138,7 @@ static struct ch_snapshot *snapshot_new(struct ch_store *s, struct err *err)
 {
 	struct ch_options o = { .endpoint = &s->endpoint,
 				.password = s->password,
+				.only_asks = true,
 				.timeout_ns = CALL_TIMEOUT_S * SECOND_NS };
 	struct ch_snapshot *snap = calloc(1, sizeof(*snap));
 

@@ -13,9 +13,11 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/log.h"
+#include "net/plain_http.h"
 
 enum {
 	TIMEOUT_S = 30,
+	CONNECT_TIMEOUT_S = 5,
 	ANSWER_MOST_MIB = 64,
 	SETTLE_S = 60,
 	SETTLE_LOOKS = 6,    /* one after another that do not see an insert: it is over */
@@ -36,8 +38,10 @@ struct ch_server {
 	uint32_t header_count;
 	char *user, *password;
 	struct http_client *asking, *inserting;
-	struct ch_version version; /* major 0: not asked yet */
-	bool in_default;           /* calls go to the database `default`, which always is */
+	struct plain_http *plain[CH_AT_ONCE]; /* instead of `asking` */
+	struct buf begun[CH_AT_ONCE];         /* what is asked at the end, where there are none */
+	struct ch_version version;            /* major 0: not asked yet */
+	bool in_default; /* calls go to the database `default`, which always is */
 	_Atomic uint64_t end_by_ns;
 	uint64_t id_prefix, id_count;
 	struct buf url;
@@ -206,6 +210,34 @@ char *ch_endpoint_store(const struct ch_endpoint *e, const char *database)
 
 /* ---- a server ---- */
 
+
+static bool is_ended(const void *arg)
+{
+	const struct ch_server *s = arg;
+
+	return clock_monotonic_ns() >= atomic_load(&s->end_by_ns);
+}
+
+static bool make_plain(struct ch_server *s)
+{
+	struct plain_http_options o = {
+		.url = s->base,
+		.headers = s->headers,
+		.header_count = s->header_count,
+		.connect_timeout_ns = s->connect_timeout_ns ? s->connect_timeout_ns
+							    : CONNECT_TIMEOUT_S * SECOND_NS,
+		.timeout_ns = s->timeout_ns,
+		.answer_most_bytes = s->answer_most_bytes,
+		.stopped = is_ended,
+		.arg = s,
+	};
+	struct err other; /* then the library may know what to make of the URL */
+
+	for (size_t i = 0; i < CH_AT_ONCE && plain_http_can(s->base); i++)
+		s->plain[i] = plain_http_new(&o, &other);
+	return s->plain[0] != NULL;
+}
+
 struct ch_server *ch_server_new(const struct ch_options *o, struct err *err)
 {
 	struct ch_server *s = calloc(1, sizeof(*s));
@@ -236,6 +268,8 @@ struct ch_server *ch_server_new(const struct ch_options *o, struct err *err)
 	http.header_count = s->header_count;
 	http.max_response_bytes = s->answer_most_bytes;
 	http.connect_timeout_ns = o->connect_timeout_ns;
+	if (o->only_asks && make_plain(s))
+		return s;
 	s->asking = http_client_new(&http, err);
 	if (s->asking)
 		return s;
@@ -247,6 +281,10 @@ void ch_server_free(struct ch_server *s)
 {
 	if (!s)
 		return;
+	for (size_t i = 0; i < CH_AT_ONCE; i++) {
+		plain_http_free(s->plain[i]);
+		buf_release(&s->begun[i]);
+	}
 	http_client_free(s->asking);
 	http_client_free(s->inserting);
 	free(s->base);
@@ -376,6 +414,11 @@ static void let_go(struct waiting *w)
 	free(w);
 }
 
+static void put_refusal(struct str text, int status, struct err *err)
+{
+	put_message(text, err, kind_of_code(error_code(text), status));
+}
+
 static void judge(struct waiting *w, const struct client_result *r)
 {
 	if (r->ok && r->body.len >= w->answer_most) {
@@ -385,10 +428,7 @@ static void judge(struct waiting *w, const struct client_result *r)
 		w->ok = true;
 		buf_str(&w->answer, r->body);
 	} else if (r->http_status) {
-		int code = error_code(r->details);
-		struct str text = r->details.len ? r->details : r->message;
-
-		put_message(text, &w->err, kind_of_code(code, r->http_status));
+		put_refusal(r->details.len ? r->details : r->message, r->http_status, &w->err);
 	} else {
 		err_set(&w->err, ERR_UNAVAILABLE, "ClickHouse does not answer: %.*s",
 			(int)(r->message.len < 180 ? r->message.len : 180),
@@ -486,19 +526,87 @@ static void begin_url(struct ch_server *s, const char *settings)
 		buf_str(&s->url, str_cstr(settings));
 }
 
+/* An error in the middle must not look like rows: the server answers once it has all of it. */
+static void begin_question(struct ch_server *s, const char *settings)
+{
+	begin_url(s, settings);
+	buf_printf(&s->url, "&wait_end_of_query=1&buffer_size=%zu", s->answer_most_bytes);
+}
+
+static bool is_library(const struct ch_server *s)
+{
+	return s->asking != NULL;
+}
+
+/* What a plain connection says, as judge() does. */
+static bool tell(struct err *err)
+{
+	if (err->kind == ERR_CANCELLED)
+		return false;
+	return err_prefix(err,
+			  err->kind == ERR_LIMIT ? "ClickHouse" : "ClickHouse does not answer");
+}
+
+static bool begin_plain(struct ch_server *s, struct plain_http *plain, struct str sql,
+			const char *settings, struct err *err)
+{
+	struct str target;
+
+	begin_question(s, settings);
+	target = str_skip(buf_view(&s->url), strlen(s->base) - 1); /* from its "/" on */
+	return plain_http_begin(plain, target, sql, err) || tell(err);
+}
+
+static bool end_plain(struct plain_http *plain, struct buf *out, struct err *err)
+{
+	struct buf none = { 0 };
+	struct buf *answer = out ? out : &none;
+	int status = 0;
+	bool ok = plain_http_end(plain, &status, answer, err) || tell(err);
+
+	if (ok && (status < 200 || status > 299)) {
+		put_refusal(buf_view(answer), status, err);
+		ok = false;
+	}
+	buf_release(&none);
+	return ok;
+}
+
 bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
 	      struct err *err)
 {
-	struct blob *body = blob_copy(sql);
+	struct blob *body;
 	bool ok;
 
-	begin_url(s, settings);
-	/* An error in the middle must not look like rows: the server answers once it has all of it.
-	 */
-	buf_printf(&s->url, "&wait_end_of_query=1&buffer_size=%zu", s->answer_most_bytes);
+	if (!is_library(s))
+		return begin_plain(s, s->plain[0], sql, settings, err) &&
+		       end_plain(s->plain[0], out, err);
+	body = blob_copy(sql);
+	begin_question(s, settings);
 	ok = call(s, s->asking, body, out, err);
 	blob_unref(body);
 	return ok;
+}
+
+bool ch_query_begin(struct ch_server *s, unsigned which, struct str sql, struct err *err)
+{
+	if (!is_library(s))
+		return begin_plain(s, s->plain[which], sql, NULL, err);
+	buf_reset(&s->begun[which]);
+	buf_str(&s->begun[which], sql);
+	return true;
+}
+
+bool ch_query_end(struct ch_server *s, unsigned which, struct buf *out, struct err *err)
+{
+	return is_library(s) ? ch_query(s, buf_view(&s->begun[which]), NULL, out, err)
+			     : end_plain(s->plain[which], out, err);
+}
+
+void ch_query_drop(struct ch_server *s, unsigned which)
+{
+	if (!is_library(s))
+		plain_http_drop(s->plain[which]);
 }
 
 /* ---- inserts ---- */

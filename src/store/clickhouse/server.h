@@ -57,6 +57,9 @@ struct ch_options {
 	size_t answer_most_bytes;    /* 0 = 64 MiB */
 	bool compress;               /* bodies of inserts: zstd where the server can, else gzip */
 	const char *more_settings;   /* "&a=1" behind every call, or NULL */
+	/* Only questions are asked, which may be asked twice if a connection dies: over http:// by
+	 * connections of its own (net/plain_http.h). */
+	bool only_asks;
 };
 
 struct ch_server;
@@ -81,6 +84,13 @@ void ch_server_end_by(struct ch_server *s, uint64_t deadline_ns);
  */
 bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
 	      struct err *err) MUST_CHECK;
+/* The same in two halves, so that several are asked side by side: at a time one of each `which`,
+ * begun, and then ended or dropped. ch_query() counts as the first. */
+enum { CH_AT_ONCE = 2 };
+bool ch_query_begin(struct ch_server *s, unsigned which, struct str sql,
+		    struct err *err) MUST_CHECK;
+bool ch_query_end(struct ch_server *s, unsigned which, struct buf *out, struct err *err) MUST_CHECK;
+void ch_query_drop(struct ch_server *s, unsigned which);
 /* INSERT: `sql` names table, columns and format, `rows` are its data. A failure says nothing about
  * whether the rows are there, or come there yet. */
 bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct str rows,
