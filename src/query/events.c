@@ -549,6 +549,25 @@ static bool take_between(struct batching *b, const struct query_events *e, uint3
 	return true;
 }
 
+static void see_shared(struct batching *b, const struct query_events *e)
+{
+	for (size_t i = 0; i < e->shared_count; i++) {
+		struct engine_series *series = series_of(&b->walk, e->shared[i]);
+
+		if (series)
+			series->seen = true;
+	}
+}
+
+/* Whether they say the same, so that nobody needs to know which of them an event is of. */
+static bool are_alike(const struct query *q)
+{
+	for (uint32_t i = 1; i < q->series_count; i++)
+		if (q->series[i].says != q->series[0].says)
+			return false;
+	return true;
+}
+
 /* Neighbouring runs whose series say the same go together, where the callback may have them so. */
 static bool take_events(void *ctx, const struct query_events *e, struct err *err)
 {
@@ -556,6 +575,7 @@ static bool take_events(void *ctx, const struct query_events *e, struct err *err
 	struct engine_series *series, *at_hand = NULL;
 	uint32_t from = 0, begin = 0;
 
+	see_shared(b, e);
 	for (uint32_t run = 0; run < e->run_count; begin = e->ends[run++]) {
 		series = series_of(&b->walk, e->series[run]);
 		if (at_hand && series && b->mixed && series->says == at_hand->says) {
@@ -594,6 +614,7 @@ bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, 
 	b->batch.stacks = b->stacks;
 	b->batch.attributes = b->attributes;
 	ok = begin_walk(&b->walk, group_key, &scan, &any, err);
+	scan.alike = ok && b->mixed && are_alike(q);
 	if (ok && any && s->ops->events && !scan.links && !q->request.profile_id_count &&
 	    !rows_decide(q))
 		ok = s->ops->events(s, &scan, take_events, b, err);

@@ -101,6 +101,9 @@ struct query_events {
 	const int64_t *values;  /* as they came, or 1 each */
 	const uint32_t *counts; /* without ROW_TIMES: of how many each is the sum; NULL: of one */
 	const uint64_t *times, *stacks, *attributes; /* as far as scan.parts says */
+	/* Of a scan of series that are alike: run 0 is of all of these, ascending. */
+	const uint64_t *shared;
+	size_t shared_count;
 };
 
 /* A Profile message: the one that samples [first_sample, first_sample + sample_count) are of. */
@@ -123,6 +126,7 @@ struct query_scan {
 	uint64_t asof;  /* nothing that came later; UINT64_MAX: all */
 	unsigned parts; /* of ROW_STACK, ... what will be looked at; others may be 0. 0: all */
 	uint64_t after; /* nothing that was there in that state; 0: all */
+	bool alike; /* events may come under any of the series, if those that have some are told */
 };
 enum { ROW_STACK = 1, ROW_ATTRIBUTES = 2, ROW_LINK = 4, ROW_TIMES = 8 /* rows have them anyway */ };
 

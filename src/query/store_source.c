@@ -203,6 +203,7 @@ static struct store_scan scan_of(const struct query_scan *scan)
 		.asof = scan->asof == UINT64_MAX ? 0 : scan->asof,
 		.parts = scan->parts,
 		.after = scan->after,
+		.alike = scan->alike,
 	};
 }
 
@@ -239,6 +240,8 @@ static bool give_events(void *arg, const struct store_events *from)
 		.counts = from->counts,
 		.stacks = from->stacks,
 		.attributes = from->attributes,
+		.shared = from->shared,
+		.shared_count = from->shared_count,
 	};
 
 	return go_on(w, w->fn.events(w->ctx, &events, w->err));

@@ -153,6 +153,7 @@ struct store_scan {
 	uint64_t asof;  /* only seq <= asof; 0 = all */
 	uint64_t after; /* only seq > after; 0 = all */
 	unsigned parts; /* of SAMPLE_STACK, ...; 0 = all of them. Times and values always */
+	bool alike;     /* events: whichever of the series one is of is all the same */
 };
 
 /* Ten-minute bucket by bucket; within one as they lie there: by series in ClickHouse and in what
@@ -176,6 +177,10 @@ struct store_events {
 	/* As far as scan.parts says; else 0 (or not). Times are in no order. */
 	const uint64_t *times;
 	const store_id *stacks, *attributes;
+	/* Where the scan's series are alike: events of run 0 may be of all of these, ascending;
+	 * each has some. */
+	const store_id *shared;
+	size_t shared_count;
 };
 /* The same samples as events. Not every store can: store_has_events(). */
 bool store_has_events(const struct store_snapshot *snap);

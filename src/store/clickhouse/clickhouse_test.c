@@ -131,6 +131,10 @@ static void test_ddl(void **state)
 	assert_false(ddl_says(&old, "CODEC") || ddl_says(&old, "TTL") || ddl_says(&old, "INDEX"));
 	assert_false(ddl_says(&old, "CLUSTER") || ddl_says(&old, "Distributed"));
 	assert_true(ddl_says(&old, "ENGINE = ReplacingMergeTree(seen)"));
+	assert_true(ddl_says(&old, "ORDER BY (bitShiftRight(series, 16), bucket, series, base, "
+				   "place)\nSETTINGS index_granularity = 8192"));
+	assert_true(ddl_says(&old, "ORDER BY (kind, id_high, id_low, hash_hi)\nSETTINGS "
+				   "index_granularity = 1024"));
 	/* A day and a half are two days, and the day of arrival must be over. */
 	assert_true(ddl_says(&new, "TTL date + INTERVAL 3 DAY") &&
 		    ddl_says(&new, "TTL seen + INTERVAL 5 DAY"));

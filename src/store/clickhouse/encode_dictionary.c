@@ -89,14 +89,14 @@ struct entry {
 	size_t number_count;
 };
 
-/* The row: with the texts and notes that were put before. */
-static void add_entry(struct ch_encoder *e, const struct entry *x)
+/* The row, of several that the id has: with the texts and notes that were put before. */
+static void add_entry_apart(struct ch_encoder *e, const struct entry *x, uint64_t hash_hi)
 {
 	struct buf *b = &e->dictionary;
 
 	row_u8(b, (uint8_t)x->kind);
 	ch_put_split(b, e->split, x->id);
-	row_u64(b, 0);
+	row_u64(b, hash_hi);
 	row_u16(b, (uint16_t)e->today);
 	ch_put_refs(b, e->split, x->refs, x->ref_count);
 	row_count(b, x->number_count);
@@ -105,6 +105,11 @@ static void add_entry(struct ch_encoder *e, const struct entry *x)
 	buf_str(b, buf_view(&e->texts));
 	row_str(b, buf_view(&e->notes));
 	e->dictionary_rows++;
+}
+
+static void add_entry(struct ch_encoder *e, const struct entry *x)
+{
+	add_entry_apart(e, x, 0);
 }
 
 void ch_put_notes(struct put *x, enum message_kind message, uint32_t index)
@@ -556,6 +561,24 @@ void ch_put_scope_entry(struct put *x, uint32_t index)
 	add_entry(x->e, &(struct entry){ KIND_SCOPE, x->scope_id, &list, 1, &dropped, 1 });
 }
 
+/* Where samples of a service are: their series lie on such a page of numbers. */
+static void put_page(struct put *x, struct str service, uint64_t service_id, uint64_t page)
+{
+	struct ch_encoder *e = x->e;
+	struct hash128 hash;
+
+	buf_reset(&e->bytes);
+	buf_append(&e->bytes, &page, sizeof(page));
+	buf_append(&e->bytes, &service_id, sizeof(service_id));
+	hash = ident_bytes((enum store_kind)CH_KIND_PAGE, buf_view(&e->bytes));
+	if (is_known(e, CH_KIND_PAGE, hash))
+		return;
+	begin_texts(e);
+	add_text(e, service);
+	buf_reset(&e->notes);
+	add_entry_apart(e, &(struct entry){ .kind = CH_KIND_PAGE, .id = service_id }, page);
+}
+
 uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint32_t lifted_count)
 {
 	const struct profile *f = &x->p->profiles[x->profile];
@@ -563,11 +586,17 @@ uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint
 	struct series_key key = { x->tenant, x->resource_hash, x->scope_hash,
 				  f,         lifted,           lifted_count };
 	struct hash128 hash = series_hash(x->n, &key);
-	uint64_t refs[3], id;
+	uint32_t number = number_known(x->e, KIND_SERIES, hash);
+	uint64_t refs[3], id, service_id;
+	struct str service;
 	int64_t numbers[2];
 
-	if (!begin_entry(x, KIND_SERIES, hash, &id))
-		return id;
+	if (number)
+		return id_of(x->e, number);
+	service = str_dup(&x->e->arena,
+			  lifted_service(x->p, x->resource, lifted, lifted_count, &x->e->scratch));
+	service_id = ch_service_id(service);
+	id = id_of(x->e, number_take(x->e, KIND_SERIES, hash, service_id));
 	refs[0] = x->resource_id;
 	refs[1] = x->scope_id;
 	refs[2] = put_refs(x, lifted, lifted_count);
@@ -577,11 +606,12 @@ uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint
 	add_text(x->e, strings[f->sample_type.unit.v]);
 	add_text(x->e, strings[f->period_type.type.v]);
 	add_text(x->e, strings[f->period_type.unit.v]);
-	add_text(x->e, lifted_service(x->p, x->resource, lifted, lifted_count, &x->e->scratch));
+	add_text(x->e, service);
 	buf_reset(&x->e->notes);
 	numbers[0] = f->period;
 	numbers[1] = (int64_t)lifted_process(x->p, x->resource, lifted, lifted_count);
 	add_entry(x->e, &(struct entry){ KIND_SERIES, id, refs, 3, numbers, 2 });
+	put_page(x, service, service_id, ch_page_of(id));
 	return id;
 }
 

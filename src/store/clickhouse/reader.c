@@ -78,13 +78,17 @@ static void forget_windows(struct ch_snapshot *snap)
 	snap->reaching = NULL;
 	snap->reaching_count = 0;
 	buf_reset(&snap->keys);
+	snap->pages_listed = false;
 	for (size_t i = 0; i < ARRAY_LEN(snap->reach); i++) {
 		buf_release(&snap->reach[i].buckets);
 		snap->reach[i] = (struct ch_reach){ 0 };
 	}
-	free(snap->listed.ids.ids);
-	free(snap->listed.rows);
-	snap->listed = (struct ch_listed){ 0 };
+	for (size_t i = 0; i < ARRAY_LEN(snap->listed); i++) {
+		free(snap->listed[i].ids.ids);
+		free(snap->listed[i].rows);
+		free(snap->listed[i].inner);
+		snap->listed[i] = (struct ch_listed){ 0 };
+	}
 }
 
 static void snapshot_free(struct ch_snapshot *snap)
@@ -167,9 +171,9 @@ static void put_state(struct buf *sql)
 	buf_reset(sql);
 	buf_printf(sql,
 		   "SELECT kind AS what, toUInt64(numbers[1]) AS n, toUInt64(max(numbers[2])) AS "
-		   "m, texts[1] AS text FROM flametap_dictionary WHERE kind IN (%d, %d, %d) GROUP "
-		   "BY what, n, text ORDER BY what DESC LIMIT %d ",
-		   CH_KIND_REACH, CH_KIND_SCHEMA, CH_KIND_KEY, STATE_MOST);
+		   "m, texts[1] AS text FROM flametap_dictionary WHERE kind IN (%d, %d, %d) OR "
+		   "kind = %d AND hash_hi = 0 GROUP BY what, n, text ORDER BY what DESC LIMIT %d ",
+		   CH_KIND_REACH, CH_KIND_SCHEMA, CH_KIND_KEY, CH_KIND_PAGE, STATE_MOST);
 	buf_printf(sql,
 		   "UNION ALL SELECT toUInt8(%d) AS what, count() AS n, toUInt64(0) AS m, '' AS "
 		   "text FROM system.columns WHERE " CH_SPLIT_COLUMNS,
@@ -217,6 +221,9 @@ static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *
 		break;
 	case CH_KIND_KEY:
 		row_str(&snap->keys, text);
+		break;
+	case CH_KIND_PAGE:
+		snap->pages_listed = true;
 		break;
 	default:
 		add_reaching(snap, s, n, m);

@@ -2,9 +2,10 @@
  * they say. */
 #include "store/clickhouse/snapshot.h"
 #include "store/clickhouse/symbols.h"
+#include "store/id_list.h"
 #include "store/lifted.h"
 
-enum { CHUNK = 16384, LISTED_MOST = 200000 };
+enum { CHUNK = 16384, LISTED_MOST = 200000, LISTED_BYTES = 24 };
 
 /* The set of an id that was fetched. */
 static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_attributes *out,
@@ -198,6 +199,17 @@ static bool fetch_series(struct ch_snapshot *snap, const struct store_series_ask
  * otherwise. */
 static void put_of_service(struct ch_snapshot *snap, struct str service)
 {
+	uint64_t ids[2] = { ch_service_id(service), ch_service_id(CH_NO_SERVICE) };
+	struct ch_wanted pages = { CH_KIND_PAGE, ids, 2 };
+
+	if (snap->pages_listed) {
+		qsort(ids, 2, sizeof(*ids), id_list_order);
+		buf_lit(&snap->sql, " AND " CH_SERIES_PAGE " GLOBAL IN (SELECT hash_hi FROM "
+				    "flametap_dictionary WHERE ");
+		ch_put_wanted(snap, &snap->sql, &pages);
+		buf_char(&snap->sql, ')');
+		return;
+	}
 	buf_printf(&snap->sql,
 		   " AND series GLOBAL IN (SELECT id FROM flametap_dictionary WHERE kind = %d AND "
 		   "(texts[6] = ",
@@ -210,22 +222,45 @@ static void put_of_service(struct ch_snapshot *snap, struct str service)
 static void note_listed(struct ch_snapshot *snap, const struct store_series_ask *ask,
 			struct codec c)
 {
-	struct ch_listed *l = &snap->listed;
-	size_t count = (size_t)(c.end - c.at) / 16;
+	struct ch_listed *l = &snap->listed[snap->listed_next % ARRAY_LEN(snap->listed)];
+	size_t count = (size_t)(c.end - c.at) / LISTED_BYTES;
 
 	if (count > LISTED_MOST)
 		return;
+	snap->listed_next++;
 	l->from = ask->from;
 	l->to = ask->to;
 	l->whole = !ask->service.len;
+	l->pages = snap->pages_listed;
 	l->ids.count = 0;
 	free(l->rows);
+	free(l->inner);
 	l->rows = calloc(count + 1, sizeof(*l->rows));
-	assert(l->rows);
+	l->inner = calloc(count + 1, sizeof(*l->inner));
+	assert(l->rows && l->inner);
 	for (size_t i = 0; i < count; i++) {
 		id_list_add(&l->ids, row_get(&c, 8));
 		l->rows[i] = row_get(&c, 8);
+		l->inner[i] = row_get(&c, 8);
 	}
+}
+
+/* How many of a series' samples are in buckets that need no look at their times. */
+static bool put_inner(struct ch_snapshot *snap, const struct store_series_ask *ask, struct err *err)
+{
+	struct buf inner, edges;
+	struct str before;
+
+	if (!ch_window_before(snap, ask->from, &before, err))
+		return false;
+	buf_init(&inner, 0);
+	buf_init(&edges, 0);
+	if (snap->reaching)
+		ch_window_parts(snap, ask->from, ask->to, before, &inner, &edges);
+	buf_printf(&snap->sql, "countIf(%.*s)", STR_ARG(inner.len ? buf_view(&inner) : STR("0")));
+	buf_release(&inner);
+	buf_release(&edges);
+	return true;
 }
 
 /* Those of the window, ascending, and how many samples they have in its buckets. */
@@ -239,8 +274,9 @@ static bool list_series(struct ch_snapshot *snap, const struct store_series_ask 
 	buf_init(&where, 0);
 	ok = ch_window(snap, ask->from, ask->to, &where, err);
 	buf_reset(&snap->sql);
-	buf_printf(&snap->sql,
-		   "SELECT series, count() FROM flametap_samples WHERE base <= %llu AND ",
+	buf_lit(&snap->sql, "SELECT series, count(), ");
+	ok = ok && put_inner(snap, ask, err);
+	buf_printf(&snap->sql, " FROM flametap_samples WHERE base <= %llu AND ",
 		   (unsigned long long)snap->asof);
 	buf_str(&snap->sql, buf_view(&where));
 	if (ask->service.len)
@@ -252,6 +288,7 @@ static bool list_series(struct ch_snapshot *snap, const struct store_series_ask 
 		note_listed(snap, ask, c);
 	while (ok && codec_more(&c)) {
 		id_list_add(ids, row_get(&c, 8));
+		row_get(&c, 8);
 		row_get(&c, 8);
 	}
 	return ok && ch_answer_ended(&c, "series", err);

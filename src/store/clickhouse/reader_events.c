@@ -2,8 +2,9 @@
  * reader_events.c - samples of a window as events, column by column.
  *
  * Where times are not asked for, a sample whose every timestamp is in the window is one row of
- * numbers: its value is the sum of theirs, and lists are counted by the server. What lies at the
- * window's edges is read with its times, and so is all where times are asked for.
+ * numbers: its value is the sum of theirs, and lists are counted by the server. Where only stacks
+ * are asked for, of series that are alike, the server adds these up. What lies at the window's
+ * edges is read with its times, and so is all where times are asked for.
  */
 #include "store/clickhouse/native.h"
 #include "store/clickhouse/scan.h"
@@ -16,12 +17,15 @@ enum {
 	ROWS_WITH_TIMES = 300000,
 };
 
+enum how { WITH_TIMES, AS_NUMBERS, AS_SUMS };
+
 struct event_scan {
 	struct ch_scanning base;
 	bool (*fn)(void *arg, const struct store_events *e);
 	void *arg;
 	bool stacks, attributes; /* are asked for */
-	bool times;              /* are read */
+	enum how how;            /* it is read */
+	struct id_list shared;   /* whose sums are */
 	struct store_events out;
 	uint64_t series[AT_ONCE], stack[AT_ONCE], attrs[AT_ONCE], time[AT_ONCE];
 	int64_t value[AT_ONCE];
@@ -120,20 +124,37 @@ struct columns {
 	const uint8_t *series, *stack_high, *stack_low, *attributes_high, *attributes_low,
 		*value_high, *value_low, *shape, *events; /* events: of a row of numbers */
 	const uint8_t *bucket, *t0_high, *t0_low;         /* where times are read */
+	const uint8_t *sum_about; /* of sums: of value_high, which may not have room for it */
 	struct native_arrays values, offsets, times;
 };
 
 static void put_columns(const struct event_scan *x, struct buf *sql)
 {
+	if (x->how == AS_SUMS) {
+		buf_lit(sql, "SELECT stack_high, stack_low, sum(value_high), sum(value_low), "
+			     "sum(toFloat64(value_high)), "
+			     "sum(greatest(1, length(offsets) + length(times)))");
+		return;
+	}
 	buf_lit(sql, "SELECT series, value_high, value_low");
 	if (x->stacks)
 		buf_lit(sql, ", stack_high, stack_low");
 	if (x->attributes)
 		buf_lit(sql, ", attributes_high, attributes_low");
-	if (x->times)
+	if (x->how == WITH_TIMES)
 		buf_lit(sql, ", shape, bucket, t0_high, t0_low, `values`, offsets, times");
 	else
 		buf_lit(sql, ", toUInt32(length(offsets) + length(times))");
+}
+
+static void read_sums(struct codec *c, uint32_t rows, struct columns *out)
+{
+	out->stack_high = native_numbers(c, "UInt64", rows, 8);
+	out->stack_low = native_numbers(c, "UInt16", rows, 2);
+	out->value_high = native_numbers(c, "Int64", rows, 8);
+	out->value_low = native_numbers(c, "UInt64", rows, 8);
+	out->sum_about = native_numbers(c, "Float64", rows, 8);
+	out->events = native_numbers(c, "UInt64", rows, 8);
 }
 
 static void read_columns(const struct event_scan *x, struct codec *c, uint32_t rows,
@@ -152,7 +173,7 @@ static void read_columns(const struct event_scan *x, struct codec *c, uint32_t r
 		k.attributes_high = native_numbers(c, "UInt64", rows, 8);
 		k.attributes_low = native_numbers(c, "UInt16", rows, 2);
 	}
-	if (x->times) {
+	if (x->how == WITH_TIMES) {
 		k.shape = native_numbers(c, "UInt8", rows, 1);
 		k.bucket = native_numbers(c, "UInt32", rows, 4);
 		k.t0_high = native_numbers(c, "UInt8", rows, 1);
@@ -238,27 +259,107 @@ static void take_numbers(struct event_scan *x, const struct columns *k, uint32_t
 	x->attrs[at] = attributes_at(x, k, row);
 }
 
+/* What is more than a number holds is its largest, as where values are added up one by one. */
+static int64_t sum_at(const struct columns *k, uint32_t row)
+{
+	static const double most =
+		0x1p55; /* of value_high: a value has 8 bits more, and the sign */
+	int64_t high = (int64_t)native_u64(k->value_high, row), sum;
+	double about;
+
+	memcpy(&about, k->sum_about + row * sizeof(about), sizeof(about));
+	if (about <= -most || about >= most || __builtin_mul_overflow(high, 256, &sum) ||
+	    __builtin_add_overflow(sum, native_u64(k->value_low, row), &sum))
+		return about < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
+static void take_sum(struct event_scan *x, const struct columns *k, uint32_t row)
+{
+	uint64_t events = native_u64(k->events, row);
+	int64_t value = sum_at(k, row);
+
+	do { /* of more events than a count holds: in several */
+		uint32_t at = enter(x, x->shared.ids[0], true);
+
+		x->value[at] = value;
+		x->counts[at] = events < UINT32_MAX ? (uint32_t)events : UINT32_MAX;
+		x->stack[at] = stack_at(x, k, row);
+		x->attrs[at] = 0;
+		events -= x->counts[at];
+		value = 0;
+	} while (events && !x->base.ended);
+}
+
+static void take_sums(struct event_scan *x, struct codec *c, uint32_t rows)
+{
+	struct columns k = { 0 };
+
+	read_sums(c, rows, &k);
+	for (uint32_t i = 0; !c->failed && i < rows && !x->base.ended; i++)
+		take_sum(x, &k, i);
+}
+
+static void take_rows(struct event_scan *x, struct codec *c, uint32_t rows)
+{
+	struct columns k;
+
+	read_columns(x, c, rows, &k);
+	for (uint32_t i = 0; !c->failed && i < rows && !x->base.ended; i++) {
+		if (!is_wanted(x, native_u64(k.series, i)))
+			continue;
+		if (x->how == WITH_TIMES)
+			take_times(x, &k, i);
+		else
+			take_numbers(x, &k, i);
+	}
+}
+
+static uint32_t columns_of(const struct event_scan *x)
+{
+	if (x->how == AS_SUMS)
+		return 6;
+	return 3 + 2 * (uint32_t)x->stacks + 2 * (uint32_t)x->attributes +
+	       (x->how == WITH_TIMES ? 7 : 1);
+}
+
 static bool read_blocks(struct event_scan *x, struct codec *c)
 {
-	uint32_t columns =
-		3 + 2 * (uint32_t)x->stacks + 2 * (uint32_t)x->attributes + (x->times ? 7 : 1);
 	uint32_t rows;
 
-	while (!x->base.ended && native_block(c, columns, &rows)) {
-		struct columns k;
-
-		read_columns(x, c, rows, &k);
-		for (uint32_t i = 0; !c->failed && i < rows && !x->base.ended; i++) {
-			if (!is_wanted(x, native_u64(k.series, i)))
-				continue;
-			if (x->times)
-				take_times(x, &k, i);
-			else
-				take_numbers(x, &k, i);
-		}
+	x->out.counts = x->how == WITH_TIMES ? NULL : x->counts;
+	x->out.shared = x->how == AS_SUMS ? x->shared.ids : NULL;
+	x->out.shared_count = x->how == AS_SUMS ? x->shared.count : 0;
+	while (!x->base.ended && native_block(c, columns_of(x), &rows)) {
+		if (x->how == AS_SUMS)
+			take_sums(x, c, rows);
+		else
+			take_rows(x, c, rows);
 	}
 	give(x);
 	return ch_answer_ended(c, "events", x->base.err);
+}
+
+static void put_question(struct event_scan *x, struct str bounds)
+{
+	struct buf *sql = &x->base.snap->sql;
+
+	buf_reset(sql);
+	put_columns(x, sql);
+	buf_lit(sql, " FROM flametap_samples WHERE ");
+	buf_str(sql, bounds);
+	buf_str(sql, buf_view(&x->base.where));
+	if (x->how == AS_SUMS)
+		buf_lit(sql, " GROUP BY stack_high, stack_low");
+	buf_lit(sql, " FORMAT Native");
+}
+
+/* Who is called back may ask for more. */
+static bool read_page(struct event_scan *x, struct buf page)
+{
+	struct codec c = codec_of(buf_view(&page));
+
+	return read_blocks(x, &c);
 }
 
 static bool ask_columns(struct ch_scanning *base, struct str bounds)
@@ -269,17 +370,12 @@ static bool ask_columns(struct ch_scanning *base, struct str bounds)
 	struct codec c;
 	bool ok;
 
-	buf_reset(&snap->sql);
-	put_columns(x, &snap->sql);
-	buf_lit(&snap->sql, " FROM flametap_samples WHERE ");
-	buf_str(&snap->sql, bounds);
-	buf_str(&snap->sql, buf_view(&base->where));
-	buf_lit(&snap->sql, " FORMAT Native");
+	put_question(x, bounds);
 	if (!ch_ask(snap, &c, base->err))
 		return false;
-	page = snap->answer; /* who is called back may ask for more */
+	page = snap->answer;
 	buf_init(&snap->answer, 0);
-	ok = read_blocks(x, &c);
+	ok = read_page(x, page);
 	buf_release(&snap->answer);
 	snap->answer = page;
 	return ok;
@@ -287,21 +383,28 @@ static bool ask_columns(struct ch_scanning *base, struct str bounds)
 
 /* ---- the window ---- */
 
-static bool scan_buckets(struct event_scan *x, struct str buckets, bool times, bool exact)
+/* Which samples of these buckets. */
+static void set_where(struct event_scan *x, struct str buckets, enum how how, bool exact)
 {
 	struct ch_scanning *base = &x->base;
 
-	if (!buckets.len || base->ended)
-		return true;
-	x->times = times;
-	x->out.counts = times ? NULL : x->counts;
-	base->rows_most = times ? ROWS_WITH_TIMES : ROWS_OF_NUMBERS;
+	x->how = how;
+	base->rows_most = how == WITH_TIMES ? ROWS_WITH_TIMES : ROWS_OF_NUMBERS;
 	buf_reset(&base->where);
 	buf_str(&base->where, buckets);
 	if (exact)
 		ch_put_within(base);
 	ch_put_asked(base);
-	return ch_scan_pages(base);
+	if (how == AS_SUMS && base->series_here) /* the server does not know which to add up */
+		x->how = AS_NUMBERS;
+}
+
+static bool scan_buckets(struct event_scan *x, struct str buckets, enum how how, bool exact)
+{
+	if (!buckets.len || x->base.ended)
+		return true;
+	set_where(x, buckets, how, exact);
+	return ch_scan_pages(&x->base);
 }
 
 /* All with their times: which of them the window has is seen here. */
@@ -313,22 +416,74 @@ static bool scan_with_times(struct event_scan *x, bool exact)
 
 	buf_init(&buckets, 0);
 	ok = ch_window(x->base.snap, w->from, w->to, &buckets, x->base.err) &&
-	     scan_buckets(x, buf_view(&buckets), true, exact);
+	     scan_buckets(x, buf_view(&buckets), WITH_TIMES, exact);
 	buf_release(&buckets);
+	return ok;
+}
+
+/* How buckets are read that lie in the window: who is asked for stacks of series that are alike
+ * leaves it to the server to add up, if the list of this window says which of them have some. */
+static enum how how_inner(struct event_scan *x)
+{
+	const struct store_scan *w = x->base.what;
+	const struct ch_listed *l = ch_listed_of(&x->base);
+	size_t at = 0;
+
+	if (!w->alike || !x->stacks || x->attributes || w->after || !l || l->from != w->from ||
+	    l->to != w->to || !w->series || (w->asof && w->asof < x->base.snap->asof))
+		return AS_NUMBERS;
+	for (size_t i = 0; i < w->series_count; i++) {
+		while (at < l->ids.count && l->ids.ids[at] < w->series[i])
+			at++;
+		if (at == l->ids.count || l->ids.ids[at] != w->series[i])
+			return AS_NUMBERS;
+		if (l->inner[at])
+			id_list_add(&x->shared, w->series[i]);
+	}
+	return AS_SUMS;
+}
+
+/* What two questions say, each one answer, is asked side by side. */
+static bool scan_both(struct event_scan *x, struct str edges, struct str inner, enum how how)
+{
+	struct ch_snapshot *snap = x->base.snap;
+	struct buf page;
+	bool ok;
+
+	set_where(x, inner, how, false);
+	how = x->how;
+	put_question(x, (struct str){ 0 });
+	if (!ch_query_begin(snap->server, 1, buf_view(&snap->sql), x->base.err))
+		return false;
+	if (!scan_buckets(x, edges, WITH_TIMES, true) || x->base.ended) {
+		ch_query_drop(snap->server, 1);
+		return x->base.ended;
+	}
+	buf_init(&page, 0);
+	x->how = how;
+	ok = ch_query_end(snap->server, 1, &page, x->base.err) && read_page(x, page);
+	buf_release(&page);
 	return ok;
 }
 
 static bool scan_numbers(struct event_scan *x, struct str before)
 {
 	const struct store_scan *w = x->base.what;
+	enum how how = how_inner(x);
 	struct buf inner, edges;
 	bool ok;
 
 	buf_init(&inner, 0);
 	buf_init(&edges, 0);
 	ch_window_parts(x->base.snap, w->from, w->to, before, &inner, &edges);
-	ok = scan_buckets(x, buf_view(&edges), true, true) &&
-	     scan_buckets(x, buf_view(&inner), false, false);
+	if (how == AS_SUMS && !x->shared.count)
+		buf_reset(&inner); /* nothing lies there */
+	x->base.rows_most = ROWS_WITH_TIMES;
+	if (inner.len && edges.len && ch_is_one_page(&x->base))
+		ok = scan_both(x, buf_view(&edges), buf_view(&inner), how);
+	else
+		ok = scan_buckets(x, buf_view(&edges), WITH_TIMES, true) &&
+		     scan_buckets(x, buf_view(&inner), how, false);
 	buf_release(&inner);
 	buf_release(&edges);
 	return ok;
@@ -346,6 +501,7 @@ static bool scan(struct event_scan *x)
 	ok = times || !base->snap->reaching ? scan_with_times(x, before.len > 0)
 					    : scan_numbers(x, before);
 	buf_release(&base->where);
+	free(x->shared.ids);
 	return ok;
 }
 

@@ -131,8 +131,7 @@ static void put_by_both(struct buf *sql, const uint64_t *ids, size_t count)
 	ch_put_ids(sql, ids, count);
 }
 
-/* Ids ascend. */
-static void put_wanted(const struct ch_snapshot *snap, struct buf *sql, const struct ch_wanted *w)
+void ch_put_wanted(const struct ch_snapshot *snap, struct buf *sql, const struct ch_wanted *w)
 {
 	buf_printf(sql, "kind = %u AND ", w->kind);
 	if (!snap->split) {
@@ -170,7 +169,7 @@ static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size
 		   snap->whole ? "notes" : "''");
 	for (size_t i = 0; i < kinds; i++) {
 		buf_str(sql, str_cstr(between));
-		put_wanted(snap, sql, &w[i]);
+		ch_put_wanted(snap, sql, &w[i]);
 		between = ") OR (";
 	}
 	buf_char(sql, ')');

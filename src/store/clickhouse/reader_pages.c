@@ -1,7 +1,8 @@
 /* reader_pages.c - samples by pages: what is asked for, and how much of it at a time. */
 #include "store/clickhouse/scan.h"
+#include "store/id_list.h"
 
-enum { SERIES_IN_SQL = 5000 };
+enum { SERIES_IN_SQL = 5000, PAGES_IN_SQL = 200 };
 
 void ch_put_within(struct ch_scanning *x)
 {
@@ -20,25 +21,79 @@ void ch_put_within(struct ch_scanning *x)
 		buf_printf(&x->where, " AND t0 + span >= %llu", (unsigned long long)w->from);
 }
 
+const struct ch_listed *ch_listed_of(const struct ch_scanning *x)
+{
+	const struct store_scan *w = x->what;
+	const struct ch_listed *found = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(x->snap->listed); i++) {
+		const struct ch_listed *l = &x->snap->listed[i];
+
+		if (!l->rows || w->from < l->from || w->to > l->to)
+			continue;
+		if (w->from == l->from && w->to == l->to)
+			return l;
+		found = l;
+	}
+	return found;
+}
+
 /* All that the window was found to have. */
 static bool are_all_listed(const struct ch_scanning *x)
 {
-	const struct ch_listed *l = &x->snap->listed;
+	const struct ch_listed *l = ch_listed_of(x);
 	const struct store_scan *w = x->what;
 
-	return l->rows && l->whole && w->from >= l->from && w->to <= l->to &&
-	       w->series_count == l->ids.count &&
+	return l && l->whole && w->series_count == l->ids.count &&
 	       memcmp(w->series, l->ids.ids, l->ids.count * sizeof(*l->ids.ids)) == 0;
+}
+
+/* Where their rows are. False: on too many pages to say. */
+static bool list_pages(const struct ch_scanning *x, struct id_list *pages)
+{
+	const struct store_scan *w = x->what;
+
+	for (size_t i = 0; i < w->series_count && pages->count <= PAGES_IN_SQL; i++)
+		if (!i || ch_page_of(w->series[i]) != ch_page_of(w->series[i - 1]))
+			id_list_add(pages, ch_page_of(w->series[i]));
+	return pages->count <= PAGES_IN_SQL;
+}
+
+/* Whether these pages have no other series in the window: then their numbers say it. */
+static bool are_whole_pages(const struct ch_scanning *x, const struct id_list *pages)
+{
+	const struct ch_listed *l = ch_listed_of(x);
+	const struct store_scan *w = x->what;
+	size_t at = 0;
+
+	if (!l || !l->pages)
+		return false;
+	for (size_t i = 0; i < l->ids.count; i++) {
+		if (!id_list_has(pages->ids, pages->count, ch_page_of(l->ids.ids[i])))
+			continue;
+		if (at == w->series_count || w->series[at++] != l->ids.ids[i])
+			return false;
+	}
+	return at == w->series_count;
 }
 
 static void put_series(struct ch_scanning *x)
 {
 	const struct store_scan *w = x->what;
+	struct id_list pages = { 0 };
+	bool paged, whole;
 
 	if (!w->series || are_all_listed(x))
 		return;
-	x->series_here = w->series_count > SERIES_IN_SQL;
-	if (x->series_here)
+	paged = x->snap->split && list_pages(x, &pages);
+	whole = paged && are_whole_pages(x, &pages);
+	if (paged) {
+		buf_lit(&x->where, " AND " CH_SERIES_PAGE " IN ");
+		ch_put_ids(&x->where, pages.ids, pages.count);
+	}
+	free(pages.ids);
+	x->series_here = !whole && w->series_count > SERIES_IN_SQL;
+	if (whole || x->series_here)
 		return;
 	buf_lit(&x->where, " AND series IN ");
 	ch_put_ids(&x->where, w->series, w->series_count);
@@ -67,14 +122,14 @@ struct bucket {
 
 /* When the series were asked for they were found to have no more than a page: there is no need to
  * ask how much each bucket has. */
-static bool is_one_page(const struct ch_scanning *x)
+bool ch_is_one_page(const struct ch_scanning *x)
 {
-	const struct ch_listed *l = &x->snap->listed;
+	const struct ch_listed *l = ch_listed_of(x);
 	const struct store_scan *w = x->what;
 	uint64_t rows = 0;
 	size_t at = 0;
 
-	if (!w->series || !l->rows || w->from < l->from || w->to > l->to)
+	if (!w->series || !l)
 		return false;
 	for (size_t i = 0; i < w->series_count; i++) {
 		while (at < l->ids.count && l->ids.ids[at] < w->series[i])
@@ -134,7 +189,7 @@ bool ch_scan_pages(struct ch_scanning *x)
 	size_t count = 0, from = 0;
 	bool ok;
 
-	if (is_one_page(x))
+	if (ch_is_one_page(x))
 		return x->page(x, (struct str){ 0 });
 	ok = list_buckets(x, &buckets, &count);
 	while (ok && from < count && !x->ended) {

@@ -23,6 +23,10 @@ struct ch_scanning {
 void ch_put_asked(struct ch_scanning *x);
 /* Whose first timestamp is before the window's end, and whose last one is not before it. */
 void ch_put_within(struct ch_scanning *x);
+/* What the window was found to have when its series were asked for; NULL: nobody asked. */
+const struct ch_listed *ch_listed_of(const struct ch_scanning *x);
+/* It is known to be no more than one answer may have. */
+bool ch_is_one_page(const struct ch_scanning *x);
 /* All of them, page after page. */
 bool ch_scan_pages(struct ch_scanning *x) MUST_CHECK;
 /* So many in snap->values and snap->times, at least. */

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 
 #define PREFIX "flametap_"
-enum { DAY_S = 86400, DICTIONARY_DAYS_MORE = 2 };
+enum { DAY_S = 86400, DICTIONARY_DAYS_MORE = 2, ROWS_USUAL = 8192 };
 
 /* ---- what the tables are ---- */
 
@@ -22,8 +22,9 @@ struct table {
 	const struct column *columns;
 	const char *engine_columns; /* of ReplacingMergeTree, or NULL: MergeTree */
 	const char *partition, *order, *expires, *shard;
-	const char *indexes; /* where there are skip indexes */
-	uint32_t days_more;  /* longer than the ttl */
+	const char *indexes;  /* where there are skip indexes */
+	uint32_t days_more;   /* longer than the ttl */
+	uint32_t granularity; /* rows that are read at once, at least; 0: the usual */
 };
 
 #define DELTA  "Delta(8), ZSTD(1)"
@@ -136,7 +137,7 @@ static const struct table tables[] = {
 	{ .name = "samples",
 	  .columns = sample_columns,
 	  .partition = "date",
-	  .order = "(bucket, series, base, place)",
+	  .order = "(" CH_SERIES_PAGE ", bucket, series, base, place)",
 	  .expires = "date",
 	  .shard = "request" },
 	{ .name = "requests",
@@ -151,7 +152,8 @@ static const struct table tables[] = {
 	  .order = "(kind, id_high, id_low, hash_hi)",
 	  .expires = "seen",
 	  .shard = "id_low",
-	  .days_more = DICTIONARY_DAYS_MORE },
+	  .days_more = DICTIONARY_DAYS_MORE,
+	  .granularity = 1024 }, /* a question asks for a program's, which are some hundreds */
 	{ .name = "links",
 	  .columns = link_columns,
 	  .partition = "date",
@@ -244,9 +246,10 @@ static void put_columns(const struct ch_schema *s, const struct table *t, struct
 		buf_str(out, str_cstr(t->indexes));
 }
 
-static void put_settings(const struct ch_schema *s, struct buf *out)
+static void put_settings(const struct ch_schema *s, const struct table *t, struct buf *out)
 {
-	buf_lit(out, "\nSETTINGS index_granularity = 8192");
+	buf_printf(out, "\nSETTINGS index_granularity = %u",
+		   t->granularity ? t->granularity : ROWS_USUAL);
 	if (s->features & CH_TTL && s->ttl_ns)
 		buf_lit(out, ", ttl_only_drop_parts = 1");
 	/* Blocks that are known again: an insert that nobody saw the end of is among them until it
@@ -273,7 +276,7 @@ static void put_table(const struct ch_schema *s, const struct table *t, struct b
 	if (s->features & CH_TTL && s->ttl_ns)
 		buf_printf(out, "\nTTL %s + INTERVAL %u DAY", t->expires,
 			   ch_schema_days(s->ttl_ns) + t->days_more);
-	put_settings(s, out);
+	put_settings(s, t, out);
 	buf_lit(out, ";\n");
 	if (!given(s->cluster))
 		return;
@@ -324,8 +327,9 @@ uint32_t ch_schema_days(uint64_t ttl_ns)
 	return days > 65535 ? 65535 : (uint32_t)days + 1;
 }
 
-/* A store that nobody has finished yet: from the first row on it has the keys of samples. */
-static bool mark_keys(struct ch_server *server, struct err *err)
+/* A store that nobody has finished yet: from the first row on it has the keys of samples and the
+ * pages of services. */
+static bool mark_begun(struct ch_server *server, struct err *err)
 {
 	struct buf sql, answer;
 	bool ok;
@@ -338,8 +342,8 @@ static bool mark_keys(struct ch_server *server, struct err *err)
 		buf_reset(&sql);
 		buf_printf(&sql,
 			   "INSERT INTO flametap_dictionary (kind, seen) VALUES (%d, "
-			   "'2100-01-01')",
-			   CH_KIND_KEY);
+			   "'2100-01-01'), (%d, '2100-01-01')",
+			   CH_KIND_KEY, CH_KIND_PAGE);
 		ok = ch_query(server, buf_view(&sql), "&insert_distributed_sync=1", NULL, err);
 	}
 	buf_release(&sql);
@@ -362,7 +366,7 @@ bool ch_schema_create(const struct ch_schema *s, struct ch_server *server, struc
 		ok = ch_query(server, statement, NULL, NULL, err);
 	}
 	buf_release(&ddl);
-	if (!ok || !mark_keys(server, err))
+	if (!ok || !mark_begun(server, err))
 		return err_prefix(err, "making the tables");
 	return ch_schema_mark(server, err);
 }

@@ -1,7 +1,8 @@
 /*
  * schema.h - the tables of a store in ClickHouse.
  *
- *   flametap_samples     a row for each OTLP sample; ordered by (10 minutes, series, t0)
+ *   flametap_samples     a row for each OTLP sample; ordered by (page of the series' number,
+ * which is its service's, 10 minutes, series, place on the line)
  *   flametap_requests    a row for each request, written last: what is in it counts as received.
  * Its profiles are arrays in it, so that all of a request but its samples is one row.
  *   flametap_dictionary  every content once a writer: (kind, id) -> refs, numbers, texts. Kinds are
@@ -22,8 +23,10 @@ enum {
 	 * their keys'; only stacks have hash_hi; CH_MANY_TIMES.
 	 * 3: entries have numbers of their writer's; tables that were made then have ids, times and
 	 * values in columns of their halves ("split"). An older store is read and written on.
-	 * 4: CH_KIND_KEY. */
-	CH_SCHEMA_VERSION = 4,
+	 * 4: CH_KIND_KEY.
+	 * 5: a service's series have numbers of pages of its own, which CH_KIND_PAGE says; samples
+	 * of tables made since then lie by that page first. */
+	CH_SCHEMA_VERSION = 5,
 	/* Kinds of dictionary rows beyond enum store_kind; in stores: append, never renumber. */
 	CH_KIND_STEM = 64, /* the root's side of stacks, 16 locations */
 	CH_KIND_REACH =
@@ -34,6 +37,10 @@ enum {
 	/* A key that samples or profiles have beyond their series, in texts. One without text: the
 	 * store has had all of them since it was made. */
 	CH_KIND_KEY = 69,
+	/* A page of numbers that series of a service are on: id = ch_service_id(), hash_hi = the
+	 * page (ch_page_of()), texts = the service. One of page 0: the store has had all of
+	 * them since it was made. */
+	CH_KIND_PAGE = 70,
 	CH_STEM = 16,
 	CH_KIND_SLOTS = KIND_COUNT + 2,
 };
@@ -115,6 +122,24 @@ static inline uint64_t ch_id(struct hash128 h)
 {
 	return h.lo ? h.lo : h.hi;
 }
+
+/* Of all that say no service: what is made up for them is another name to who asks. */
+#define CH_NO_SERVICE STR("unknown_service")
+
+/* What CH_KIND_PAGE finds the pages of a service by. */
+static inline uint64_t ch_service_id(struct str service)
+{
+	if (str_has_prefix(service, CH_NO_SERVICE))
+		service = CH_NO_SERVICE;
+	return ch_id(ident_bytes((enum store_kind)CH_KIND_PAGE, service));
+}
+
+/* The page of an exporter's number, its own number included (clickhouse/encode.h). */
+static inline uint64_t ch_page_of(uint64_t id)
+{
+	return id >> 16;
+}
+#define CH_SERIES_PAGE "bitShiftRight(series, 16)"
 
 /* Where tables by kind have theirs. */
 static inline unsigned ch_slot(unsigned kind)

@@ -210,7 +210,6 @@ char *ch_endpoint_store(const struct ch_endpoint *e, const char *database)
 
 /* ---- a server ---- */
 
-
 static bool is_ended(const void *arg)
 {
 	const struct ch_server *s = arg;

@@ -57,8 +57,10 @@ struct ch_reaching {
 struct ch_listed {
 	uint64_t from, to;
 	bool whole;         /* of any service */
+	bool pages;         /* all that such pages have */
 	struct id_list ids; /* ascending */
 	uint64_t *rows;     /* of each, in the window's buckets: no more than that */
+	uint64_t *inner;    /* of these, in buckets that lie in the window: ch_window_parts() */
 };
 
 struct ch_request_page;
@@ -91,12 +93,14 @@ struct ch_snapshot {
 	/* What the store has at all, found when the snapshot was made. */
 	struct ch_reaching *reaching; /* NULL: there are too many to know */
 	size_t reaching_count;
-	struct buf keys; /* of samples: strings, as in RowBinary */
+	struct buf keys;   /* of samples: strings, as in RowBinary */
+	bool pages_listed; /* of every service: CH_KIND_PAGE */
 
 	/* A question asks more than once about its windows, and a diff has two. */
 	struct ch_reach reach[2];
 	unsigned reach_next;
-	struct ch_listed listed;
+	struct ch_listed listed[2];
+	unsigned listed_next;
 	uint64_t forgotten; /* how often all that was met was */
 };
 
@@ -125,6 +129,8 @@ struct ch_wanted {
 	size_t count;
 };
 enum { CH_KINDS_AT_ONCE = 3 };
+/* The condition on rows of the dictionary; ids ascend. */
+void ch_put_wanted(const struct ch_snapshot *snap, struct buf *sql, const struct ch_wanted *w);
 bool ch_fetch_kinds(struct ch_snapshot *snap, const struct ch_wanted *wanted, size_t kinds,
 		    struct err *err) MUST_CHECK;
 bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
