@@ -74,3 +74,40 @@ def test_timelines_heat_maps_and_labels(sources):
         heat = ask("heatmap", width=5, rows=2)
         assert (heat["counts"][:4], heat["max"]) == ([600, 100, 100, 100], 600)  # two in the first half of 121 s
         assert {v["value"]: v["sum"] for v in ask("label-values", name="kind")["values"]} == {"v": 90, "w": 100}
+
+
+def processes_body(together):
+    """Two processes of one resource, told apart by their samples: 100 B and 10 B, then 300 B and nothing; in profiles of their own or in one."""
+    m = query_bodies.Maker()
+    scope = m.request.resource_profiles.add().scope_profiles.add()
+    stack = m.stack([m.location("native", "/opt/app", ("f",), 1)])
+    for minute, levels in enumerate([{1: 100, 2: 10}, {1: 300}]):
+        for several in ([levels] if together else [{pid: level} for pid, level in levels.items()]):
+            profile = m.profile(scope, *query_bodies.TYPES[2], time=TIME + minute * MINUTE)
+            for pid, level in several.items():
+                profile.samples.add(stack_index=stack, values=[level], attribute_indices=[m.attribute("process.pid", pid)])
+    return m.request.SerializeToString()
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["apart", "together"])
+def processes(request, tmp_path_factory):
+    folder, body = tmp_path_factory.mktemp("processes"), processes_body(request.param)
+    (folder / "a.pb").write_bytes(body)
+    with program.backend("-receiver", "sqlite", "-sqlite.path", folder / "a.db") as server:
+        assert clients.post(server.http, body).status == 200
+    return request.param, ((folder / "a.pb",), ("-db", folder / "a.db"))
+
+
+@pytest.mark.parametrize("kind", ["file", "store"])
+def test_processes_of_one_resource_are_averaged_each_and_added(processes, kind):
+    """Apart: 200 of the one's two profiles and 10 of the other's one. Together: both profiles tell of both."""
+    together, sources = processes
+    source = sources[kind == "store"]
+    both = 205 if together else 210
+    assert totals(source)[0] == both
+    assert totals(source, "-select", "{process.pid=\"1\"}")[0] == 200
+    assert totals(source, "-select", "{process.pid=\"2\"}")[0] == both - 200
+    assert totals(source, "-from", str(BEGIN), "-to", str(BEGIN + 60))[0] == 110
+    assert totals(source, "-last")[0] == (300 if together else 310)
+    head = program.run("top", *source, check=0).stdout.decode().splitlines()[0]
+    assert "of 2 processes" in head, head

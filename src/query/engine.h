@@ -272,10 +272,10 @@ bool wanted_stacks_select(struct query *q, struct err *err) MUST_CHECK;
 
 /* ---- gauges: averages over profiles (gauge.c) ---- */
 
-/* By (bucket, owner of series): how many profiles, and which was the last. A profile of the
- * selected series counts where it begins, whether or not the selection has samples of it: that a
- * stack or a label is not in it means 0. One with timestamps counts where the selection has events
- * of it, too.
+/* By (bucket, owner of series, processes of it that have profiles together): how many profiles, and
+ * which was the last. A profile of the selected series' owners counts where it begins, whether or
+ * not the selection has samples of it: that a stack or a label is not in it means 0. One with
+ * timestamps counts where the selection has events of it, too.
  */
 struct gauge_weights;
 /* hold: what a profile without timestamps says holds in all buckets of its length, up to `end`. */

@@ -1,4 +1,11 @@
-/* gauge.c - by how much an event of a gauge is divided: levels are averaged over profiles. */
+/*
+ * gauge.c - by how much an event of a gauge is divided: levels are averaged over profiles.
+ *
+ * Of one owner (resource and scope) several processes may be told of by what their samples carry.
+ * Either each has profiles of its own, so that their averages add up, or all are in one profile,
+ * and one that is not in it has nothing. So processes that any profile has together are averaged
+ * over the profiles of them all, others over their own.
+ */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -6,14 +13,23 @@
 #include "query/engine.h"
 #include "query/select.h"
 
-struct gauge_cell { /* of a (bucket, owner, period) */
+struct gauge_cell { /* of a (bucket, owner, period, processes that have profiles together) */
 	uint32_t profiles;
 	uint64_t last, last_time; /* the newest profile's first sample, or NO_SAMPLE */
 };
 
 struct owned_series {
-	uint64_t id, owner;
+	uint64_t id, owner, process;
 	int64_t period;
+	uint32_t together; /* the place of a series that is averaged with this one; its own: of all
+			      those it stands for them */
+	bool met;          /* in a sample */
+};
+
+/* Of an owner with several processes. */
+struct owned_profile {
+	uint64_t first_sample, time, end;
+	uint32_t sample_count, series; /* series: place of one that it has */
 };
 
 struct gauge_weights {
@@ -26,12 +42,14 @@ struct gauge_weights {
 	struct owned_series *series; /* theirs, by id: also those that are not selected */
 	uint64_t *ids;
 	uint32_t series_count, series_cap, ids_cap;
+	bool several;                   /* an owner has several processes */
+	struct owned_profile *profiles; /* several: of all, by first_sample */
+	uint32_t profile_count, profile_cap;
 };
 
 /* A measurement of an owner: what may come in several events, or in none. */
 struct measurement {
-	uint64_t owner;
-	int64_t period;
+	const struct owned_series *series;
 	uint64_t first_sample, time, end; /* in buckets: of [time, end) */
 };
 #define NO_SAMPLE UINT64_MAX /* of an empty profile, or where it is not known */
@@ -43,10 +61,52 @@ static uint64_t hash_of(uint64_t a, uint64_t b, uint64_t c)
 	return hash64(str_from(parts, sizeof(parts)));
 }
 
-static uint64_t cell_key(uint64_t owner, int64_t period, uint64_t bucket)
+static uint64_t owner_key(uint64_t owner, int64_t period)
 {
-	return hash_of(bucket, owner, (uint64_t)period);
+	return hash_of(0, owner, (uint64_t)period);
 }
+
+/* ---- series that are averaged together ---- */
+
+static int id_order(const void *a, const void *b)
+{
+	uint64_t x = ((const struct owned_series *)a)->id, y = ((const struct owned_series *)b)->id;
+
+	return x < y ? -1 : x > y;
+}
+
+static struct owned_series *find_owned(const struct gauge_weights *g, uint64_t id)
+{
+	const struct owned_series key = { .id = id };
+
+	return bsearch(&key, g->series, g->series_count, sizeof(key), id_order);
+}
+
+static uint32_t place_together(const struct gauge_weights *g, uint32_t at)
+{
+	while (g->series[at].together != at) {
+		/* Half of the way is cut off for the next one. */
+		g->series[at].together = g->series[g->series[at].together].together;
+		at = g->series[at].together;
+	}
+	return at;
+}
+
+static void join(struct gauge_weights *g, uint32_t one, uint32_t other)
+{
+	one = place_together(g, one);
+	g->series[place_together(g, other)].together = one;
+}
+
+static uint64_t cell_key(const struct gauge_weights *g, const struct owned_series *s,
+			 uint64_t bucket)
+{
+	uint32_t at = g->several ? place_together(g, (uint32_t)(s - g->series)) : 0;
+
+	return hash_of(bucket, owner_key(s->owner, s->period), g->several ? g->series[at].id : 0);
+}
+
+/* ---- cells ---- */
 
 static bool cell_of(struct gauge_weights *g, uint64_t key, uint32_t *at, struct err *err)
 {
@@ -65,7 +125,7 @@ static bool cell_of(struct gauge_weights *g, uint64_t key, uint32_t *at, struct 
 static bool weigh_bucket(struct gauge_weights *g, const struct measurement *m, uint64_t bucket,
 			 struct err *err)
 {
-	uint64_t key = cell_key(m->owner, m->period, bucket);
+	uint64_t key = cell_key(g, m->series, bucket);
 	struct gauge_cell *cell;
 	uint32_t at, ignored;
 	bool added = true;
@@ -104,11 +164,20 @@ static bool weigh(struct gauge_weights *g, const struct measurement *m, struct e
 	return true;
 }
 
-static int id_order(const void *a, const void *b)
+/* It is weighed when it is known which processes it has. */
+static bool keep_profile(struct gauge_weights *g, const struct measurement *m,
+			 uint32_t sample_count, struct err *err)
 {
-	uint64_t x = ((const struct owned_series *)a)->id, y = ((const struct owned_series *)b)->id;
-
-	return x < y ? -1 : x > y;
+	if (!query_grow(g->q, &g->profiles, &g->profile_cap, g->profile_count + 1u,
+			sizeof(*g->profiles), err))
+		return false;
+	g->profiles[g->profile_count++] =
+		(struct owned_profile){ .first_sample = m->first_sample,
+					.time = m->time,
+					.end = m->end,
+					.sample_count = sample_count,
+					.series = (uint32_t)(m->series - g->series) };
+	return true;
 }
 
 static bool weigh_profile(void *ctx, const struct query_profile *p, struct err *err)
@@ -117,22 +186,18 @@ static bool weigh_profile(void *ctx, const struct query_profile *p, struct err *
 	struct query *q = g->q;
 	struct query_range window = q->request.range;
 	uint64_t length = g->buckets.hold && p->duration ? p->duration : 1;
-	const struct owned_series key = { .id = p->series };
-	const struct owned_series *series =
-		bsearch(&key, g->series, g->series_count, sizeof(*series), id_order);
-	struct measurement m = { .first_sample = p->sample_count ? p->first_sample : NO_SAMPLE,
+	struct measurement m = { .series = find_owned(g, p->series),
+				 .first_sample = p->sample_count ? p->first_sample : NO_SAMPLE,
 				 .time = p->time };
 
 	if (!query_alive(q, err))
 		return false;
-	if (!series || p->time < window.from || p->time >= window.to ||
+	if (!m.series || p->time < window.from || p->time >= window.to ||
 	    !engine_profile_wanted(q, p))
 		return true;
-	m.owner = series->owner;
-	m.period = series->period;
 	if (__builtin_add_overflow(p->time, length, &m.end))
 		m.end = UINT64_MAX;
-	return weigh(g, &m, err);
+	return g->several ? keep_profile(g, &m, p->sample_count, err) : weigh(g, &m, err);
 }
 
 /* What has timestamps may lie elsewhere than its profile begins. */
@@ -140,8 +205,8 @@ static bool weigh_event(void *ctx, const struct engine_event *e, struct err *err
 {
 	struct gauge_weights *g = ctx;
 	const struct engine_profile *p = engine_profile_of(g->q, e->row->sample);
-	struct measurement m = { e->series->owner, e->series->says->period,
-				 p ? p->first_sample : NO_SAMPLE - 1, e->time, e->time + 1 };
+	struct measurement m = { find_owned(g, e->series->id), p ? p->first_sample : NO_SAMPLE - 1,
+				 e->time, e->time + 1 };
 
 	if (p && !e->row->timestamp_count)
 		return true;
@@ -163,13 +228,15 @@ static bool add_series(struct gauge_weights *g, const struct owned_series *serie
 
 static bool take_series(void *ctx, const struct query_series *s, struct err *err)
 {
-	const struct owned_series series = { s->id, s->owner, s->period };
+	const struct owned_series series = {
+		.id = s->id, .owner = s->owner, .process = s->process, .period = s->period
+	};
 	struct gauge_weights *g = ctx;
 
 	if (!query_alive(g->q, err))
 		return false;
 	return !profile_type_is_chosen(g->q, s) ||
-	       number_find(&g->owners, cell_key(s->owner, s->period, 0)) == UINT32_MAX ||
+	       number_find(&g->owners, owner_key(s->owner, s->period)) == UINT32_MAX ||
 	       add_series(g, &series, err);
 }
 
@@ -185,10 +252,13 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 
 	for (uint32_t i = 0; ok && i < q->series_count; i++) {
 		const struct engine_series *s = &q->series[i];
-		const struct owned_series own = { s->id, s->owner, s->says->period };
+		const struct owned_series own = { .id = s->id,
+						  .owner = s->owner,
+						  .process = s->process,
+						  .period = s->says->period };
 
 		ok = all ? add_series(g, &own, err)
-			 : number_enter(q, &g->owners, cell_key(own.owner, own.period, 0), 0,
+			 : number_enter(q, &g->owners, owner_key(own.owner, own.period), 0,
 					&ignored, &added, err);
 	}
 	ok = ok &&
@@ -204,17 +274,131 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 	return true;
 }
 
+/* ---- processes ---- */
+
+/* Joins the series of each process, and notes whether an owner has several. */
+static bool join_processes(struct gauge_weights *g, struct err *err)
+{
+	struct number_table processes = { 0 }, owners = { 0 };
+	bool ok = true, added;
+
+	for (uint32_t i = 0; ok && i < g->series_count; i++) {
+		struct owned_series *s = &g->series[i];
+		uint64_t owner = owner_key(s->owner, s->period);
+		uint32_t first, of_owner;
+
+		s->together = i;
+		ok = number_enter(g->q, &processes, hash_of(1, owner, s->process), i, &first,
+				  &added, err) &&
+		     number_enter(g->q, &owners, owner, i, &of_owner, &added, err);
+		if (!ok)
+			break;
+		join(g, first, i);
+		g->several |= g->series[of_owner].process != s->process;
+	}
+	number_release(g->q, &processes);
+	number_release(g->q, &owners);
+	return ok;
+}
+
+/* The last one that begins at the sample or before it. */
+static const struct owned_profile *kept_profile_of(const struct gauge_weights *g, uint64_t sample)
+{
+	const struct owned_profile *p;
+	uint32_t low = 0, high = g->profile_count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (g->profiles[mid].first_sample <= sample)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	p = low ? &g->profiles[low - 1] : NULL;
+	return p && sample - p->first_sample < p->sample_count ? p : NULL;
+}
+
+static bool join_row(void *ctx, const struct query_row *row, struct err *err)
+{
+	struct gauge_weights *g = ctx;
+	const struct owned_profile *p = kept_profile_of(g, row->sample);
+	const struct owned_series *s = find_owned(g, row->series);
+
+	if (p && s) {
+		join(g, p->series, (uint32_t)(s - g->series));
+		g->series[s - g->series].met = true;
+	}
+	return query_alive(g->q, err);
+}
+
+static int first_sample_order(const void *a, const void *b)
+{
+	uint64_t x = ((const struct owned_profile *)a)->first_sample,
+		 y = ((const struct owned_profile *)b)->first_sample;
+
+	return x < y ? -1 : x > y;
+}
+
+/* An empty profile does not say whose it is: it is theirs where all of an owner's processes are
+ * together, else nobody's. */
+static bool join_empty(struct gauge_weights *g, struct err *err)
+{
+	struct number_table owners = { 0 }, apart = { 0 };
+	bool ok = true, added;
+	uint32_t first;
+
+	for (uint32_t i = 0; ok && i < g->series_count; i++) {
+		uint64_t owner = owner_key(g->series[i].owner, g->series[i].period);
+
+		if (!g->series[i].met)
+			continue;
+		ok = number_enter(g->q, &owners, owner, i, &first, &added, err);
+		if (ok && place_together(g, first) != place_together(g, i))
+			ok = number_enter(g->q, &apart, owner, 0, &first, &added, err);
+	}
+	for (uint32_t i = 0; ok && i < g->series_count; i++) {
+		uint64_t owner = owner_key(g->series[i].owner, g->series[i].period);
+
+		first = number_find(&owners, owner);
+		if (first != UINT32_MAX && number_find(&apart, owner) == UINT32_MAX)
+			join(g, first, i);
+	}
+	number_release(g->q, &owners);
+	number_release(g->q, &apart);
+	return ok;
+}
+
+static bool weigh_kept(struct gauge_weights *g, const struct query_scan *scan, struct err *err)
+{
+	struct query_source *s = g->q->request.source;
+	bool ok;
+
+	if (g->profile_count)
+		qsort(g->profiles, g->profile_count, sizeof(*g->profiles), first_sample_order);
+	ok = s->ops->scan(s, scan, join_row, g, err) && join_empty(g, err);
+	for (uint32_t i = 0; ok && i < g->profile_count; i++) {
+		const struct owned_profile *p = &g->profiles[i];
+		const struct measurement m = { &g->series[p->series], p->first_sample, p->time,
+					       p->end };
+
+		ok = weigh(g, &m, err);
+	}
+	return ok;
+}
+
 static bool weigh_profiles(struct gauge_weights *g, struct err *err)
 {
 	struct query_source *s = g->q->request.source;
 	struct query_scan scan = engine_series_scan(g->q);
 
-	if (!find_series(g, err))
+	if (!find_series(g, err) || !join_processes(g, err))
 		return false;
 	scan.series = g->ids;
 	scan.series_count = g->series_count;
 	scan.parts = g->q->request.profile_id_count ? 0 : ROW_TIMES;
-	return !g->series_count || s->ops->profiles(s, &scan, weigh_profile, g, err);
+	return !g->series_count || (s->ops->profiles(s, &scan, weigh_profile, g, err) &&
+				    (!g->several || weigh_kept(g, &scan, err)));
 }
 
 struct gauge_weights *gauge_weights_new(struct query *q, const struct gauge_buckets *buckets,
@@ -242,6 +426,7 @@ void gauge_weights_free(struct query *q, struct gauge_weights *g)
 	number_release(q, &g->cells);
 	number_release(q, &g->seen);
 	number_release(q, &g->owners);
+	query_drop(q, &g->profiles, &g->profile_cap, sizeof(*g->profiles));
 	query_drop(q, &g->series, &g->series_cap, sizeof(*g->series));
 	query_drop(q, &g->ids, &g->ids_cap, sizeof(*g->ids));
 	query_drop(q, &g->cell, &g->cell_cap, sizeof(*g->cell));
@@ -251,8 +436,7 @@ void gauge_weights_free(struct query *q, struct gauge_weights *g)
 uint32_t gauge_divisor(const struct gauge_weights *g, const struct query *q,
 		       const struct engine_event *e, uint64_t bucket)
 {
-	uint32_t at =
-		number_find(&g->cells, cell_key(e->series->owner, e->series->says->period, bucket));
+	uint32_t at = number_find(&g->cells, cell_key(g, find_owned(g, e->series->id), bucket));
 	const struct engine_profile *p;
 
 	if (at == UINT32_MAX)

@@ -10,8 +10,10 @@
 #include "store/lifted.h"
 
 struct memory_series {
-	uint32_t scope;   /* of p->scopes */
-	uint32_t profile; /* the first of its type there */
+	uint32_t scope;      /* of p->scopes */
+	uint32_t profile;    /* the first of its type there */
+	struct range lifted; /* of profiles_source.lifted */
+	uint64_t process;
 };
 
 struct profiles_source {
@@ -21,7 +23,12 @@ struct profiles_source {
 	struct any_value extra;       /* of options.key */
 	struct memory_series *series; /* id - 1 */
 	uint32_t series_count;
-	uint32_t *series_of_profile; /* id; 0 = refused */
+	struct attribute_index *lifted; /* of the series, one after another */
+	uint32_t lifted_count, lifted_cap;
+	uint32_t *series_of_sample;      /* id; 0 = refused */
+	struct range *series_of_profile; /* of profile_series; empty = refused */
+	uint32_t *profile_series;        /* ids: of a profile each once */
+	uint32_t profile_series_count, profile_series_cap;
 	uint32_t *resource_of_scope;
 	uint64_t *owner_of_scope; /* by content: several files may tell of one program */
 	struct range *sets;       /* of attribute_refs; id - 1 */
@@ -80,10 +87,21 @@ static void number_owners(struct profiles_source *m)
 	buf_release(&b);
 }
 
+/* What is lifted from samples tells series apart as in stores (lifted.h): processes above all. */
 struct own_series {
-	const struct profiles *p;
 	uint32_t scope;
 	const struct profile *profile;
+	const struct attribute_index *lifted;
+	uint32_t lifted_count;
+};
+
+struct numbering {
+	struct profiles_source *m;
+	struct intern_table table;
+	struct arena arena;
+	struct lifted lifted;
+	uint32_t *met_in; /* by series: the profile that it was met in last, + 1 */
+	uint32_t met_cap;
 };
 
 static bool same_type(const struct profiles *p, struct value_type a, struct value_type b)
@@ -100,39 +118,121 @@ static bool series_same(const void *ctx, uint32_t index, const void *key)
 	const struct profile *first = &m->p->profiles[s->profile];
 
 	return s->scope == k->scope && first->period == k->profile->period &&
+	       s->lifted.count == k->lifted_count &&
+	       (!k->lifted_count || memcmp(m->lifted + s->lifted.first, k->lifted,
+					   k->lifted_count * sizeof(*k->lifted)) == 0) &&
 	       same_type(m->p, first->sample_type, k->profile->sample_type) &&
 	       same_type(m->p, first->period_type, k->profile->period_type);
 }
 
+static struct range keep_lifted(struct profiles_source *m, const struct own_series *k)
+{
+	struct range r = { m->lifted_count, k->lifted_count };
+
+	if (k->lifted_count > m->lifted_cap - m->lifted_count) {
+		m->lifted_cap = (m->lifted_cap + k->lifted_count) * 2;
+		m->lifted = must(realloc(m->lifted, m->lifted_cap * sizeof(*m->lifted)));
+	}
+	if (k->lifted_count)
+		memcpy(m->lifted + r.first, k->lifted, k->lifted_count * sizeof(*k->lifted));
+	m->lifted_count += k->lifted_count;
+	return r;
+}
+
+static void add_series(struct numbering *n, const struct own_series *k, uint32_t profile)
+{
+	struct profiles_source *m = n->m;
+
+	if (m->series_count == n->met_cap) {
+		n->met_cap = n->met_cap ? n->met_cap * 2 : 64;
+		m->series = must(realloc(m->series, n->met_cap * sizeof(*m->series)));
+		n->met_in = must(realloc(n->met_in, n->met_cap * sizeof(*n->met_in)));
+	}
+	n->met_in[m->series_count] = 0;
+	m->series[m->series_count++] = (struct memory_series){
+		.scope = k->scope,
+		.profile = profile,
+		.lifted = keep_lifted(m, k),
+		.process = lifted_process(m->p, &m->p->resources[m->resource_of_scope[k->scope]],
+					  k->lifted, k->lifted_count),
+	};
+}
+
+/* Notes that the profile is of the series, too. */
+static void meet_series(struct numbering *n, uint32_t series, uint32_t profile)
+{
+	struct profiles_source *m = n->m;
+
+	if (n->met_in[series] == profile + 1)
+		return;
+	n->met_in[series] = profile + 1;
+	if (m->profile_series_count == m->profile_series_cap) {
+		m->profile_series_cap = m->profile_series_cap ? m->profile_series_cap * 2 : 64;
+		m->profile_series = must(realloc(
+			m->profile_series, m->profile_series_cap * sizeof(*m->profile_series)));
+	}
+	m->profile_series[m->profile_series_count++] = series + 1;
+	m->series_of_profile[profile].count++;
+}
+
+/* The series of a profile's sample; of the profile itself where it has none. */
+static uint32_t number_of_series(struct numbering *n, uint32_t scope, uint32_t profile,
+				 const struct sample *sample)
+{
+	struct profiles_source *m = n->m;
+	const struct resource_profiles *resource = &m->p->resources[m->resource_of_scope[scope]];
+	struct own_series key = { .scope = scope, .profile = &m->p->profiles[profile] };
+	struct str type = profiles_string(m->p, key.profile->sample_type.type);
+	uint64_t parts[3] = { hash64(type), scope };
+	uint32_t found;
+
+	if (sample)
+		key.lifted_count = lifted_of(&n->lifted, resource, sample, &n->arena);
+	key.lifted = n->lifted.at;
+	parts[2] = hash64(str_from(key.lifted, key.lifted_count * sizeof(*key.lifted)));
+	found = intern_find_or_add(&n->table, hash64(str_from(parts, sizeof(parts))), series_same,
+				   m, &key, m->series_count);
+	if (found == UINT32_MAX) {
+		found = m->series_count;
+		add_series(n, &key, profile);
+	}
+	meet_series(n, found, profile);
+	return found + 1;
+}
+
+static void number_profile(struct numbering *n, uint32_t scope, uint32_t index)
+{
+	struct profiles_source *m = n->m;
+	const struct profile *profile = &m->p->profiles[index];
+	struct range samples = profile->samples;
+
+	m->series_of_profile[index].first = m->profile_series_count;
+	if (profile->refused)
+		return;
+	for (uint32_t i = samples.first; i < samples.first + samples.count; i++)
+		m->series_of_sample[i] = number_of_series(n, scope, index, &m->p->samples[i]);
+	if (!samples.count)
+		number_of_series(n, scope, index, NULL);
+}
+
 static void number_series(struct profiles_source *m)
 {
-	struct intern_table table;
+	struct numbering n = { .m = m };
 
-	intern_init(&table);
-	m->series = must(calloc(m->p->profile_count + 1, sizeof(*m->series)));
-	m->series_of_profile = must(calloc(m->p->profile_count + 1, sizeof(uint32_t)));
+	intern_init(&n.table);
+	arena_init(&n.arena, 4096, 0);
+	lifted_begin(&n.lifted, m->p, &n.arena);
+	m->series_of_sample = must(calloc(m->p->sample_count + 1, sizeof(uint32_t)));
+	m->series_of_profile = must(calloc(m->p->profile_count + 1, sizeof(struct range)));
 	for (uint32_t s = 0; s < m->p->scope_count; s++) {
 		struct range r = m->p->scopes[s].profiles;
 
-		for (uint32_t i = r.first; i < r.first + r.count; i++) {
-			const struct profile *profile = &m->p->profiles[i];
-			struct own_series key = { m->p, s, profile };
-			struct str type = profiles_string(m->p, profile->sample_type.type);
-			uint64_t hash = hash64(type) * 31 + s * UINT64_C(0x9e3779b97f4a7c15);
-			uint32_t found;
-
-			if (profile->refused)
-				continue;
-			found = intern_find_or_add(&table, hash, series_same, m, &key,
-						   m->series_count);
-			if (found == UINT32_MAX) {
-				found = m->series_count++;
-				m->series[found] = (struct memory_series){ s, i };
-			}
-			m->series_of_profile[i] = found + 1;
-		}
+		for (uint32_t i = r.first; i < r.first + r.count; i++)
+			number_profile(&n, s, i);
 	}
-	intern_release(&table);
+	intern_release(&n.table);
+	arena_release(&n.arena);
+	free(n.met_in);
 }
 
 static bool set_same(const void *ctx, uint32_t index, const void *key)
@@ -209,6 +309,15 @@ static void measure_extent(struct profiles_source *m)
 
 /* ---- the walks ---- */
 
+static struct query_attribute query_attribute_of(const struct profiles *p, struct attribute_index i)
+{
+	const struct attribute *a = &p->dict.attributes[i.v];
+
+	return (struct query_attribute){ .key = profiles_string(p, a->key),
+					 .unit = profiles_string(p, a->unit),
+					 .value = &a->value };
+}
+
 static void attributes_of_list(struct key_values list, struct query_attributes *out)
 {
 	struct query_attribute *a = must(calloc(list.count + 1u, sizeof(*a))); /* one to spare */
@@ -234,13 +343,14 @@ static bool holds(const uint64_t *ids, uint32_t count, uint64_t id)
 	return low < count && ids[low] == id;
 }
 
-static uint64_t process_of(struct key_values resource)
+static void lifted_list(const struct profiles_source *m, struct range r,
+			struct query_attributes *out)
 {
-	struct process_parts parts = { 0 };
+	struct query_attribute *a = must(calloc(r.count + 1u, sizeof(*a)));
 
-	for (uint32_t i = 0; i < resource.count; i++)
-		process_note(&parts, resource.ptr[i].key, &resource.ptr[i].value);
-	return process_hash(&parts);
+	for (uint32_t i = 0; i < r.count; i++)
+		a[i] = query_attribute_of(m->p, m->lifted[r.first + i]);
+	*out = (struct query_attributes){ a, r.count };
 }
 
 static bool asked_for(const struct query_series_ask *ask, uint64_t id)
@@ -270,11 +380,12 @@ static bool walk_series(struct query_source *s, const struct query_series_ask *a
 			.period = profile->period,
 			.scope_name = scope->name,
 			.scope_version = scope->version,
-			.process = process_of(resource->attributes),
+			.process = m->series[i].process,
 		};
 
 		if (!asked_for(ask, q.id))
 			continue;
+		lifted_list(m, m->series[i].lifted, &q.lifted);
 		attributes_of_list(resource->attributes, &q.resource);
 		attributes_of_list(scope->attributes, &q.scope);
 		if (m->options.key.len)
@@ -282,6 +393,7 @@ static bool walk_series(struct query_source *s, const struct query_series_ask *a
 				(struct query_attribute){ .key = m->options.key,
 							  .value = &m->extra };
 		ok = fn(ctx, &q, err);
+		free((void *)q.lifted.ptr);
 		free((void *)q.resource.ptr);
 		free((void *)q.scope.ptr);
 	}
@@ -310,7 +422,7 @@ static void fill_row(const struct profiles_source *m, uint32_t profile_index, ui
 				      : (struct range){ 0 };
 
 	*row = (struct query_row){
-		.series = m->series_of_profile[profile_index],
+		.series = m->series_of_sample[index],
 		.sample = index + 1,
 		.stack = sample->stack.v,
 		.attributes = m->set_of_sample[index],
@@ -323,6 +435,18 @@ static void fill_row(const struct profiles_source *m, uint32_t profile_index, ui
 	};
 }
 
+/* One of the scan's series that the profile is of; 0: it is of none. */
+static uint32_t one_of_series(const struct profiles_source *m, uint32_t profile,
+			      const struct query_scan *scan)
+{
+	struct range r = m->series_of_profile[profile];
+
+	for (uint32_t i = r.first; i < r.first + r.count; i++)
+		if (!scan->series || holds(scan->series, scan->series_count, m->profile_series[i]))
+			return m->profile_series[i];
+	return 0;
+}
+
 static bool scan_profile(struct profiles_source *m, uint32_t index, const struct query_scan *scan,
 			 query_row_fn *fn, void *ctx, struct err *err)
 {
@@ -332,7 +456,8 @@ static bool scan_profile(struct profiles_source *m, uint32_t index, const struct
 		struct query_row row;
 
 		fill_row(m, index, k, &row);
-		if (scan->links && !holds(scan->links, scan->link_count, row.link))
+		if ((scan->links && !holds(scan->links, scan->link_count, row.link)) ||
+		    (scan->series && !holds(scan->series, scan->series_count, row.series)))
 			continue;
 		if (in_range(&row, scan->range) && !fn(ctx, &row, err))
 			return false;
@@ -347,13 +472,9 @@ static bool walk_samples(struct query_source *s, const struct query_scan *scan, 
 
 	if (scan->after)
 		return true; /* a message does not change */
-	for (uint32_t i = 0; i < m->p->profile_count; i++) {
-		uint32_t series = m->series_of_profile[i];
-
-		if (series && (!scan->series || holds(scan->series, scan->series_count, series)) &&
-		    !scan_profile(m, i, scan, fn, ctx, err))
+	for (uint32_t i = 0; i < m->p->profile_count; i++)
+		if (one_of_series(m, i, scan) && !scan_profile(m, i, scan, fn, ctx, err))
 			return false;
-	}
 	return true;
 }
 
@@ -361,13 +482,8 @@ static struct query_attributes attributes_of_range(struct profiles_source *m, st
 {
 	const struct profiles *p = m->p;
 
-	for (uint32_t k = 0; k < r.count; k++) {
-		const struct attribute *a = &p->dict.attributes[p->attribute_refs[r.first + k].v];
-
-		m->scratch[k] = (struct query_attribute){ .key = profiles_string(p, a->key),
-							  .unit = profiles_string(p, a->unit),
-							  .value = &a->value };
-	}
+	for (uint32_t k = 0; k < r.count; k++)
+		m->scratch[k] = query_attribute_of(p, p->attribute_refs[r.first + k]);
 	return (struct query_attributes){ m->scratch, r.count };
 }
 
@@ -379,15 +495,14 @@ static bool walk_profiles(struct query_source *s, const struct query_scan *scan,
 	for (uint32_t i = 0; i < m->p->profile_count; i++) {
 		const struct profile *profile = &m->p->profiles[i];
 		struct query_profile q = {
-			.series = m->series_of_profile[i],
+			.series = one_of_series(m, i, scan),
 			.first_sample = profile->samples.first + 1,
 			.sample_count = profile->samples.count,
 			.time = profile->time_unix_nano,
 			.duration = profile->duration_nano,
 		};
 
-		if (!m->series_of_profile[i] ||
-		    !holds(scan->series, scan->series_count, m->series_of_profile[i]))
+		if (!q.series)
 			continue;
 		memcpy(q.id, profile->profile_id, sizeof(q.id));
 		q.attributes = attributes_of_range(m, profile->attributes);
@@ -572,7 +687,10 @@ static void free_source(struct query_source *s)
 	struct profiles_source *m = source_of(s);
 
 	free(m->series);
+	free(m->lifted);
+	free(m->series_of_sample);
 	free(m->series_of_profile);
+	free(m->profile_series);
 	free(m->resource_of_scope);
 	free(m->owner_of_scope);
 	free(m->sets);
