@@ -16,7 +16,7 @@ enum {
 	MEMORY_WAIT_MS = 100,
 	IN_MEMORY_MOST = 1024, /* requests of the spool that wait in memory */
 	PLAIN_MOST = 256,      /* requests of a backlog that is not packed */
-	GATHERED_MOST = 64,    /* requests in flight to an exporter that gathers them */
+	GATHERED_MOST = 32,    /* requests in flight to an exporter that gathers them */
 };
 
 /* A request on its way: queued, in flight, or waiting for its next attempt. */

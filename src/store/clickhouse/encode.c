@@ -96,14 +96,23 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void column_series(struct put *x, uint64_t *ids, uint32_t count)
+/* Of equal ones side by side only the first stays. */
+static uint32_t without_neighbours(uint64_t *ids, uint32_t count)
 {
 	uint32_t kept = 0;
 
-	qsort(ids, count, sizeof(*ids), by_number);
 	for (uint32_t i = 0; i < count; i++)
-		if (!i || ids[i] != ids[i - 1])
+		if (!i || ids[i] != ids[kept - 1])
 			ids[kept++] = ids[i];
+	return kept;
+}
+
+static void column_series(struct put *x, uint64_t *ids, uint32_t count)
+{
+	uint32_t kept = without_neighbours(ids, count);
+
+	qsort(ids, kept, sizeof(*ids), by_number); /* mostly it is one */
+	kept = without_neighbours(ids, kept);
 	row_count(&x->columns[PROFILE_SERIES].bytes, kept);
 	buf_append(&x->columns[PROFILE_SERIES].bytes, ids, kept * sizeof(*ids));
 	x->columns[PROFILE_SERIES].count++;
