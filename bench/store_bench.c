@@ -124,7 +124,7 @@ static void floor_open(struct floor *f, const char *from, const char *to, bool l
 					 NULL, NULL, NULL));
 	must(f->to, sqlite3_exec(f->to,
 				 "PRAGMA synchronous=FULL; PRAGMA cache_size=-8192; PRAGMA "
-				 "wal_autocheckpoint=1024",
+				 "wal_autocheckpoint=1024; PRAGMA secure_delete=OFF",
 				 NULL, NULL, NULL));
 	for (int i = 0; i < COPIES; i++) {
 		must(f->from,

@@ -147,6 +147,38 @@ static void links_are_keyed_many_at_a_time(void **state)
 	test_store_remove(&t);
 }
 
+/* Every sample has a link of its own, so what goes has keys all over link_key, as what comes. */
+static void max_size_counts_the_log_of_what_goes(void **state)
+{
+	uint64_t limit = 16 << 20, largest = 0;
+	struct test_store t;
+	struct err err;
+
+	(void)state;
+	test_store_make(&t);
+	t.options.max_size_bytes = limit;
+	test_store_reopen(&t);
+	for (uint32_t i = 0; i < 220; i++) {
+		uint64_t size;
+		bool more;
+
+		put(&t, i * 1200, 1200, i + 1);
+		size = store_writer_facts(t.w).file_bytes;
+		largest = size > largest ? size : largest;
+		if (!store_writer_upkeep(t.w, 0, &more, &err))
+			fail_msg("%s", err.msg);
+		size = store_writer_facts(t.w).file_bytes;
+		largest = size > largest ? size : largest;
+	}
+	if (largest > limit / 5 * 6)
+		fail_msg("%llu bytes of %llu", (unsigned long long)largest,
+			 (unsigned long long)limit);
+	assert_true(store_writer_facts(t.w).swept_samples > 1200 * 50);
+	test_store_upkeep(&t);
+	assert_whole(&t);
+	test_store_remove(&t);
+}
+
 static void an_older_store_keeps_its_indices(void **state)
 {
 	uint64_t now = UINT64_C(1800000000000000000);
@@ -172,6 +204,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_are_keyed_many_at_a_time),
 		cmocka_unit_test(an_older_store_keeps_its_indices),
+		cmocka_unit_test(max_size_counts_the_log_of_what_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

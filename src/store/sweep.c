@@ -10,6 +10,8 @@
 #include "store/known.h"
 
 enum { COLUMNS_MOST = 11, SLICE_ROWS = 256, ROWS_A_LOOK = 64 };
+/* What one transaction deletes, and how many keys it looks at: it is to leave a small log. */
+enum { STEP_ROWS = 4096, SLICE_KEYS = 4096, STEP_KEYS = 32768 };
 
 /* What a column says: a row of a kind, or bytes that name many. */
 enum form {
@@ -103,7 +105,12 @@ static const char *const tables[KIND_COUNT] = {
 	[KIND_SCOPE] = "scope",       [KIND_SERIES] = "series",
 };
 
-enum phase { PHASE_MARK, PHASE_FOLLOW, PHASE_SWEEP, PHASE_DONE };
+enum phase { PHASE_MARK, PHASE_FOLLOW, PHASE_SWEEP, PHASE_KEYS, PHASE_DONE };
+
+struct key {
+	sqlite3_value *of;
+	uint32_t kind, id;
+};
 
 struct sweep {
 	sqlite3 *snapshot;
@@ -114,6 +121,8 @@ struct sweep {
 	uint8_t *marked[KIND_COUNT], *touched[KIND_COUNT];
 	int kind;    /* that is swept */
 	uint32_t at; /* of its ids, those up to here are done */
+	int keys;    /* the table of keys that is swept, up to: */
+	struct key key;
 };
 
 static bool get_bit(const uint8_t *bits, uint32_t id)
@@ -150,6 +159,11 @@ struct sweep *sweep_new(const char *path, const uint32_t last_id[KIND_COUNT], st
 	return s;
 }
 
+bool sweep_reads(const struct sweep *s)
+{
+	return s->snapshot != NULL;
+}
+
 static void close_snapshot(struct sweep *s)
 {
 	sqlite3_finalize(s->statement);
@@ -163,6 +177,7 @@ void sweep_free(struct sweep *s)
 	if (!s)
 		return;
 	close_snapshot(s);
+	sqlite3_value_free(s->key.of);
 	for (int i = 1; i < KIND_COUNT; i++) {
 		free(s->marked[i]);
 		free(s->touched[i]);
@@ -360,44 +375,6 @@ static bool follow(struct sweep *s, sqlite3 *db, struct known *known, struct err
 
 /* ---- sweeping ---- */
 
-static bool has_lookup(int kind)
-{
-	return kind == KIND_STRING || kind == KIND_FUNCTION || kind == KIND_MAPPING ||
-	       kind == KIND_LOCATION || kind == KIND_STACK;
-}
-
-static bool delete_lookup(sqlite3 *db, int kind, sqlite3_int64 id, struct str hashed,
-			  sqlite3_stmt *gone, struct err *err)
-{
-	struct hash128 h = HASH_NONE;
-
-	if (kind == KIND_STRING)
-		h = ident_text(hashed);
-	else if (hashed.len == sizeof(h))
-		memcpy(&h, hashed.ptr, sizeof(h));
-	db_bind_u64(gone, 1, h.hi);
-	sqlite3_bind_int(gone, 2, kind);
-	sqlite3_bind_int64(gone, 3, id);
-	return db_run(db, gone, err, "sweeping the look-up");
-}
-
-static bool delete_link_keys(sqlite3 *db, const sqlite3_int64 *ids, int count, struct err *err)
-{
-	sqlite3_stmt *gone = NULL;
-	bool ok = db_prepare(
-		db,
-		"DELETE FROM link_key WHERE link_id=?1 AND key IN (SELECT trace_id FROM link "
-		"WHERE id=?1 UNION ALL SELECT span_id FROM link WHERE id=?1)",
-		&gone, err);
-
-	for (int i = 0; ok && i < count; i++) {
-		sqlite3_bind_int64(gone, 1, ids[i]);
-		ok = db_run(db, gone, err, "sweeping the keys of links");
-	}
-	sqlite3_finalize(gone);
-	return ok;
-}
-
 /* Blocks (code_block.h) that have what goes: an id may be given again one day. */
 static bool drop_code(sqlite3 *db, sqlite3_int64 from, sqlite3_int64 to, struct err *err)
 {
@@ -408,20 +385,15 @@ static bool drop_code(sqlite3 *db, sqlite3_int64 from, sqlite3_int64 to, struct 
 /* Rows of one kind from s->at on, at most SLICE_ROWS looked at. */
 static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, struct err *err)
 {
-	sqlite3_stmt *list = NULL, *gone = NULL, *row_gone = NULL;
+	sqlite3_stmt *list = NULL, *row_gone = NULL;
 	sqlite3_int64 dead[SLICE_ROWS];
 	int dead_count = 0, seen = 0;
 	char sql[200];
 	bool ok, row = true;
 
-	snprintf(sql, sizeof(sql),
-		 "SELECT id, %s FROM %s WHERE id>?1 AND id<=?2 ORDER BY id LIMIT %d",
-		 !has_lookup(s->kind)     ? "NULL"
-		 : s->kind == KIND_STRING ? "v"
-					  : "hash",
+	snprintf(sql, sizeof(sql), "SELECT id FROM %s WHERE id>?1 AND id<=?2 ORDER BY id LIMIT %d",
 		 tables[s->kind], SLICE_ROWS);
-	ok = db_prepare(db, sql, &list, err) &&
-	     db_prepare(db, "DELETE FROM lookup WHERE hash=?1 AND kind=?2 AND id=?3", &gone, err);
+	ok = db_prepare(db, sql, &list, err);
 	snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE id=?1", tables[s->kind]);
 	ok = ok && db_prepare(db, sql, &row_gone, err);
 	if (ok) {
@@ -434,14 +406,9 @@ static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, 
 			break;
 		seen++;
 		s->at = (uint32_t)sqlite3_column_int64(list, 0);
-		if (get_bit(s->marked[s->kind], s->at))
-			continue;
-		dead[dead_count++] = s->at;
-		if (has_lookup(s->kind))
-			ok = delete_lookup(db, s->kind, s->at, db_bytes(list, 1), gone, err);
+		if (!get_bit(s->marked[s->kind], s->at))
+			dead[dead_count++] = s->at;
 	}
-	if (ok && s->kind == KIND_LINK)
-		ok = delete_link_keys(db, dead, dead_count, err);
 	for (int i = 0; ok && i < dead_count; i++) {
 		sqlite3_bind_int64(row_gone, 1, dead[i]);
 		ok = db_run(db, row_gone, err, "sweeping");
@@ -450,7 +417,6 @@ static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, 
 	if (ok && dead_count && s->kind == KIND_LOCATION)
 		ok = drop_code(db, dead[0], dead[dead_count - 1], err);
 	sqlite3_finalize(list);
-	sqlite3_finalize(gone);
 	sqlite3_finalize(row_gone);
 	*end = seen < SLICE_ROWS;
 	return ok;
@@ -459,6 +425,8 @@ static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, 
 static bool sweep_slice(struct sweep *s, sqlite3 *db, uint64_t deadline_ns, uint64_t *rows,
 			struct err *err)
 {
+	uint64_t before = *rows;
+
 	do {
 		bool end;
 
@@ -468,8 +436,113 @@ static bool sweep_slice(struct sweep *s, sqlite3 *db, uint64_t deadline_ns, uint
 			s->kind++;
 			s->at = 0;
 		}
-	} while (s->kind < KIND_COUNT && clock_monotonic_ns() < deadline_ns);
+	} while (s->kind < KIND_COUNT && *rows - before < STEP_ROWS &&
+		 clock_monotonic_ns() < deadline_ns);
 	if (s->kind == KIND_COUNT)
+		s->phase = PHASE_KEYS;
+	return true;
+}
+
+/* ---- keys of what was swept ---- */
+
+/* Tables in the order of keys that lie anywhere: of a row that goes, each key would be a page of
+ * its own. So all of a table is looked at, in its order. */
+static const struct {
+	const char *from, *next, *gone;
+} key_tables[] = {
+	{ "SELECT -1 - 9223372036854775807, 0, 0",
+	  "SELECT hash, kind, id FROM lookup WHERE (hash, kind, id)>(?1, ?2, ?3) ORDER BY hash, "
+	  "kind, id LIMIT ?4",
+	  "DELETE FROM lookup WHERE hash=?1 AND kind=?2 AND id=?3" },
+	{ "SELECT x'', 0, 0",
+	  "SELECT key, 8, link_id FROM link_key WHERE (key, link_id)>(?1, ?3) ORDER BY key, "
+	  "link_id LIMIT ?4",
+	  "DELETE FROM link_key WHERE key=?1 AND link_id=?3 AND ?2=8" },
+};
+enum { KEY_TABLES = sizeof(key_tables) / sizeof(key_tables[0]) };
+static_assert(KIND_LINK == 8, "as the statements have it");
+
+static void take_key(struct key *k, sqlite3_stmt *row)
+{
+	sqlite3_value_free(k->of);
+	k->of = sqlite3_value_dup(sqlite3_column_value(row, 0));
+	assert(k->of);
+	k->kind = (uint32_t)sqlite3_column_int64(row, 1);
+	k->id = (uint32_t)sqlite3_column_int64(row, 2);
+}
+
+static void bind_key(sqlite3_stmt *s, const struct key *k)
+{
+	sqlite3_bind_value(s, 1, k->of);
+	sqlite3_bind_int64(s, 2, k->kind);
+	sqlite3_bind_int64(s, 3, k->id);
+}
+
+static bool delete_keys(sqlite3 *db, const char *sql, const struct key *keys, int count,
+			struct err *err)
+{
+	sqlite3_stmt *gone = NULL;
+	bool ok = db_prepare(db, sql, &gone, err);
+
+	for (int i = 0; ok && i < count; i++) {
+		bind_key(gone, &keys[i]);
+		ok = db_run(db, gone, err, "sweeping keys");
+	}
+	sqlite3_finalize(gone);
+	return ok;
+}
+
+/* The next SLICE_KEYS of a table; those of rows that are gone go. */
+static bool sweep_keys_some(struct sweep *s, sqlite3 *db, bool *end, struct err *err)
+{
+	struct key *dead = calloc(SLICE_KEYS, sizeof(*dead));
+	sqlite3_stmt *list = NULL;
+	int count = 0, seen = 0;
+	bool ok, row = true;
+
+	assert(dead);
+	ok = db_prepare(db, s->key.of ? key_tables[s->keys].next : key_tables[s->keys].from, &list,
+			err);
+	if (ok && s->key.of) {
+		bind_key(list, &s->key);
+		sqlite3_bind_int(list, 4, SLICE_KEYS);
+	}
+	*end = s->key.of != NULL;
+	while (ok && row) {
+		ok = db_step(db, list, &row, err, "sweeping keys");
+		if (!ok || !row)
+			break;
+		take_key(&s->key, list);
+		if (s->key.id && is_swept(s, (enum store_kind)s->key.kind, s->key.id))
+			take_key(&dead[count++], list);
+		*end &= ++seen < SLICE_KEYS;
+	}
+	sqlite3_finalize(list);
+	ok = ok && delete_keys(db, key_tables[s->keys].gone, dead, count, err);
+	for (int i = 0; i < count; i++)
+		sqlite3_value_free(dead[i].of);
+	free(dead);
+	return ok;
+}
+
+static bool sweep_keys(struct sweep *s, sqlite3 *db, uint64_t deadline_ns, struct err *err)
+{
+	int looked_at = 0;
+
+	do {
+		bool end;
+
+		if (!sweep_keys_some(s, db, &end, err))
+			return false;
+		if (end) {
+			sqlite3_value_free(s->key.of);
+			s->key.of = NULL;
+			s->keys++;
+		}
+		looked_at += SLICE_KEYS;
+	} while (s->keys < KEY_TABLES && looked_at < STEP_KEYS &&
+		 clock_monotonic_ns() < deadline_ns);
+	if (s->keys == KEY_TABLES)
 		s->phase = PHASE_DONE;
 	return true;
 }
@@ -485,6 +558,8 @@ bool sweep_step(struct sweep *s, sqlite3 *db, struct known *known, uint64_t dead
 		ok = follow(s, db, known, err);
 	else if (s->phase == PHASE_SWEEP)
 		ok = sweep_slice(s, db, deadline_ns, rows, err);
+	else if (s->phase == PHASE_KEYS)
+		ok = sweep_keys(s, db, deadline_ns, err);
 	*done = ok && s->phase == PHASE_DONE;
 	return ok;
 }

@@ -25,6 +25,9 @@ void sweep_free(struct sweep *s); /* NULL is fine */
 /* The writer uses a row that was there: may it? False: take it as unknown. */
 bool sweep_may_use(struct sweep *s, enum store_kind kind, uint32_t id);
 
+/* Does it read its snapshot still, so that the log cannot begin anew? */
+bool sweep_reads(const struct sweep *s);
+
 /*
  * A slice of work until the deadline (monotonic ns). `db` is the writer's connection, inside of a
  * transaction of its own. *done when all is swept; *rows counts what went.

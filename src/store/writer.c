@@ -160,7 +160,8 @@ static bool open_db(struct store_writer *w, struct err *err)
 		       w->db, err,
 		       "PRAGMA synchronous=%s; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; "
 		       "PRAGMA wal_autocheckpoint=%d; PRAGMA journal_size_limit=%d; "
-		       "PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF",
+		       "PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=OFF; PRAGMA "
+		       "secure_delete=OFF",
 		       w->options.durability == STORE_DURABLE_DISK ? "FULL" : "NORMAL",
 		       (int)((w->options.cache_bytes ? w->options.cache_bytes : CACHE_BYTES) >> 10),
 		       log_pages(w), (int)writer_log_bytes(w));

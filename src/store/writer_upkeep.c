@@ -21,8 +21,9 @@ enum {
 	SWEEP_SHARE = 10,     /* sweep when one in so many samples is gone */
 	SLACK_SHARE = 16,     /* what is too old by less than that part of the retention waits */
 	HURRY = 10,          /* times the budget, while the log cannot shrink or all is too large */
-	OVER_SHARE = 8,      /* senders wait while it is larger than that part above... */
-	WAIT_MOST_MS = 3000, /* ...but no longer than that after each commit */
+	LOG_SHARE = 3,       /* of max_size that part is the log's, while things are deleted... */
+	LOG_MOST = 64 << 20, /* ...but no more than that */
+	WAIT_MOST_MS = 3000, /* senders wait so long after each commit while it is too large */
 };
 
 __attribute__((format(printf, 5, 6))) static bool number(struct store_writer *w, int64_t none,
@@ -38,17 +39,26 @@ __attribute__((format(printf, 5, 6))) static bool number(struct store_writer *w,
 	return db_number(w->db, sql, none, out, err);
 }
 
-/* The file without its free pages, and the log. */
+/* What is deleted is written to the log first, and so is what comes meanwhile: room that the file
+ * itself leaves. */
+static uint64_t log_room(const struct store_writer *w)
+{
+	uint64_t room = w->options.max_size_bytes / LOG_SHARE;
+
+	return room < LOG_MOST ? room : LOG_MOST;
+}
+
+/* The file without its free pages, and the log, be it as large as it may get. */
 static bool used_bytes(struct store_writer *w, uint64_t *out, struct err *err)
 {
+	uint64_t log = writer_size_of(w->path, "-wal"), room = log_room(w);
 	int64_t pages, free_pages, page_bytes;
 
 	if (!db_number(w->db, "PRAGMA page_count", 0, &pages, err) ||
 	    !db_number(w->db, "PRAGMA freelist_count", 0, &free_pages, err) ||
 	    !db_number(w->db, "PRAGMA page_size", 0, &page_bytes, err))
 		return false;
-	*out = (uint64_t)(pages - free_pages) * (uint64_t)page_bytes +
-	       writer_size_of(w->path, "-wal");
+	*out = (uint64_t)(pages - free_pages) * (uint64_t)page_bytes + (log > room ? log : room);
 	return true;
 }
 
@@ -303,11 +313,14 @@ static void look_at_size(struct store_writer *w)
 	w->now.facts.file_bytes = writer_size_of(w->path, "") + w->now.facts.log_bytes;
 }
 
-static bool is_over(const struct store_writer *w, uint64_t share)
+/* Is it too large, or the file so large that the log may make it so? `quarters` of
+ * the log's room are left to the file. */
+static bool is_over(const struct store_writer *w, uint64_t quarters)
 {
-	uint64_t most = w->options.max_size_bytes;
+	uint64_t most = w->options.max_size_bytes, file = w->now.facts.file_bytes;
+	uint64_t most_alone = most - log_room(w) / 4 * (4 - quarters);
 
-	return most && w->now.facts.file_bytes > most + most / share;
+	return most && (file > most || file - w->now.facts.log_bytes > most_alone);
 }
 
 /* At once or not at all: nobody is waited for that reads it. */
@@ -322,7 +335,8 @@ static void empty_log(struct store_writer *w)
 static void keep_size(struct store_writer *w)
 {
 	look_at_size(w);
-	if (w->sweep || !is_over(w, OVER_SHARE) || w->now.facts.log_bytes <= writer_log_bytes(w))
+	if ((w->sweep && sweep_reads(w->sweep)) || !is_over(w, 1) ||
+	    w->now.facts.log_bytes <= writer_log_bytes(w))
 		return;
 	empty_log(w);
 	look_at_size(w);
@@ -332,16 +346,14 @@ static void keep_size(struct store_writer *w)
 static bool holds_senders(struct store_writer *w)
 {
 	keep_size(w);
-	return is_over(w, OVER_SHARE) &&
-	       (w->sweep || w->now.facts.log_bytes <= 2 * writer_log_bytes(w));
+	return is_over(w, 1) && (w->sweep || w->now.facts.log_bytes <= 2 * writer_log_bytes(w));
 }
 
 /* The log grows for as long as the sweep reads its snapshot; a store that is too large grows while
  * senders are faster than what little is taken beside them. */
 static bool is_urgent(const struct store_writer *w)
 {
-	return (w->sweep && w->now.facts.log_bytes > 2 * writer_log_bytes(w)) ||
-	       is_over(w, SLACK_SHARE);
+	return (w->sweep && w->now.facts.log_bytes > 2 * writer_log_bytes(w)) || is_over(w, 0);
 }
 
 bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more, struct err *err)
@@ -353,7 +365,7 @@ bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
 	if (is_urgent(w))
 		deadline += (HURRY - 1) * budget_ns;
 	if (!w->sweep && !w->purge && !w->trimming && !w->shrinking && now < w->next_retention_ns &&
-	    !is_over(w, SLACK_SHARE))
+	    !is_over(w, 0))
 		return true;
 	at = now;
 	do {
