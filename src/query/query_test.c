@@ -671,6 +671,39 @@ static void little_memory_gives_a_coarser_answer_then_none(void **state)
 	assert_true(coarse && refused);
 }
 
+/* Stacks that do not fit side by side, of few functions: what a batch that failed took is given
+ * back where there is no run yet, so that some at a time do. */
+static void many_deep_stacks_are_counted_some_at_a_time(void **state)
+{
+	enum { DEEP_STACKS = 6000, DEPTH = 60, FUNCTIONS = 2000 };
+	struct query_request r = { .limit_bytes = 1280 << 10 }; /* their frames: 1.4 MB */
+	struct blob *text = blob_new((size_t)DEEP_STACKS * DEPTH * 7);
+	struct profiles *deep;
+	struct query_top top;
+	struct query *q;
+	uint32_t seed = 1;
+
+	(void)state;
+	for (uint32_t i = 0; i < DEEP_STACKS; i++)
+		for (uint32_t k = 0; k < DEPTH; k++) {
+			seed = seed * 1664525 + 1013904223;
+			text->len += (size_t)snprintf((char *)text->ptr + text->len, 16, "f%04u%s",
+						      (seed >> 16) % FUNCTIONS,
+						      k + 1 < DEPTH ? ";" : " 1\n");
+		}
+	MUST(import_read(text, &deep, &err));
+	blob_unref(text);
+	r.source = profiles_source_new(deep);
+	MUST((q = query_begin(&r, &err)) && query_top(q, &top, &err));
+	assert_int_equal(top.total[0], DEEP_STACKS);
+	assert_int_equal(top.stacks, DEEP_STACKS);
+	assert_int_equal(top.row_count, FUNCTIONS);
+	assert_false(query_facts(q).partial);
+	query_end(q);
+	query_source_free(r.source);
+	profiles_free(deep);
+}
+
 /* Whatever memory there is, frames are numbered as those are that could be made: the table of a
  * filter that keeps all is the one without. */
 static void filters_with_little_memory_lose_nothing(void **state)
@@ -872,6 +905,7 @@ int main(void)
 		cmocka_unit_test(a_pruned_tree_is_a_part_of_the_whole),
 		cmocka_unit_test(a_path_opens_what_it_leads_to),
 		cmocka_unit_test(little_memory_gives_a_coarser_answer_then_none),
+		cmocka_unit_test(many_deep_stacks_are_counted_some_at_a_time),
 		cmocka_unit_test(filters_with_little_memory_lose_nothing),
 		cmocka_unit_test(a_chart_is_coarser_before_it_is_refused),
 		cmocka_unit_test(a_tree_is_coarser_before_it_is_refused),

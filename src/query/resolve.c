@@ -148,6 +148,19 @@ static bool cut(struct adding *a, bool *done, struct err *err)
 	return result != FOLDING_FAILED;
 }
 
+/* Gives back the room that runs and their frames do not fill: all of it where there is no run. */
+static void fit_runs(struct frame_set *s)
+{
+	if (s->run_count) {
+		query_fit(s->q, &s->pool, &s->pool_cap, s->pool_count, sizeof(*s->pool));
+		query_fit(s->q, &s->runs, &s->run_cap, s->run_count, sizeof(*s->runs));
+		return;
+	}
+	query_drop(s->q, &s->runs, &s->run_cap, sizeof(*s->runs));
+	query_drop(s->q, &s->pool, &s->pool_cap, sizeof(*s->pool));
+	s->pool_count = 0;
+}
+
 /* So that a further batch fits, as far as runs take the room. */
 static bool make_space(struct adding *a, struct err *err)
 {
@@ -203,8 +216,7 @@ static bool retreat(struct adding *a, uint32_t *size, struct err *err)
 	if (err->kind != ERR_LIMIT)
 		return false;
 	loading_release(&a->l);
-	query_fit(s->q, &s->pool, &s->pool_cap, s->pool_count, sizeof(*s->pool));
-	query_fit(s->q, &s->runs, &s->run_cap, s->run_count, sizeof(*s->runs));
+	fit_runs(s);
 	if (!a->folds) {
 		*size = a->count / 4;
 		return a->count > 1 && heaviest_first(a, err);
@@ -249,11 +261,8 @@ static bool leave_room(struct adding *a, struct err *err)
 	bool done = true;
 
 	loading_release(&a->l);
-	if (!s->run_count) { /* a table has looked at all of them */
-		query_drop(s->q, &s->runs, &s->run_cap, sizeof(*s->runs));
-		query_drop(s->q, &s->pool, &s->pool_cap, sizeof(*s->pool));
-		s->pool_count = 0;
-	}
+	if (!s->run_count) /* a table has looked at all of them */
+		fit_runs(s);
 	while (needed(a) > s->q->limit_bytes) {
 		if (!done)
 			return err_set(err, ERR_LIMIT,
@@ -341,13 +350,7 @@ static bool rewind_set(struct frame_set *s, const struct set_mark *m, struct err
 	s->pool_count = m->pool;
 	s->stack_count = m->stacks;
 	memcpy(s->total, m->total, sizeof(s->total));
-	if (m->runs) {
-		query_fit(s->q, &s->runs, &s->run_cap, m->runs, sizeof(*s->runs));
-		query_fit(s->q, &s->pool, &s->pool_cap, m->pool, sizeof(*s->pool));
-	} else {
-		query_drop(s->q, &s->runs, &s->run_cap, sizeof(*s->runs));
-		query_drop(s->q, &s->pool, &s->pool_cap, sizeof(*s->pool));
-	}
+	fit_runs(s);
 	if (!frame_set_forget(s, s->kept_frames, s->kept_texts, err))
 		return false;
 	arena_rewind(&s->q->arena, m->names);

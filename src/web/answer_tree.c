@@ -195,6 +195,9 @@ bool web_answer_search(struct web_ask *a, struct err *err)
 			   "{\"matched\":%lld,\"total\":%lld,\"unit\":", (long long)tree.matched[0],
 			   (long long)tree.total[0]);
 		buf_json_string(&a->body, query_facts(q).type.unit);
+		buf_lit(&a->body, ",\"partial\":");
+		buf_json_string(&a->body,
+				str_cstr(query_facts(q).partial ? query_facts(q).reason : ""));
 		buf_lit(&a->body, "}\n");
 	}
 	query_end(q);
