@@ -19,10 +19,11 @@ static const size_t limit_usual = (size_t)8 << 20;
 #define SERIES                                                               \
 	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, " \
 	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
-#define BRIEF(labels)                                                                              \
+#define BRIEF(labels, from)                                                                        \
 	"SELECT brief(id, resource_id, scope_id, sample_type_id, sample_unit_id, period_type_id, " \
-	"period_unit_id, period, process, service_id, " labels                                     \
-	") FROM series WHERE id BETWEEN ?1 AND ?2"
+	"period_unit_id, period, process, service_id, " labels ") FROM " from
+#define SERIES_BETWEEN "series WHERE id BETWEEN ?1 AND ?2"
+#define SERIES_OF_LIST "(SELECT value AS at FROM json_each(?1)) CROSS JOIN series ON series.id=at"
 
 /* What row_each() gives. */
 #define ROW_OF_LOCATION      "mapping_id, address, attrset_id, frame_type_id, lines"
@@ -74,8 +75,10 @@ static const char *const sql[QUERY_COUNT] = {
 	[EACH_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id BETWEEN ?1 AND ?2",
 	[EACH_SERIES_OF_4] =
 		"SELECT " SERIES ", process, NULL FROM series WHERE id BETWEEN ?1 AND ?2",
-	[EACH_BRIEF] = BRIEF("labels"),
-	[EACH_BRIEF_PLAIN] = BRIEF("NULL"),
+	[EACH_BRIEF] = BRIEF("labels", SERIES_BETWEEN),
+	[PICK_BRIEF] = BRIEF("labels", SERIES_OF_LIST),
+	[EACH_BRIEF_PLAIN] = BRIEF("NULL", SERIES_BETWEEN),
+	[PICK_BRIEF_PLAIN] = BRIEF("NULL", SERIES_OF_LIST),
 	[SERVICES_OF_SERIES] =
 		"SELECT unmark(id, service_id) FROM series WHERE id BETWEEN ?1 AND ?2",
 	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,

@@ -282,17 +282,34 @@ static void put_one(struct sample_scan *x, uint32_t i, uint64_t time, enum chunk
 	put(x, i, time, value, timed);
 }
 
+/* How many of the bytes are that one: eight at a time, as most samples are not asked for. */
+static uint32_t count_byte(const uint8_t *bytes, uint32_t n, uint8_t wanted)
+{
+	const uint64_t each = UINT64_C(0x0101010101010101), low = each * 0x7f;
+	uint32_t count = 0, i = 0;
+
+	for (; i + 8 <= n; i += 8) {
+		uint64_t v;
+
+		memcpy(&v, bytes + i, 8);
+		v ^= each * wanted; /* what is wanted becomes 0, whose top bit alone is left */
+		v = ~(((v & low) + low) | v | low);
+		count += (uint32_t)((v >> 7) * each >> 56);
+	}
+	for (; i < n; i++)
+		count += bytes[i] == wanted;
+	return count;
+}
+
 /* The lists of samples that are not asked for. */
 static bool skip_more(struct chunk *c, uint32_t i, uint32_t end)
 {
 	const struct cells *f = &c->form;
 	uint32_t lists = 0;
 
-	if (f->width == 1) {
-		const uint8_t *forms = f->bytes;
-
-		for (; i < end; i++)
-			lists += f->base + forms[i] == CHUNK_MORE;
+	if (f->width == 1 && f->base <= CHUNK_MORE) {
+		lists = count_byte(f->bytes + i, end - i, (uint8_t)(CHUNK_MORE - f->base));
+		i = end;
 	}
 	for (; i < end; i++)
 		lists += cells_number(f, i) == CHUNK_MORE;

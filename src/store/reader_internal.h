@@ -27,8 +27,10 @@ enum query {
 	GET_SERIES_OF_1, /* of schema version 1 */
 	EACH_SERIES,
 	EACH_SERIES_OF_4,
-	EACH_BRIEF,
+	EACH_BRIEF, /* behind each the same of a list of ids */
+	PICK_BRIEF,
 	EACH_BRIEF_PLAIN, /* without labels */
+	PICK_BRIEF_PLAIN,
 	SERVICES_OF_SERIES,
 	MARK_SERIES,
 	MARK_CHUNKS,

@@ -247,6 +247,7 @@ struct series_walk {
 	bool brief, scopes; /* scopes: of brief ones, too */
 	uint32_t labels;    /* that are asked for: bits of enum label_key */
 	struct store_attribute room[LABEL_KEYS];
+	uint64_t met;       /* of a list, brief rows */
 	bool ended, failed; /* failed: err tells */
 	struct err *err;
 };
@@ -439,6 +440,7 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 
 		if (!is_marked(w->marked, id))
 			return;
+		w->met++;
 		if (sqlite3_value_type(args[BRIEF_PROCESS]) == SQLITE_NULL ||
 		    lacks_labels(w, args[BRIEF_LABELS]) ||
 		    (w->ask->service.len && !u64_of(args, BRIEF_SERVICE)))
@@ -450,17 +452,11 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 		sqlite3_result_error_code(context, SQLITE_ABORT);
 }
 
-/* A walk over the series of a span, row by row through an aggregate. */
-static bool run_series(struct series_walk *w, enum query query, const struct id_span *span,
-		       struct err *err)
+/* A walk over series, row by row through an aggregate. */
+static bool run_series(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 {
-	sqlite3_stmt *s = reader_query(w->snap, query, err);
 	int rc;
 
-	if (!s)
-		return false;
-	db_bind_u64(s, 1, span->first);
-	db_bind_u64(s, 2, span->last);
 	w->snap->series_walk = w;
 	do
 		rc = sqlite3_step(s);
@@ -474,12 +470,51 @@ static bool run_series(struct series_walk *w, enum query query, const struct id_
 	return !w->failed;
 }
 
+static bool run_span(struct series_walk *w, enum query query, const struct id_span *span,
+		     struct err *err)
+{
+	sqlite3_stmt *s = reader_query(w->snap, query, err);
+
+	if (!s)
+		return false;
+	db_bind_u64(s, 1, span->first);
+	db_bind_u64(s, 2, span->last);
+	return run_series(w, s, err);
+}
+
 /* All are of the service that is asked for, or of none. */
 static bool walk_brief(struct series_walk *w, const struct id_bits *b, const struct id_span *span,
 		       struct err *err)
 {
 	w->marked = b;
-	return run_series(w, w->labels ? EACH_BRIEF : EACH_BRIEF_PLAIN, span, err);
+	return run_span(w, w->labels ? EACH_BRIEF : EACH_BRIEF_PLAIN, span, err);
+}
+
+/* The same where they are few among many. */
+static bool pick_brief(struct series_walk *w, const struct id_bits *b, const struct id_span *span,
+		       struct err *err)
+{
+	sqlite3_stmt *s = reader_query(w->snap, w->labels ? PICK_BRIEF : PICK_BRIEF_PLAIN, err);
+	struct wanted_ids ids = { 0 };
+	struct buf text;
+	bool ok = s != NULL;
+
+	buf_init(&text, 0);
+	w->marked = b;
+	w->met = 0;
+	for (uint64_t id = span->first; id <= span->last; id++)
+		if (is_marked(b, id))
+			wanted_ids_add(&ids, id);
+	if (ok) {
+		row_bind_list(s, ids.ids, ids.count, &text);
+		ok = run_series(w, s, err);
+	}
+	if (ok && !w->ended && w->met < ids.count)
+		ok = err_set(err, ERR_NOT_FOUND, "the store lacks %llu series of its samples",
+			     (unsigned long long)(ids.count - w->met));
+	buf_release(&text);
+	free(ids.ids);
+	return ok;
 }
 
 /* ---- many in full ---- */
@@ -639,7 +674,7 @@ static bool unmark_others(struct series_walk *w, struct id_bits *b, struct id_sp
 	bool ok;
 
 	w->snap->marking = b;
-	ok = run_series(w, SERVICES_OF_SERIES, span, err);
+	ok = run_span(w, SERVICES_OF_SERIES, span, err);
 	w->snap->marking = NULL;
 	span->count -= before - b->count;
 	return ok;
@@ -716,6 +751,8 @@ static bool walk_span(struct series_walk *w, struct id_bits *b, struct id_span *
 		if (span->count > FEW)
 			return walk_table(w, b, span, err);
 	}
+	if (w->brief && labelled && picked && span->count > FEW)
+		return pick_brief(w, b, span, err);
 	for (uint64_t id = span->first; ok && !w->ended && id <= span->last && span->count; id++)
 		if (is_marked(b, id))
 			ok = give_one(w, id, err);

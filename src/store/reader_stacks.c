@@ -6,6 +6,7 @@
 
 struct stack_reader {
 	const store_id *ids;
+	size_t first; /* of ids: where those begin that are read now */
 	bool (*fn)(void *arg, store_id id, const store_id *locations, uint32_t location_count);
 	void *arg;
 	store_id *locations;
@@ -13,10 +14,8 @@ struct stack_reader {
 	bool ended; /* by fn, which is no failure */
 };
 
-static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
+static bool give_stack(struct stack_reader *r, size_t at, struct str locations, struct err *err)
 {
-	struct stack_reader *r = ctx;
-	struct str locations = row_bytes(columns[0]);
 	size_t count;
 
 	if (locations.len > r->cap) {
@@ -33,13 +32,73 @@ static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err
 	return !r->ended;
 }
 
+static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
+{
+	struct stack_reader *r = ctx;
+
+	return give_stack(r, r->first + at, row_bytes(columns[0]), err);
+}
+
+/* ---- few among many ---- */
+
+/* The handle goes to the row, and is opened where there is none yet. False: it is closed. */
+static bool go_to(struct sqlite_snapshot *snap, store_id id, sqlite3_blob **handle)
+{
+	int rc = *handle ? sqlite3_blob_reopen(*handle, (sqlite3_int64)id)
+			 : sqlite3_blob_open(snap->db, "main", "stack", "locations",
+					     (sqlite3_int64)id, 0, handle);
+
+	if (rc == SQLITE_OK)
+		return true;
+	sqlite3_blob_close(*handle);
+	*handle = NULL;
+	return false;
+}
+
+static bool read_handle(sqlite3_blob *handle, struct buf *out)
+{
+	int n = sqlite3_blob_bytes(handle);
+	char *room;
+
+	buf_reset(out);
+	room = buf_reserve(out, (size_t)n);
+	if (sqlite3_blob_read(handle, room, n, 0) != SQLITE_OK)
+		return false;
+	buf_advance(out, (size_t)n);
+	return true;
+}
+
+/* A handle that goes from row to row is a third less work than a list that is joined. Where it does
+ * not (the row has no bytes, or is not there) the row is read the usual way. */
+static bool walk_handle(struct sqlite_snapshot *snap, size_t count, struct stack_reader *r,
+			struct err *err)
+{
+	sqlite3_blob *handle = NULL;
+	struct buf bytes;
+	bool ok = true;
+
+	buf_init(&bytes, 0);
+	for (size_t at = 0; ok && at < count; at++) {
+		r->first = at;
+		if (go_to(snap, r->ids[at], &handle) && read_handle(handle, &bytes))
+			ok = give_stack(r, at, buf_view(&bytes), err);
+		else
+			ok = row_each(snap, EACH_STACK, r->ids + at, 1, take_stack, r, err);
+	}
+	sqlite3_blob_close(handle);
+	buf_release(&bytes);
+	return ok;
+}
+
 bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
 		       bool (*fn)(void *arg, store_id id, const store_id *locations,
 				  uint32_t location_count),
 		       void *arg, struct err *err)
 {
 	struct stack_reader r = { .ids = ids, .fn = fn, .arg = arg };
-	bool ok = row_each(snap, EACH_STACK, ids, count, take_stack, &r, err);
+	bool ok = count && !row_are_dense(ids, count)
+			  ? walk_handle(snap, count, &r, err)
+			  : row_each(snap, EACH_STACK, ids, count, take_stack, &r, err);
 
 	free(r.locations);
 	return ok || r.ended;

@@ -604,7 +604,7 @@ static void ask_series(struct store_snapshot *snap, const struct store_series_as
 }
 
 /* Copies of the first one: 1000 to 1599, 3000, 5000 and 6000, and each twentieth from 8000 to 9980;
- * in a bucket of their own. */
+ * in a bucket of their own. Thirty of the first 600 are of a service of their own. */
 static const char spread_series[] =
 	"CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n "
 	"WHERE i < 9999) SELECT i FROM n WHERE i < 1600 OR i IN (3000, 5000, 6000) OR (i >= 8000 "
@@ -616,7 +616,9 @@ static const char spread_series[] =
 	"period_unit_id, period, lifted_id, service_id, process, labels FROM n, series WHERE id=1;"
 	"INSERT INTO bucket VALUES(100, 0, 1, 1, 1);"
 	"INSERT INTO bucket_series SELECT 100, i FROM n;"
-	"INSERT INTO sample(bucket, series_id, dt, seq) VALUES(100, 1000, 0, 1);";
+	"INSERT INTO sample(bucket, series_id, dt, seq) VALUES(100, 1000, 0, 1);"
+	"INSERT INTO string(id, v) VALUES(90000, 'few');"
+	"UPDATE series SET service_id=90000 WHERE id BETWEEN 1000 AND 1599 AND id % 20 = 0;";
 
 static void test_series_are_found_however_they_lie(void **state)
 {
@@ -627,6 +629,8 @@ static void test_series_are_found_however_they_lie(void **state)
 					.to = 101 * STORE_BUCKET_NS };
 	struct store_snapshot *snap;
 	struct test_store t;
+	struct seen_series seen = { .ascending = true };
+	struct err err;
 
 	(void)state;
 	test_store_make(&t);
@@ -641,6 +645,74 @@ static void test_series_are_found_however_they_lie(void **state)
 	ask_series(snap, &ask, 0, 0);
 	ask.brief = false;
 	ask_series(snap, &ask, 0, 0);
+	ask.service = STR("few");
+	ask_series(snap, &ask, 30, (1000 + 1580) * 15);
+	ask.brief = true;
+	ask_series(snap, &ask, 30, (1000 + 1580) * 15);
+	test_store_end(&t, snap);
+	test_store_sql(t.path, "DELETE FROM series WHERE id=1100");
+	snap = test_store_read(&t);
+	assert_false(store_each_series(snap, &ask, see_series, &seen, &err));
+	assert_int_equal(err.kind, ERR_NOT_FOUND);
+	test_store_end(&t, snap);
+	test_store_remove(&t);
+}
+
+/* ---- stacks that lie close together, and apart ---- */
+
+enum { STACKS_MOST = 1024 };
+
+struct seen_stacks {
+	uint64_t hash[STACKS_MOST], last;
+	size_t count;
+};
+
+static bool hash_stack(void *arg, store_id id, const store_id *locations, uint32_t count)
+{
+	struct seen_stacks *x = arg;
+
+	assert_true(id > x->last && x->count < STACKS_MOST);
+	x->last = id;
+	x->hash[x->count++] = hash64(str_from(locations, count * sizeof(*locations)));
+	return true;
+}
+
+static void test_stacks_are_found_however_they_lie(void **state)
+{
+	static const char copies[] =
+		"INSERT INTO stack(id, hash, depth, locations) SELECT 100000 + id * 1000, hash, "
+		"depth, locations FROM stack; INSERT INTO stack(id, hash) VALUES(50000, x'00')";
+	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
+	struct seen_stacks close = { .count = 1 }, apart = { 0 };
+	store_id ids[STACKS_MOST], others[STACKS_MOST] = { 50000 };
+	struct store_snapshot *snap;
+	struct test_store t;
+	struct err err;
+	int64_t count;
+
+	(void)state;
+	test_store_make(&t);
+	assert_true(test_store_put(&t, p, 1));
+	profiles_free(p);
+	count = test_store_number(&t, "SELECT max(id) FROM stack");
+	assert_true(count > 16);
+	count = count < STACKS_MOST - 1 ? count : STACKS_MOST - 1;
+	test_store_sql(t.path, copies);
+	for (int64_t i = 0; i < count; i++) {
+		ids[i] = (store_id)i + 1;
+		others[i + 1] = 100000 + ids[i] * 1000;
+	}
+	close.hash[0] = hash64(STR(""));
+	snap = test_store_read(&t);
+	assert_true(store_each_stack(snap, ids, (size_t)count, hash_stack, &close, &err));
+	assert_true(store_each_stack(snap, others, (size_t)count + 1, hash_stack, &apart, &err));
+	assert_int_equal(close.count, apart.count);
+	assert_memory_equal(close.hash, apart.hash, apart.count * sizeof(*apart.hash));
+	others[count]++;
+	apart = (struct seen_stacks){ 0 };
+	assert_false(store_each_stack(snap, others, (size_t)count + 1, hash_stack, &apart, &err));
+	assert_int_equal(err.kind, ERR_NOT_FOUND);
+	assert_int_equal(apart.count, count);
 	test_store_end(&t, snap);
 	test_store_remove(&t);
 }
@@ -649,6 +721,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_series_are_found_however_they_lie),
+		cmocka_unit_test(test_stacks_are_found_however_they_lie),
 		cmocka_unit_test(test_scans),
 		cmocka_unit_test(test_long_samples_are_found_from_later_windows),
 		cmocka_unit_test(test_extent_is_exact),

@@ -76,19 +76,24 @@ static bool run_walk(struct row_walk *w, sqlite3_stmt *s, size_t last)
 	return !w->failed && (w->at == last || missing_row(w, s));
 }
 
+void row_bind_list(sqlite3_stmt *s, const store_id *ids, size_t count, struct buf *text)
+{
+	buf_reset(text);
+	for (size_t i = 0; i < count; i++) {
+		buf_char(text, i ? ',' : '[');
+		buf_u64(text, ids[i]);
+	}
+	buf_char(text, ']');
+	db_bind_text(s, 1, buf_view(text));
+}
+
 static bool walk_list(struct row_walk *w, enum query pick, size_t last, struct buf *list)
 {
 	sqlite3_stmt *s = reader_query(w->snap, pick, w->err);
 
 	if (!s)
 		return false;
-	buf_reset(list);
-	for (size_t i = w->at; i < last; i++) {
-		buf_char(list, i == w->at ? '[' : ',');
-		buf_u64(list, w->ids[i]);
-	}
-	buf_char(list, ']');
-	db_bind_text(s, 1, buf_view(list));
+	row_bind_list(s, w->ids + w->at, last - w->at, list);
 	return run_walk(w, s, last);
 }
 
@@ -103,6 +108,11 @@ static bool walk_part(struct row_walk *w, enum query each)
 	return run_walk(w, s, w->count);
 }
 
+bool row_are_dense(const store_id *ids, size_t count)
+{
+	return count && (ids[count - 1] - ids[0]) / DENSE < count;
+}
+
 bool row_each(struct sqlite_snapshot *snap, enum query each, const store_id *ids, size_t count,
 	      row_fn *fn, void *ctx, struct err *err)
 {
@@ -114,7 +124,7 @@ bool row_each(struct sqlite_snapshot *snap, enum query each, const store_id *ids
 
 	if (!count)
 		return true;
-	if ((ids[count - 1] - ids[0]) / DENSE < count)
+	if (row_are_dense(ids, count))
 		return walk_part(&w, each);
 	buf_init(&list, 0);
 	while (ok && w.at < count)
