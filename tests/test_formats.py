@@ -350,6 +350,23 @@ def test_firefox_profiles_come_back_as_they_went(events):
         assert top("-", "--select", selector, stdin=data)[0]["top"]["total"] == top(BIG.path, "--select", selector)[0]["top"]["total"]
 
 
+def test_samples_of_two_periods_are_one_type_again(tmp_path):
+    """And so are times that are no samples at all, as pprof has them beside those."""
+    m = query_bodies.Maker()
+    stack, out, body = m.stack([m.location("native", "/opt/app", ("f",), 1)]), tmp_path / "out", tmp_path / "body.pb"
+    total = 0
+    for type_, unit, period, value in (("samples", "count", 10**7, 2), ("samples", "count", 2 * 10**6, 2), ("cpu", "nanoseconds", 0, 3 * 10**6)):
+        resource = m.request.resource_profiles.add()
+        resource.resource.attributes.add(key="service.name").value.string_value = f"{type_} {period}"
+        profile = m.profile(resource.scope_profiles.add(), type_, unit, "cpu", "nanoseconds", period)
+        profile.samples.add(stack_index=stack, values=[value], timestamps_unix_nano=[query_bodies.TIME])
+        total += value * (period or 1)
+        body.write_bytes(m.request.SerializeToString())
+        out.write_bytes(export("--format", "firefox", body))
+        assert top(body)[0]["top"]["total"] == top(out)[0]["top"]["total"] == [total]
+        assert len({t["samples"]["weightType"] for t in json.loads(out.read_bytes())["threads"]}) == 1
+
+
 def test_times_and_sizes_have_their_weights():
     data = json.loads(export("--format", "firefox", "--type", "off_cpu", LINKS.path), parse_float=lambda t: fractions.Fraction(t))
     want = sum(e.value for e in query_oracle.chosen(query_oracle.Body(LINKS.bytes).events, "off_cpu"))

@@ -4,8 +4,10 @@
  *
  * A thread each (profile type, thread), with tables of its own: strings, functions, frames, and
  * stacks as nodes of a tree, parents first. Times are milliseconds since meta.startTime, exact to
- * the nanosecond. Counts are `samples`, times `tracing-ms`, sizes `bytes`. Source: the project's
- * description of its format (docs-developer, src/types/profile).
+ * the nanosecond. Counts are `samples`, times `tracing-ms`, sizes `bytes`. Samples that count
+ * meta.interval are `samples`, too, as far as all of their type do: else a reader would have two
+ * types of what is one. Source: the project's description of its format (docs-developer,
+ * src/types/profile).
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -65,8 +67,10 @@ struct fx_writer {
 	struct fx_node *nodes;
 	uint32_t node_count, node_cap;
 	uint64_t start_ms;
-	int64_t period;  /* of the whole: meta.interval */
-	bool many_types; /* threads say theirs */
+	int64_t period;      /* of the whole: meta.interval */
+	struct str counting; /* the type of time that is counted in it */
+	bool mixed;          /* not all of that type is */
+	bool many_types;     /* threads say theirs */
 };
 
 static bool same_text(const void *ctx, uint32_t index, const void *key)
@@ -391,21 +395,39 @@ static void put_strings(struct fx_writer *w)
 
 /* ---- samples ---- */
 
-enum weight { WEIGHT_SAMPLES, WEIGHT_MS, WEIGHT_BYTES };
-
-/* Nanoseconds in a value of the track; 0: it is no time. */
-static uint64_t nanoseconds_of(const struct fx_writer *w, const struct track *t)
+static uint64_t unit_nanoseconds(struct str unit)
 {
-	const struct profile *profile = &w->p->profiles[t->profile];
-	struct str unit = profiles_string(w->p, profile->sample_type.unit);
-
-	if (tracks_counts_time(w->p, profile) && profile->period != w->period)
-		return (uint64_t)profile->period;
 	return str_is(unit, "nanoseconds")    ? 1
 	       : str_is(unit, "microseconds") ? 1000
 	       : str_is(unit, "milliseconds") ? MS
 	       : str_is(unit, "seconds")      ? 1000 * MS
 					      : 0;
+}
+
+/* What the track's time is called; empty: it is no time. */
+static struct str time_type(const struct fx_writer *w, const struct profile *p)
+{
+	struct value_type of = tracks_counts_time(w->p, p) ? p->period_type : p->sample_type;
+
+	return unit_nanoseconds(profiles_string(w->p, of.unit)) ? profiles_string(w->p, of.type)
+								: (struct str){ 0 };
+}
+
+/* Does it count what meta.interval says? */
+static bool counts_interval(const struct fx_writer *w, const struct profile *p)
+{
+	return tracks_counts_time(w->p, p) && p->period == w->period &&
+	       str_equal(profiles_string(w->p, p->period_type.type), w->counting);
+}
+
+/* Nanoseconds in a value of the track; 0: it is no time, or is counted in intervals. */
+static uint64_t nanoseconds_of(const struct fx_writer *w, const struct track *t)
+{
+	const struct profile *profile = &w->p->profiles[t->profile];
+
+	if (!tracks_counts_time(w->p, profile))
+		return unit_nanoseconds(profiles_string(w->p, profile->sample_type.unit));
+	return w->mixed || !counts_interval(w, profile) ? (uint64_t)profile->period : 0;
 }
 
 static void put_ms(struct fx_writer *w, uint64_t ns)
@@ -525,8 +547,15 @@ static void look_around(struct fx_writer *w)
 
 		w->many_types |= i && !str_equal(own, type);
 		type = own;
-		if (!w->period && tracks_counts_time(w->p, p))
+		if (!w->period && tracks_counts_time(w->p, p)) {
 			w->period = p->period;
+			w->counting = profiles_string(w->p, p->period_type.type);
+		}
+	}
+	for (uint32_t i = 0; i < w->tracks.count && w->period; i++) {
+		const struct profile *p = &w->p->profiles[w->tracks.ptr[i].profile];
+
+		w->mixed |= !counts_interval(w, p) && str_equal(time_type(w, p), w->counting);
 	}
 }
 
