@@ -175,6 +175,34 @@ static bool whole_store_wanted(const struct words *words)
 	       !selection.span && !selection.by && !selection.filters.count;
 }
 
+/* What is asked of a format that has no use for it is not left unheard. */
+static bool flags_fit_format(struct err *err)
+{
+	static const struct {
+		const void *target;
+		const char *name, *of;
+		const char *const formats[5];
+	} flags_of[] = {
+		{ &version_text, "wire-version", "otlp", { "otlp" } },
+		{ &title,
+		  "title",
+		  "svg, dot, speedscope and firefox",
+		  { "svg", "dot", "speedscope", "firefox" } },
+		{ &inverted, "inverted", "svg", { "svg" } },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(flags_of); i++) {
+		bool fits = !flags_given(flags_of[i].target);
+
+		for (size_t k = 0; !fits && flags_of[i].formats[k]; k++)
+			fits = strcmp(flags_of[i].formats[k], format) == 0;
+		if (!fits)
+			return err_set(err, ERR_INVALID, "-%s is of %s, not of %s",
+				       flags_of[i].name, flags_of[i].of, format);
+	}
+	return true;
+}
+
 int export_run(int argc, char **argv)
 {
 	struct words words;
@@ -186,7 +214,8 @@ int export_run(int argc, char **argv)
 		return status;
 	if (!selection.db && words.count == 0)
 		selection.db = "flametap.db";
-	ok = whole_store_wanted(&words) ? export_store(&err) : export_selected(&words, &err);
+	ok = flags_fit_format(&err) &&
+	     (whole_store_wanted(&words) ? export_store(&err) : export_selected(&words, &err));
 	free(words.items);
 	if (!ok)
 		fprintf(stderr, "flametap export: %s\n", err.msg);

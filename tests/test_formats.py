@@ -171,6 +171,17 @@ def test_a_selection_is_written_in_the_version_asked_for(version):
     assert f"wire version {version}:".encode() in done.stderr + done.stdout
 
 
+@pytest.mark.parametrize("words, said", [
+    (("--format", "pprof", "--wire-version", "1.10"), "-wire-version is of otlp, not of pprof"),
+    (("--format", "otlp-json", "--wire-version", "1.11"), "-wire-version is of otlp, not of otlp-json"),
+    (("--format", "folded", "--title", "x"), "-title is of svg, dot, speedscope and firefox, not of folded"),
+    (("--inverted",), "-inverted is of svg, not of otlp"),
+    (("--format", "dot", "--inverted"), "-inverted is of svg, not of dot")])
+def test_a_flag_that_the_format_has_no_use_for_is_refused(words, said):
+    done = program.run("export", *words, BIG.path, check=1)
+    assert done.stderr.decode() == f"flametap export: {said}\n" and not done.stdout
+
+
 def test_pprof_comes_back_as_it_went(tmp_path, events):
     path = tmp_path / "big.pb.gz"
     path.write_bytes(export("--format", "pprof", BIG.path))
