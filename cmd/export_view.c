@@ -46,10 +46,12 @@ static bool put_otlp(const struct export_view *v, const struct profiles *p, stru
 	return json ? otlp_json_encode(p, out, err) : otlp_encode(p, v->version, out, err);
 }
 
-static bool put(const struct export_view *v, const struct profiles *p, struct buf *out,
-		struct err *err)
+static bool put(const struct export_view *v, enum query_by by, const struct profiles *p,
+		struct buf *out, struct err *err)
 {
-	struct export_options o = { .title = str_cstr(v->title), .inverted = v->inverted };
+	struct export_options o = { .title = str_cstr(v->title),
+				    .inverted = v->inverted,
+				    .addresses = by == QUERY_BY_ADDRESS };
 
 	if (strcmp(v->format, "pprof") == 0 || strcmp(v->format, "pgo") == 0)
 		return put_pprof(v, p, &o, out, err);
@@ -185,7 +187,7 @@ static bool collect(const struct export_view *v, const struct query_request *req
 		tell_left_out(v, &f);
 	ok = all ? collect_all(request, &f, &p, err) : query_collect(q, &p, err);
 	if (ok)
-		ok = p && p->sample_count ? put(v, p, out, err)
+		ok = p && p->sample_count ? put(v, request->by, p, out, err)
 					  : err_set(err, ERR_NOT_FOUND, "no samples match");
 	profiles_free(p);
 	return ok;

@@ -88,7 +88,7 @@ static bool write_json(const struct profiles *p, struct buf *out, struct err *er
 
 static bool write_folded(const struct profiles *p, struct buf *out, struct err *err)
 {
-	struct export_options o = { .process = true };
+	struct export_options o = { .process = true, .addresses = true };
 
 	return folded_write(p, &o, out, err);
 }

@@ -250,6 +250,22 @@ def test_folded_counts_and_comes_back(events):
     assert {name: v[0] for (_, name, _), v in rows.items() if v[0]} == leaves
 
 
+@pytest.mark.parametrize("format_", ["folded", "speedscope"])
+def test_code_without_a_name_is_one_frame_a_binary_in_other_tools(format_, events):
+    """As in our own tables; `--by address` tells it apart."""
+    def names(*words):
+        text = export("--format", format_, *words, BIG.path)
+        if format_ == "folded":
+            return {n for line in text.decode().splitlines() for n in line.rsplit(" ", 1)[0].split(";")}
+        frames = json.loads(text)["shared"]["frames"]
+        assert len({json.dumps(f) for f in frames}) == len(frames), "speedscope tells frames apart by their numbers"
+        return {f["name"] for f in frames} - {"(no stack)"}
+
+    unnamed = {f"{f.binary or '[' + (f.type or 'unknown') + ']'}+?" for e in events for f in e.stack if not f.function}
+    assert {n for n in names() if n.endswith("+?")} - {"[unknown]+?"} == unnamed and len(unnamed) > 5
+    assert not any("+0x" in n for n in names()) and sum("+0x" in n for n in names("--by", "address")) > 100
+
+
 def test_speedscope_has_every_thread_in_time(events):
     data = json.loads(export("--format", "speedscope", BIG.path))
     assert data["$schema"] == "https://www.speedscope.app/file-format-schema.json"

@@ -68,8 +68,11 @@ bool web_answer_export(struct web_ask *a, struct err *err)
 {
 	struct str name = params_get(&a->params, "format");
 	const struct format *f = find(name);
+	struct export_options options = { 0 };
+	enum query_by by = QUERY_BY_FUNCTION;
 	struct profiles *p = NULL;
 	struct query *q;
+	struct err ignored;
 	bool ok;
 
 	if (str_is(name, "html"))
@@ -80,7 +83,9 @@ bool web_answer_export(struct web_ask *a, struct err *err)
 	a->average = f->adds_up;
 	a->one_scale = str_is(name, "folded");
 	q = web_begin(a, 0, err);
-	ok = q && query_collect(q, &p, err) && f->write(p, NULL, &a->body, err) &&
+	options.addresses = query_by_parse(params_get(&a->params, "by"), &by, &ignored) &&
+			    by == QUERY_BY_ADDRESS;
+	ok = q && query_collect(q, &p, err) && f->write(p, &options, &a->body, err) &&
 	     (!f->gzip || pack(a, err));
 	query_end(q);
 	profiles_free(p);

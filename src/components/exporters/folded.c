@@ -96,7 +96,10 @@ static void append_address(struct folded_renderer *f, struct buf *b, const struc
 		buf_char(b, ']');
 	}
 	buf_char(b, '+');
-	names_append_hex(b, l->address, 1);
+	if (f->options.merged)
+		buf_char(b, '?');
+	else
+		names_append_hex(b, l->address, 1);
 }
 
 static bool append_names(struct folded_renderer *f, struct render_out *out,

@@ -18,6 +18,7 @@ struct folded_options {
 	struct config_strings sample_types; /* borrowed; empty = all, one after another */
 	bool process;  /* process.executable.name (of the sample, else its resource) as root */
 	bool thread;   /* thread.name below it */
+	bool merged;   /* code without a name is one frame a binary, "binary+?" */
 	bool annotate; /* _[k] kernel, _[i] inlined, _[j] made at run time: as FlameGraph colours */
 };
 

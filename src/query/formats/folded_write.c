@@ -8,6 +8,7 @@ bool folded_write(const struct profiles *p, const struct export_options *o, stru
 	struct str type = o ? o->profile_type : (struct str){ 0 };
 	struct folded_options options = { .process = o && o->process,
 					  .thread = o && o->thread,
+					  .merged = !(o && o->addresses),
 					  .annotate = o && o->annotate };
 	struct render_out render = { .buf = out };
 	struct folded_renderer *f;

@@ -18,7 +18,9 @@ struct export_options {
 	bool inverted;           /* SVG: from the leaves up */
 	uint32_t nodes_most;     /* DOT, SVG; 0 = 80 in DOT, 20,000 in SVG */
 	bool process, thread;    /* folded: process and thread names as roots */
-	bool annotate;           /* folded: _[k] kernel, _[i] inlined, _[j] made at run time */
+	bool addresses; /* folded, speedscope: code without a name is told apart by them; else
+			   it is one frame a binary, as in tables ("libc.so.6+?") */
+	bool annotate;  /* folded: _[k] kernel, _[i] inlined, _[j] made at run time */
 };
 
 /* The writers one by one; `o` may be NULL. */

@@ -13,6 +13,8 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
+#include "model/intern.h"
 #include "query/formats/formats.h"
 #include "query/formats/tracks.h"
 
@@ -20,15 +22,22 @@ struct scope_writer {
 	const struct profiles *p;
 	struct buf *out;
 	struct tracks tracks;
-	uint64_t first_time;   /* of all events that have their own: where startValue is 0 */
-	uint32_t *first_frame; /* of each location; its frames lie side by side, innermost first */
-	uint32_t no_stack;     /* the frame behind all others */
+	uint64_t first_time; /* of all events that have their own: where startValue is 0 */
+	bool addresses;
+	struct intern_table known;
+	struct buf frames;   /* their texts, one after another */
+	uint32_t *frame_end; /* of each frame's text */
+	uint32_t frame_count, frame_cap;
+	uint32_t *first_line; /* of each location, in frame_of */
+	uint32_t *frame_of;   /* of each line of a location, innermost first */
+	uint32_t no_stack;
 };
 
 /* ---- frames ---- */
 
-static void put_frame(struct scope_writer *w, const struct location *l, const struct line *line)
+static void append_frame(struct scope_writer *w, const struct location *l, const struct line *line)
 {
+	struct buf *b = &w->frames;
 	const struct dictionary *d = &w->p->dict;
 	const struct function *f = line ? &d->functions[line->function.v] : &d->functions[0];
 	struct str name = profiles_string(w->p, f->name), file = profiles_string(w->p, f->filename);
@@ -45,21 +54,58 @@ static void put_frame(struct scope_writer *w, const struct location *l, const st
 			buf_str(&made, binary);
 		else
 			buf_printf(&made, "[%.*s]", STR_ARG(type.len ? type : STR("unknown")));
-		buf_printf(&made, "+0x%llx", (unsigned long long)l->address);
+		if (w->addresses)
+			buf_printf(&made, "+0x%llx", (unsigned long long)l->address);
+		else
+			buf_lit(&made, "+?");
 		name = buf_view(&made);
 	}
-	buf_lit(w->out, "{\"name\":");
-	buf_json_string(w->out, name);
+	buf_lit(b, "{\"name\":");
+	buf_json_string(b, name);
 	if (file.len || binary.len) {
-		buf_lit(w->out, ",\"file\":");
-		buf_json_string(w->out, file.len ? file : binary);
+		buf_lit(b, ",\"file\":");
+		buf_json_string(b, file.len ? file : binary);
 	}
 	if (line && line->line > 0)
-		buf_printf(w->out, ",\"line\":%lld", (long long)line->line);
+		buf_printf(b, ",\"line\":%lld", (long long)line->line);
 	if (line && line->column > 0)
-		buf_printf(w->out, ",\"col\":%lld", (long long)line->column);
-	buf_char(w->out, '}');
+		buf_printf(b, ",\"col\":%lld", (long long)line->column);
+	buf_char(b, '}');
 	buf_release(&made);
+}
+
+static struct str frame_text(const struct scope_writer *w, uint32_t frame)
+{
+	uint32_t first = frame ? w->frame_end[frame - 1] : 0;
+
+	return str_from(w->frames.ptr + first, w->frame_end[frame] - first);
+}
+
+static bool frame_same(const void *ctx, uint32_t index, const void *key)
+{
+	return str_equal(frame_text(ctx, index), *(const struct str *)key);
+}
+
+/* What was written behind the last frame, as one of its own or as one that is there: speedscope
+ * tells frames apart by their numbers. */
+static uint32_t number_frame(struct scope_writer *w)
+{
+	size_t first = w->frame_count ? w->frame_end[w->frame_count - 1] : 0;
+	struct str text = str_from(w->frames.ptr + first, w->frames.len - first);
+	uint32_t found =
+		intern_find_or_add(&w->known, hash64(text), frame_same, w, &text, w->frame_count);
+
+	if (found != UINT32_MAX) {
+		w->frames.len = first;
+		return found;
+	}
+	if (w->frame_count == w->frame_cap) {
+		w->frame_cap = w->frame_cap ? w->frame_cap * 2 : 256;
+		w->frame_end = realloc(w->frame_end, w->frame_cap * sizeof(*w->frame_end));
+		assert(w->frame_end);
+	}
+	w->frame_end[w->frame_count] = (uint32_t)w->frames.len;
+	return w->frame_count++;
 }
 
 static void put_frames(struct scope_writer *w)
@@ -67,22 +113,30 @@ static void put_frames(struct scope_writer *w)
 	const struct dictionary *d = &w->p->dict;
 	uint32_t count = 0;
 
-	w->first_frame = calloc(d->location_count + 1u, sizeof(uint32_t));
-	assert(w->first_frame);
+	for (uint32_t i = 0; i < d->location_count; i++)
+		count += d->locations[i].lines.count ? d->locations[i].lines.count : 1;
+	w->first_line = calloc(d->location_count + 1u, sizeof(uint32_t));
+	w->frame_of = calloc(count + 1u, sizeof(uint32_t));
+	count = 0;
+	assert(w->first_line && w->frame_of);
 	for (uint32_t i = 0; i < d->location_count; i++) {
 		const struct location *l = &d->locations[i];
 		uint32_t lines = l->lines.count ? l->lines.count : 1;
 
-		w->first_frame[i] = count;
-		for (uint32_t k = 0; k < lines; k++, count++) {
-			if (count)
-				buf_char(w->out, ',');
-			put_frame(w, l, l->lines.count ? &d->lines[l->lines.first + k] : NULL);
+		w->first_line[i] = count;
+		for (uint32_t k = 0; k < lines && !w->frames.failed; k++, count++) {
+			append_frame(w, l, l->lines.count ? &d->lines[l->lines.first + k] : NULL);
+			w->frame_of[count] = number_frame(w);
 		}
 	}
-	w->first_frame[d->location_count] = count;
-	w->no_stack = count;
-	buf_printf(w->out, "%s{\"name\":\"" SPEEDSCOPE_NO_STACK "\"}", count ? "," : "");
+	w->first_line[d->location_count] = count;
+	buf_lit(&w->frames, "{\"name\":\"" SPEEDSCOPE_NO_STACK "\"}");
+	w->no_stack = number_frame(w);
+	for (uint32_t i = 0; i < w->frame_count; i++) {
+		if (i)
+			buf_char(w->out, ',');
+		buf_str(w->out, frame_text(w, i));
+	}
 }
 
 static void put_stack(struct scope_writer *w, uint32_t sample)
@@ -97,11 +151,11 @@ static void put_stack(struct scope_writer *w, uint32_t sample)
 	for (uint32_t i = r.count; i > 0; i--) {
 		uint32_t l = d->stack_locations[r.first + i - 1].v;
 
-		for (uint32_t k = w->first_frame[l + 1]; k > w->first_frame[l]; k--) {
+		for (uint32_t k = w->first_line[l + 1]; k > w->first_line[l]; k--) {
 			if (!first)
 				buf_char(w->out, ',');
 			first = false;
-			buf_u64(w->out, k - 1);
+			buf_u64(w->out, w->frame_of[k - 1]);
 		}
 	}
 	buf_char(w->out, ']');
@@ -256,8 +310,11 @@ static void put_tracks(struct scope_writer *w)
 bool speedscope_write(const struct profiles *p, const struct export_options *o, struct buf *out,
 		      struct err *err)
 {
-	struct scope_writer w = { .p = p, .out = out };
+	struct scope_writer w = { .p = p, .out = out, .addresses = o && o->addresses };
 
+	buf_init(&w.frames,
+		 out->limit_bytes && out->limit_bytes < UINT32_MAX ? out->limit_bytes : UINT32_MAX);
+	intern_init(&w.known);
 	tracks_gather(&w.tracks, p);
 	w.first_time = first_time_of(&w.tracks);
 	buf_lit(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
@@ -271,8 +328,13 @@ bool speedscope_write(const struct profiles *p, const struct export_options *o, 
 	buf_lit(out, "]},\"profiles\":[");
 	put_tracks(&w);
 	buf_lit(out, "]}\n");
+	out->failed |= w.frames.failed;
 	tracks_release(&w.tracks);
-	free(w.first_frame);
+	intern_release(&w.known);
+	buf_release(&w.frames);
+	free(w.frame_end);
+	free(w.first_line);
+	free(w.frame_of);
 	if (out->failed)
 		return err_set(err, ERR_LIMIT, "speedscope: more than %zu bytes", out->limit_bytes);
 	return true;
