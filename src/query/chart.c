@@ -6,7 +6,7 @@
 #include "store/id_list.h"
 
 enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
-enum { SLICES = 1024, FEW = 64, STRIDE_MOST = 1 << 16, SURELY_TOO_MANY = CHART_BOXES_MOST / 2 * 3 };
+enum { IN_A_CELL = 4, FEW = 64, STRIDE_MOST = 1 << 16, SURELY_TOO_MANY = CHART_BOXES_MOST / 2 * 3 };
 
 /* ---- order ---- */
 
@@ -24,14 +24,26 @@ static int key_order(const void *a, const void *b)
 	return x->event < y->event ? -1 : 1;
 }
 
-/* A cell is a slice of the window's time in one lane; `slices` are in a nanosecond. What is later
- * is never in an earlier slice, however that rounds. */
-static uint32_t cell_of(const struct chart *c, const struct chart_event *e, double slices)
-{
-	double at;
+/* A cell is a slice of the window's time in one lane, which has as many as its events ask for.
+ * `slices` are in a nanosecond. What is later is never in an earlier slice, however that rounds. */
+struct lane_cells {
+	uint32_t first, count;
+	double slices;
+};
 
-	at = e->start > c->range.from ? (double)(e->start - c->range.from) * slices : 0;
-	return c->pairs[e->pair].lane * SLICES + (at < SLICES ? (uint32_t)at : SLICES - 1);
+struct cells {
+	struct lane_cells *lanes;
+	uint32_t *ends; /* of each cell; while they are filled, how far */
+	uint32_t lane_cap, end_cap, count;
+};
+
+static uint32_t cell_of(const struct chart *c, const struct cells *cells,
+			const struct chart_event *e)
+{
+	const struct lane_cells *l = &cells->lanes[c->pairs[e->pair].lane];
+	double at = e->start > c->range.from ? (double)(e->start - c->range.from) * l->slices : 0;
+
+	return l->first + (at < l->count ? (uint32_t)at : l->count - 1);
 }
 
 /* A few, one by one into those before it. They came by their numbers, which equal ones keep. */
@@ -75,48 +87,66 @@ static bool sort_cell(struct chart *c, struct sort_key **keys, uint32_t *cap, ui
 	return true;
 }
 
-/* By counting into cells of (lane, slice of time), then each cell by itself: most of them came in
- * order. `cells` ends as each cell's end. */
-static bool sort_events(struct chart *c, uint32_t *cells, struct err *err)
+/* Of what lanes have in all some is here, more or less the same part of each. */
+static bool make_cells(struct chart *c, struct cells *cells, struct err *err)
 {
+	double all = 1, span = (double)(c->range.to - c->range.from) + 1;
+
+	if (!query_grow(c->q, &cells->lanes, &cells->lane_cap, c->lane_count + 1u,
+			sizeof(*cells->lanes), err))
+		return false;
+	for (uint32_t i = 0; i < c->lane_count; i++)
+		all += (double)c->lanes[i].events;
+	for (uint32_t i = 0; i < c->lane_count; i++) {
+		double events = (double)c->lanes[i].events / all * c->event_count;
+		uint32_t count = (uint32_t)(events / IN_A_CELL) + 1;
+
+		cells->lanes[i] = (struct lane_cells){ cells->count, count, count / span };
+		cells->count += count;
+	}
+	return query_grow(c->q, &cells->ends, &cells->end_cap, cells->count + 1u,
+			  sizeof(uint32_t), err);
+}
+
+/* By counting into cells, then each cell by itself: most of them came in order. */
+static bool sort_events(struct chart *c, struct cells *cells, struct err *err)
+{
+	uint32_t *ends = cells->ends, cap = 0, sum = 0;
 	struct sort_key *keys = NULL;
-	uint32_t cap = 0, count = c->lane_count * SLICES, sum = 0;
-	double slices = SLICES / ((double)(c->range.to - c->range.from) + 1);
 	bool ok = true;
 
-	memset(cells, 0, (count + 1u) * sizeof(*cells));
+	memset(ends, 0, (cells->count + 1u) * sizeof(*ends));
 	for (uint32_t i = 0; i < c->event_count; i++)
-		cells[cell_of(c, &c->events[i], slices)]++;
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t n = cells[i];
+		ends[cell_of(c, cells, &c->events[i])]++;
+	for (uint32_t i = 0; i < cells->count; i++) {
+		uint32_t n = ends[i];
 
-		if (i % SLICES == 0)
-			c->lane_first[i / SLICES] = sum;
-		cells[i] = sum;
+		ends[i] = sum;
 		sum += n;
 	}
+	for (uint32_t i = 0; i < c->lane_count; i++)
+		c->lane_first[i] = ends[cells->lanes[i].first];
 	c->lane_first[c->lane_count] = sum;
 	for (uint32_t i = 0; i < c->event_count; i++)
-		c->order[cells[cell_of(c, &c->events[i], slices)]++] = i;
-	for (uint32_t i = 0; i < count && ok; i++)
+		c->order[ends[cell_of(c, cells, &c->events[i])]++] = i;
+	for (uint32_t i = 0; i < cells->count && ok; i++)
 		ok = query_alive(c->q, err) &&
-		     sort_cell(c, &keys, &cap, i ? cells[i - 1] : 0, cells[i], err);
+		     sort_cell(c, &keys, &cap, i ? ends[i - 1] : 0, ends[i], err);
 	query_drop(c->q, &keys, &cap, sizeof(*keys));
 	return ok;
 }
 
 static bool order_events(struct chart *c, struct err *err)
 {
-	uint32_t *cells = NULL, cap = 0;
+	struct cells cells = { 0 };
 	bool ok = query_grow(c->q, &c->order, &c->order_cap, c->event_count + 1u, sizeof(uint32_t),
 			     err) &&
 		  query_grow(c->q, &c->lane_first, &c->lane_first_cap, c->lane_count + 1u,
 			     sizeof(uint32_t), err) &&
-		  query_grow(c->q, &cells, &cap, c->lane_count * (uint64_t)SLICES + 1,
-			     sizeof(uint32_t), err) &&
-		  sort_events(c, cells, err);
+		  make_cells(c, &cells, err) && sort_events(c, &cells, err);
 
-	query_drop(c->q, &cells, &cap, sizeof(uint32_t));
+	query_drop(c->q, &cells.lanes, &cells.lane_cap, sizeof(*cells.lanes));
+	query_drop(c->q, &cells.ends, &cells.end_cap, sizeof(uint32_t));
 	query_fit(c->q, &c->order, &c->order_cap, c->event_count, sizeof(uint32_t));
 	return ok;
 }

@@ -170,6 +170,7 @@ static uint32_t cut_active(struct drawing *d, uint64_t from, uint64_t to, struct
 {
 	uint32_t count = 0;
 
+	*out = (struct step){ .from = UINT64_MAX };
 	for (uint32_t i = 0; i < d->active_count; i++) {
 		const struct span *s = &d->active[i];
 		struct stay one = { .from = s->from > from ? s->from : from,
@@ -177,6 +178,9 @@ static uint32_t cut_active(struct drawing *d, uint64_t from, uint64_t to, struct
 		struct stay *same;
 
 		one.busy = one.to - one.from;
+		out->busy += one.busy;
+		out->from = one.from < out->from ? one.from : out->from;
+		out->to = one.to > out->to ? one.to : out->to;
 		if (!d->place_of[s->stack]) {
 			one.first = d->c->runs[s->stack].first;
 			one.depth = d->c->runs[s->stack].count;
@@ -191,9 +195,7 @@ static uint32_t cut_active(struct drawing *d, uint64_t from, uint64_t to, struct
 	}
 	for (uint32_t i = 0; i < d->active_count; i++)
 		d->place_of[d->active[i].stack] = 0;
-	for (uint32_t i = 0; i < count; i++)
-		d->next[i] = NO_FRAME;
-	return keep_frame(d, count, NO_FRAME, out);
+	return count;
 }
 
 /* What the pixel [from, to) shows. Most steps are those where all go on together. */
