@@ -104,8 +104,8 @@ static bool make_cells(struct chart *c, struct cells *cells, struct err *err)
 		cells->lanes[i] = (struct lane_cells){ cells->count, count, count / span };
 		cells->count += count;
 	}
-	return query_grow(c->q, &cells->ends, &cells->end_cap, cells->count + 1u,
-			  sizeof(uint32_t), err);
+	return query_grow(c->q, &cells->ends, &cells->end_cap, cells->count + 1u, sizeof(uint32_t),
+			  err);
 }
 
 /* By counting into cells, then each cell by itself: most of them came in order. */

@@ -145,9 +145,11 @@ struct query {
 	bool by_stack;
 	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
 
-	bool group_open;      /* a sample or a profile may say the group */
-	struct str group_key; /* of the answer at hand; empty: none */
-	struct number_table set_numbers;
+	bool group_open;                 /* a sample or a profile may say the group */
+	struct str group_key;            /* of the answer at hand; empty: none */
+	struct number_table set_numbers; /* known_sets.c: place in `sets` by id */
+	struct query_range sets_known;   /* all sets of this time are among them; to 0: of none */
+	bool met_no_set;                 /* there are samples without attributes there */
 	struct attribute_match *sets;
 	uint32_t set_count, set_cap;
 	struct engine_profile *profiles; /* by first_sample */
@@ -173,6 +175,20 @@ void query_note_partial(struct query *q, const char *format, ...)
 
 /* The value of an attribute as text: borrowed when it is a string, else in `scratch`. */
 struct str attribute_text(const struct query_attribute *a, struct buf *scratch);
+
+/* ---- what attribute sets say (known_sets.c) ---- */
+
+/* Of the matchers and the group at hand; *out NULL: the set 0 says nothing. Until the next one. */
+bool known_set(struct query *q, uint64_t id, const struct attribute_match **out,
+	       struct err *err) MUST_CHECK;
+/* Reads those that a scan will meet together, where that is cheaper than one by one. */
+bool known_sets_load(struct query *q, const struct query_scan *scan, struct err *err) MUST_CHECK;
+
+/* Whether a sample's profile has a say, too: its set (NULL: none) and its series do not say all. */
+bool known_sets_ask_profile(const struct query *q, const struct series_says *says,
+			    const struct attribute_match *set);
+/* That no profile of this time has a say. */
+bool known_sets_suffice(const struct query *q, struct query_range range);
 
 /* ---- events ---- */
 

@@ -17,48 +17,6 @@ struct walk {
 	struct engine_series *series; /* of the row before */
 };
 
-/* ---- what a row's attributes say ---- */
-
-static bool take_set(void *ctx, uint64_t id, struct query_attributes attributes, struct err *err)
-{
-	struct query *q = ctx;
-	struct attribute_match *out = &q->sets[q->set_count];
-	struct label_matching m;
-	bool ok;
-
-	(void)id;
-	*out = (struct attribute_match){ 0 };
-	label_matching_init(&m, q);
-	ok = label_match_attributes(&m, attributes, err);
-	if (!label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
-				ok ? err : &(struct err){ 0 }))
-		return false;
-	return ok;
-}
-
-static bool set_of(struct query *q, uint64_t id, const struct attribute_match **out,
-		   struct err *err)
-{
-	struct query_source *s = q->request.source;
-	uint32_t at;
-	bool added;
-
-	*out = NULL;
-	if (!id)
-		return true;
-	if (!number_enter(q, &q->set_numbers, id, q->set_count, &at, &added, err))
-		return false;
-	if (added) {
-		if (!query_grow(q, &q->sets, &q->set_cap, q->set_count + 1u, sizeof(*q->sets),
-				err) ||
-		    !s->ops->attributes(s, &id, 1, take_set, q, err))
-			return false;
-		q->set_count++;
-	}
-	*out = &q->sets[at];
-	return true;
-}
-
 /* ---- profiles ---- */
 
 bool engine_profile_wanted(const struct query *q, const struct query_profile *p)
@@ -255,17 +213,38 @@ static struct str series_group(const struct query *q, const struct engine_series
 	return (struct str){ 0 };
 }
 
+/* By what each level says; set and profile NULL: nothing. */
+static bool judge(const struct walk *w, const struct series_says *says,
+		  const struct attribute_match *set, const struct engine_profile *profile,
+		  struct str *group)
+{
+	const struct query *q = w->q;
+
+	*group = (struct str){ 0 };
+	if (set && set->has_group && !set->group_weak)
+		*group = set->group;
+	else if (says->has_group && !says->group_weak)
+		*group = says->group;
+	else if (profile && profile->match.has_group)
+		*group = profile->match.group;
+	else if (set && set->has_group)
+		*group = set->group;
+	else if (says->has_group)
+		*group = says->group;
+	else if (label_key_is(STR("service.name"), q->group_key))
+		*group = STR("unknown_service"); /* every sample has a service name */
+	return label_bits_match(q, set ? &set->bits : NULL, &says->bits,
+				profile ? &profile->match.bits : NULL, w->empty_match);
+}
+
 /* Whether a row matches, and its group: the sample's own value, else the series', the profile's. */
 static bool judge_row(struct walk *w, const struct query_row *row,
 		      const struct engine_series *series, bool *matches, struct str *group,
 		      struct err *err)
 {
 	struct query *q = w->q;
-	uint32_t all = (uint32_t)((UINT64_C(1) << q->selector->count) - 1);
 	const struct attribute_match *set;
 	const struct engine_profile *profile = NULL;
-	uint32_t present;
-	bool has_group;
 
 	*matches = true;
 	*group = (struct str){ 0 };
@@ -281,30 +260,14 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 		*group = series_group(q, series);
 		return true;
 	}
-	if (!set_of(q, row->attributes, &set, err))
+	if (!known_set(q, row->attributes, &set, err))
 		return false;
-	present = series->says->bits.present | (set ? set->bits.present : 0);
-	has_group = (set && set->has_group && !set->group_weak) ||
-		    (series->says->has_group && !series->says->group_weak);
-	if (present != all || (q->group_key.len && !has_group)) {
+	if (known_sets_ask_profile(q, series->says, set)) {
 		if (!engine_load_profiles(q, err))
 			return false;
 		profile = engine_profile_of(q, row->sample);
 	}
-	*matches = label_bits_match(q, set ? &set->bits : NULL, &series->says->bits,
-				    profile ? &profile->match.bits : NULL, w->empty_match);
-	if (set && set->has_group && !set->group_weak)
-		*group = set->group;
-	else if (series->says->has_group && !series->says->group_weak)
-		*group = series->says->group;
-	else if (profile && profile->match.has_group)
-		*group = profile->match.group;
-	else if (set && set->has_group)
-		*group = set->group;
-	else if (series->says->has_group)
-		*group = series->says->group;
-	else if (label_key_is(STR("service.name"), q->group_key))
-		*group = STR("unknown_service"); /* every sample has a service name */
+	*matches = judge(w, series->says, set, profile, group);
 	return true;
 }
 
@@ -394,6 +357,8 @@ static void forget_groups(struct query *q)
 {
 	number_release(q, &q->set_numbers);
 	q->set_count = 0;
+	q->sets_known = (struct query_range){ 0 };
+	q->met_no_set = false;
 	q->profiles_loaded = false;
 	q->profile_count = 0;
 }
@@ -421,7 +386,8 @@ static bool begin_walk(struct walk *w, struct str group_key, struct query_scan *
 	q->only = NULL;
 	q->events = 0;
 	*any = q->series_count && (!q->by_link || q->link_count) && w->range.from < w->range.to;
-	return label_empty_match(q, &w->empty_match, err);
+	return label_empty_match(q, &w->empty_match, err) &&
+	       (!*any || !rows_decide(q) || known_sets_load(q, scan, err));
 }
 
 bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
@@ -453,6 +419,7 @@ struct batching {
 	struct engine_batch batch;
 	struct engine_series *batch_series; /* the batch's */
 	bool mixed;                         /* series that say the same go together */
+	bool judged;                        /* by their attribute sets: each for itself */
 	uint64_t times[BATCH], stacks[BATCH], attributes[BATCH];
 	int64_t values[BATCH];
 };
@@ -540,9 +507,44 @@ static bool take_some(struct batching *b, const struct query_events *e, uint32_t
 	return query_alive(q, err) && (!some.count || b->fn(b->ctx, &some, err));
 }
 
+/* Of each event its set decides, and maybe its group, too. */
+static bool take_judged(struct batching *b, const struct query_events *e, uint32_t from,
+			uint32_t to, struct err *err)
+{
+	const struct series_says *says = b->batch_series->says;
+	struct query *q = b->walk.q;
+
+	for (uint32_t i = from; i < to; i++) {
+		const struct attribute_match *set;
+		struct str group;
+		uint32_t at;
+
+		if (q->by_stack && number_find(&q->wanted_stacks, e->stacks[i]) == UINT32_MAX)
+			continue;
+		if (!known_set(q, e->attributes[i], &set, err))
+			return false;
+		if (!judge(&b->walk, says, set, NULL, &group))
+			continue;
+		if ((b->batch.count == BATCH || !str_equal(group, b->batch.group)) &&
+		    !give_batch(b, err))
+			return false;
+		b->batch.group = group;
+		at = b->batch.count++;
+		b->times[at] = e->times ? e->times[i] : 0;
+		b->stacks[at] = e->stacks ? e->stacks[i] : 0;
+		b->attributes[at] = e->attributes[i];
+		b->values[at] = engine_scaled(e->values[i], says->scale);
+		b->batch_series->seen = true;
+		q->events += count_events(e, i, i + 1);
+	}
+	return query_alive(q, err) && give_batch(b, err);
+}
+
 static bool take_between(struct batching *b, const struct query_events *e, uint32_t from,
 			 uint32_t to, struct err *err)
 {
+	if (b->judged)
+		return take_judged(b, e, from, to, err);
 	for (; from < to; from += BATCH)
 		if (!take_some(b, e, from, to - from < BATCH ? to : from + BATCH, err))
 			return false;
@@ -614,9 +616,11 @@ bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, 
 	b->batch.stacks = b->stacks;
 	b->batch.attributes = b->attributes;
 	ok = begin_walk(&b->walk, group_key, &scan, &any, err);
+	b->judged = rows_decide(q);
+	b->mixed = b->mixed && !b->judged;
 	scan.alike = ok && b->mixed && are_alike(q);
 	if (ok && any && s->ops->events && !scan.links && !q->request.profile_id_count &&
-	    !rows_decide(q))
+	    (!b->judged || known_sets_suffice(q, b->walk.range)))
 		ok = s->ops->events(s, &scan, take_events, b, err);
 	else if (ok && any)
 		ok = s->ops->scan(s, &scan, walk_row, &b->walk, err) && give_batch(b, err);
