@@ -224,6 +224,28 @@ def test_a_service_has_pages_of_its_own(server, database):
             check(url, events, "off_cpu", ["--select", f'{{service.name="{service}"}}'], matchers=[("service.name", "=", service)])
 
 
+def test_sums_that_no_number_holds(server, database):
+    """The server adds up what lies within the window; more than 63 bits are the largest number, as where we add."""
+    m, bucket = query_bodies.Maker(), query_bodies.TEN_MINUTES
+    start = query_bodies.TIME // bucket * bucket
+    stack = m.stack([m.location("native", "/bin/x", ("f",), 1)])
+    wants = {"large": ((1 << 62, 1 << 62, 1 << 62), (1 << 63) - 1), "small": ((-(1 << 62), -(1 << 62), -(1 << 62)), -(1 << 63)),
+             "both": ((1 << 62, 1 << 62, -(1 << 62), -(1 << 62), -3), -3), "most": (((1 << 62) - 1, 1 << 62), (1 << 63) - 1), "none": ((0,), 0)}
+    for name, (values, _) in wants.items():
+        resource = m.request.resource_profiles.add()
+        resource.resource.attributes.add(key="service.name").value.string_value = name
+        profile = m.profile(resource.scope_profiles.add(), *query_bodies.TYPES[1], time=start, duration=bucket)
+        for n, value in enumerate(values):
+            profile.samples.add(stack_index=stack, values=[value], timestamps_unix_nano=[start + n])
+    url = f"{server.url}/{database}"
+    with Keeping(url) as keeping:
+        assert clients.post(keeping.server.http, m.request.SerializeToString()).status == 200
+        keeping.settled(1)
+    for name, (values, want) in wants.items():
+        got = ask(url, "--type", "off_cpu", "--select", f'{{service.name="{name}"}}', "--from", str(start), "--to", str(start + bucket))
+        assert (got["events"], got["top"]["total"][0]) == (len(values), want), name
+
+
 def test_two_columns_of_one_measurement_are_counted_once(server, database):
     url = f"{server.url}/{database}"
     with Keeping(url) as keeping:
@@ -714,7 +736,8 @@ def test_a_server_that_takes_nothing_is_told(old, database, tmp_path):
             return web_pages.request(web_pages.page_of(server), "GET", "/api/v1/status").json()["store"]
 
         clients.export(ch, handmade.marked("mark-before-0"))
-        program.wait_for(lambda: database in old.ask("SHOW DATABASES") and old.ask("SELECT count() FROM flametap_requests", database) == "1",
+        program.wait_for(lambda: database in old.ask("SHOW DATABASES") and old.ask("EXISTS TABLE flametap_requests", database) == "1" and
+                         old.ask("SELECT count() FROM flametap_requests", database) == "1",
                          60, "the first request")
         said = store()
         assert said["kind"] == "clickhouse" and said["path"] == f"{old.url}/{database}" and "failing" not in said

@@ -217,29 +217,24 @@ static bool read_more(struct plain_http *c, bool *ended, struct err *err)
 {
 	int on = 1;
 
-	*ended = false;
-	for (;;) {
-		char *room = buf_reserve(&c->in, READ_BYTES);
-		ssize_t n;
+	char *room = buf_reserve(&c->in, READ_BYTES);
+	ssize_t n = -1;
 
-		assert(room);
-		if (clock_monotonic_ns() >= c->deadline_ns)
-			return err_set(err, ERR_UNAVAILABLE, "no answer in time");
-		n = recv(c->fd, room, READ_BYTES, 0);
-		if (n > 0) {
-			buf_advance(&c->in, (size_t)n);
-			(void)setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
-			return true;
-		}
-		*ended = n == 0 || errno == ECONNRESET;
-		if (*ended)
-			return true;
-		if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-			return err_set(err, ERR_UNAVAILABLE, "reading: %s", strerror(errno));
-		(void)setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+	assert(room);
+	*ended = false;
+	while (n < 0) { /* mostly there is nothing yet: what comes is waited for first */
 		if (!wait_for(c, POLLIN, c->deadline_ns, err))
 			return false;
+		n = recv(c->fd, room, READ_BYTES, 0);
+		if (n < 0 && errno == ECONNRESET)
+			n = 0;
+		if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+			return err_set(err, ERR_UNAVAILABLE, "reading: %s", strerror(errno));
 	}
+	buf_advance(&c->in, (size_t)n);
+	*ended = n == 0;
+	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+	return true;
 }
 
 static bool need_more(struct plain_http *c, struct err *err)

@@ -7,9 +7,10 @@
  *
  * Dictionary entries have numbers, writer << 32 | page << 16 | place: the writer's is nobody
  * else's (ch_schema_new_writer()), a page is a group of entries that are much alike, such as the
- * stacks of a program. Numbers cost a fraction of what hashes do, in the dictionary and in each
- * sample. One of the same content, from another writer or from after an eviction, has another one.
- * Entries that were written today already are not written again; after an insert that failed call
+ * stacks of a program or the series of a service; what an entry refers to is of the same writer.
+ * Numbers cost a fraction of what hashes do, in the dictionary and in each sample. One of the same
+ * content, from another writer or from after an eviction, has another one. Entries that were
+ * written today already are not written again; after an insert that failed call
  * ch_encoder_forget(). A request's numbers: base is the request's, then each profile
  * followed by its samples, as in the SQLite store. Bases grow with time; those of several exporters
  * do not meet but by a rare chance, and then the column `request` still tells their rows apart.

@@ -78,7 +78,10 @@ static void forget_windows(struct ch_snapshot *snap)
 	snap->reaching = NULL;
 	snap->reaching_count = 0;
 	buf_reset(&snap->keys);
-	snap->pages_listed = false;
+	free(snap->pages);
+	snap->pages = NULL;
+	snap->page_count = 0;
+	snap->pages_listed = snap->pages_known = false;
 	for (size_t i = 0; i < ARRAY_LEN(snap->reach); i++) {
 		buf_release(&snap->reach[i].buckets);
 		snap->reach[i] = (struct ch_reach){ 0 };
@@ -156,32 +159,45 @@ static struct ch_snapshot *snapshot_new(struct ch_store *s, struct err *err)
 	return NULL;
 }
 
-/* ---- what the store is, in one request ---- */
+/* ---- what the store is ---- */
 
 enum state_row { STATE_COLUMNS, STATE_ASOF, STATE_SYMBOLS }; /* or the kind of an entry */
 
 struct state {
-	uint64_t schema, columns;
-	size_t reaching_cap;
+	uint64_t schema, columns, shards; /* shards: not 0, there are some */
+	size_t reaching_cap, page_cap;
 };
 
-/* Rows of (what, n, m, text). */
+/* Rows of (what, n, m, text). How far requests have come is seen first, so that what stands in the
+ * dictionary before a request does is seen, too. Of what may be many come pages last, and times
+ * that reach before. */
 static void put_state(struct buf *sql)
 {
 	buf_reset(sql);
 	buf_printf(sql,
-		   "SELECT kind AS what, toUInt64(numbers[1]) AS n, toUInt64(max(numbers[2])) AS "
-		   "m, texts[1] AS text FROM flametap_dictionary WHERE kind IN (%d, %d, %d) OR "
-		   "kind = %d AND hash_hi = 0 GROUP BY what, n, text ORDER BY what DESC LIMIT %d ",
-		   CH_KIND_REACH, CH_KIND_SCHEMA, CH_KIND_KEY, CH_KIND_PAGE, STATE_MOST);
-	buf_printf(sql,
-		   "UNION ALL SELECT toUInt8(%d) AS what, count() AS n, toUInt64(0) AS m, '' AS "
-		   "text FROM system.columns WHERE " CH_SPLIT_COLUMNS,
-		   STATE_COLUMNS);
-	buf_printf(sql,
-		   " UNION ALL SELECT toUInt8(%d) AS what, max(last_seq) AS n, toUInt64(0) AS m, "
-		   "'' AS text FROM flametap_requests",
+		   "SELECT toUInt8(%d) AS what, max(last_seq) AS n, toUInt64(0) AS m, '' AS text "
+		   "FROM flametap_requests UNION ALL ",
 		   STATE_ASOF);
+	buf_printf(
+		sql,
+		"SELECT kind AS what, if(kind = %d, hash_hi, toUInt64(numbers[1])) AS n, "
+		"toUInt64(max(numbers[2])) AS m, texts[1] AS text FROM flametap_dictionary WHERE "
+		"kind IN (%d, %d, %d, %d) GROUP BY what, n, text ORDER BY what = %d, what DESC, n "
+		"LIMIT %d FORMAT RowBinary",
+		CH_KIND_PAGE, CH_KIND_REACH, CH_KIND_SCHEMA, CH_KIND_KEY, CH_KIND_PAGE,
+		CH_KIND_PAGE, STATE_MOST);
+}
+
+/* The same, of what is seen at any time. */
+static void put_more_state(struct buf *sql)
+{
+	buf_reset(sql);
+	buf_printf(sql,
+		   "SELECT toUInt8(%d) AS what, countIf(name != 'base') AS n, "
+		   "countIf(name = 'base') AS m, '' AS text FROM system.columns WHERE "
+		   "(" CH_SPLIT_COLUMNS ") OR (database = currentDatabase() AND table = "
+		   "'flametap_samples_local' AND name = 'base')",
+		   STATE_COLUMNS);
 	buf_printf(
 		sql,
 		" UNION ALL SELECT toUInt8(%d) AS what, max(hash_hi) AS n, toUInt64(0) AS m, '' AS "
@@ -200,6 +216,20 @@ static void add_reaching(struct ch_snapshot *snap, struct state *s, uint64_t buc
 	snap->reaching[snap->reaching_count++] = (struct ch_reaching){ bucket, longest };
 }
 
+static void add_page(struct ch_snapshot *snap, struct state *s, struct str service, uint64_t page)
+{
+	if (!page) {
+		snap->pages_listed = true;
+		return;
+	}
+	if (snap->page_count == s->page_cap) {
+		s->page_cap = s->page_cap * 2 + 64;
+		snap->pages = realloc(snap->pages, s->page_cap * sizeof(*snap->pages));
+		assert(snap->pages);
+	}
+	snap->pages[snap->page_count++] = (struct ch_service_page){ ch_service_id(service), page };
+}
+
 static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *c)
 {
 	unsigned what = (unsigned)row_get(c, 1);
@@ -209,6 +239,7 @@ static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *
 	switch (what) {
 	case STATE_COLUMNS:
 		s->columns = n;
+		s->shards = m;
 		break;
 	case STATE_ASOF:
 		snap->asof = n;
@@ -223,7 +254,7 @@ static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *
 		row_str(&snap->keys, text);
 		break;
 	case CH_KIND_PAGE:
-		snap->pages_listed = true;
+		add_page(snap, s, text, n);
 		break;
 	default:
 		add_reaching(snap, s, n, m);
@@ -231,26 +262,52 @@ static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *
 	}
 }
 
+static bool take_states(struct ch_snapshot *snap, struct state *s, uint32_t *entries,
+			struct err *err)
+{
+	struct codec c = codec_of(buf_view(&snap->answer));
+
+	for (*entries = 0; codec_more(&c); ++*entries)
+		take_state(snap, s, &c);
+	return ch_answer_ended(&c, "its state", err);
+}
+
+/* Two questions, side by side. */
+static bool ask_state(struct ch_snapshot *snap, struct state *s, uint32_t *entries, struct err *err)
+{
+	uint32_t others;
+	struct codec c;
+
+	put_more_state(&snap->sql);
+	if (!ch_query_begin(snap->server, 1, buf_view(&snap->sql), err))
+		return false;
+	put_state(&snap->sql);
+	if (!ch_ask(snap, &c, err) || !take_states(snap, s, entries, err)) {
+		ch_query_drop(snap->server, 1);
+		return false;
+	}
+	return ch_query_end(snap->server, 1, &snap->answer, err) &&
+	       take_states(snap, s, &others, err);
+}
+
 static bool find_state(struct ch_snapshot *snap, struct err *err)
 {
 	struct state s = { .reaching_cap = 1 };
 	uint32_t entries = 0;
-	struct codec c;
 
-	put_state(&snap->sql);
-	if (!ch_ask(snap, &c, err))
-		return false;
 	snap->reaching = calloc(1, sizeof(*snap->reaching));
 	assert(snap->reaching);
-	for (; codec_more(&c); entries++)
-		take_state(snap, &s, &c);
-	if (entries >= STATE_MOST) { /* there may be more, of what comes last */
+	if (!ask_state(snap, &s, &entries, err))
+		return false;
+	/* Shards answer when they like: what one says of pages may be older than what another says
+	 * of requests. */
+	snap->pages_known = snap->pages_listed && entries < STATE_MOST && !s.shards;
+	if (entries >= STATE_MOST && !snap->page_count) { /* there may be more times that reach */
 		free(snap->reaching);
 		snap->reaching = NULL;
 		snap->reaching_count = 0;
 	}
-	return ch_answer_ended(&c, "its state", err) &&
-	       ch_schema_judge(snap->server, s.schema, s.columns, &snap->split, err);
+	return ch_schema_judge(snap->server, s.schema, s.columns, &snap->split, err);
 }
 
 /* A server that is too old is told by its version rather than by what it does not understand. */

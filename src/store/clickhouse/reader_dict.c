@@ -195,6 +195,22 @@ static bool fetch_series(struct ch_snapshot *snap, const struct store_series_ask
 	return ok;
 }
 
+/* Pages of the service that were told with the store's state. */
+static void put_known_pages(struct ch_snapshot *snap, const uint64_t *services, size_t count)
+{
+	struct id_list pages = { 0 };
+
+	for (size_t i = 0; i < snap->page_count; i++)
+		if (id_list_has(services, count, snap->pages[i].service))
+			id_list_add(&pages, snap->pages[i].page);
+	buf_lit(&snap->sql, " AND " CH_SERIES_PAGE " IN ");
+	if (pages.count)
+		ch_put_ids(&snap->sql, pages.ids, pages.count);
+	else
+		buf_lit(&snap->sql, "(0)");
+	free(pages.ids);
+}
+
 /* Whose service may be the one: who says none has a name made up for it, which queries see
  * otherwise. */
 static void put_of_service(struct ch_snapshot *snap, struct str service)
@@ -202,20 +218,22 @@ static void put_of_service(struct ch_snapshot *snap, struct str service)
 	uint64_t ids[2] = { ch_service_id(service), ch_service_id(CH_NO_SERVICE) };
 	struct ch_wanted pages = { CH_KIND_PAGE, ids, 2 };
 
-	if (snap->pages_listed) {
-		qsort(ids, 2, sizeof(*ids), id_list_order);
+	qsort(ids, 2, sizeof(*ids), id_list_order);
+	if (snap->pages_known) {
+		put_known_pages(snap, ids, 2);
+	} else if (snap->pages_listed) {
 		buf_lit(&snap->sql, " AND " CH_SERIES_PAGE " GLOBAL IN (SELECT hash_hi FROM "
 				    "flametap_dictionary WHERE ");
 		ch_put_wanted(snap, &snap->sql, &pages);
 		buf_char(&snap->sql, ')');
-		return;
+	} else {
+		buf_printf(&snap->sql,
+			   " AND series GLOBAL IN (SELECT id FROM flametap_dictionary WHERE kind = "
+			   "%d AND (texts[6] = ",
+			   KIND_SERIES);
+		ch_quote(&snap->sql, service);
+		buf_lit(&snap->sql, " OR texts[6] LIKE 'unknown\\_service%'))");
 	}
-	buf_printf(&snap->sql,
-		   " AND series GLOBAL IN (SELECT id FROM flametap_dictionary WHERE kind = %d AND "
-		   "(texts[6] = ",
-		   KIND_SERIES);
-	ch_quote(&snap->sql, service);
-	buf_lit(&snap->sql, " OR texts[6] LIKE 'unknown\\_service%'))");
 }
 
 /* Who scans them later need not ask how much there is. */
@@ -231,7 +249,7 @@ static void note_listed(struct ch_snapshot *snap, const struct store_series_ask 
 	l->from = ask->from;
 	l->to = ask->to;
 	l->whole = !ask->service.len;
-	l->pages = snap->pages_listed;
+	l->pages = snap->pages_listed || !ask->service.len;
 	l->ids.count = 0;
 	free(l->rows);
 	free(l->inner);

@@ -124,16 +124,17 @@ struct columns {
 	const uint8_t *series, *stack_high, *stack_low, *attributes_high, *attributes_low,
 		*value_high, *value_low, *shape, *events; /* events: of a row of numbers */
 	const uint8_t *bucket, *t0_high, *t0_low;         /* where times are read */
-	const uint8_t *sum_about; /* of sums: of value_high, which may not have room for it */
+	const uint8_t *sum, *sum_about; /* modulo 2^64; of value_high, not to the last digit */
 	struct native_arrays values, offsets, times;
 };
 
 static void put_columns(const struct event_scan *x, struct buf *sql)
 {
 	if (x->how == AS_SUMS) {
-		buf_lit(sql, "SELECT stack_high, stack_low, sum(value_high), sum(value_low), "
-			     "sum(toFloat64(value_high)), "
-			     "sum(greatest(1, length(offsets) + length(times)))");
+		buf_lit(sql, "SELECT stack_high, stack_low, toInt64(sum(value_high) * 256 + "
+			     "sum(value_low)), toFloat32(sum(toFloat64(value_high))), "
+			     "toUInt32(least(4294967295, "
+			     "sum(greatest(1, length(offsets) + length(times)))))");
 		return;
 	}
 	buf_lit(sql, "SELECT series, value_high, value_low");
@@ -151,10 +152,9 @@ static void read_sums(struct codec *c, uint32_t rows, struct columns *out)
 {
 	out->stack_high = native_numbers(c, "UInt64", rows, 8);
 	out->stack_low = native_numbers(c, "UInt16", rows, 2);
-	out->value_high = native_numbers(c, "Int64", rows, 8);
-	out->value_low = native_numbers(c, "UInt64", rows, 8);
-	out->sum_about = native_numbers(c, "Float64", rows, 8);
-	out->events = native_numbers(c, "UInt64", rows, 8);
+	out->sum = native_numbers(c, "Int64", rows, 8);
+	out->sum_about = native_numbers(c, "Float32", rows, 4);
+	out->events = native_numbers(c, "UInt32", rows, 4);
 }
 
 static void read_columns(const struct event_scan *x, struct codec *c, uint32_t rows,
@@ -262,33 +262,23 @@ static void take_numbers(struct event_scan *x, const struct columns *k, uint32_t
 /* What is more than a number holds is its largest, as where values are added up one by one. */
 static int64_t sum_at(const struct columns *k, uint32_t row)
 {
-	static const double most =
-		0x1p55; /* of value_high: a value has 8 bits more, and the sign */
-	int64_t high = (int64_t)native_u64(k->value_high, row), sum;
-	double about;
+	static const float most = 0x1p55F; /* value_high has 8 bits less than a value */
+	float about;
 
 	memcpy(&about, k->sum_about + row * sizeof(about), sizeof(about));
-	if (about <= -most || about >= most || __builtin_mul_overflow(high, 256, &sum) ||
-	    __builtin_add_overflow(sum, native_u64(k->value_low, row), &sum))
+	if (about <= -most || about >= most)
 		return about < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
+	return (int64_t)native_u64(k->sum, row);
 }
 
 static void take_sum(struct event_scan *x, const struct columns *k, uint32_t row)
 {
-	uint64_t events = native_u64(k->events, row);
-	int64_t value = sum_at(k, row);
+	uint32_t at = enter(x, x->shared.ids[0], true);
 
-	do { /* of more events than a count holds: in several */
-		uint32_t at = enter(x, x->shared.ids[0], true);
-
-		x->value[at] = value;
-		x->counts[at] = events < UINT32_MAX ? (uint32_t)events : UINT32_MAX;
-		x->stack[at] = stack_at(x, k, row);
-		x->attrs[at] = 0;
-		events -= x->counts[at];
-		value = 0;
-	} while (events && !x->base.ended);
+	x->value[at] = sum_at(k, row);
+	x->counts[at] = native_u32(k->events, row);
+	x->stack[at] = stack_at(x, k, row);
+	x->attrs[at] = 0;
 }
 
 static void take_sums(struct event_scan *x, struct codec *c, uint32_t rows)
@@ -318,7 +308,7 @@ static void take_rows(struct event_scan *x, struct codec *c, uint32_t rows)
 static uint32_t columns_of(const struct event_scan *x)
 {
 	if (x->how == AS_SUMS)
-		return 6;
+		return 5;
 	return 3 + 2 * (uint32_t)x->stacks + 2 * (uint32_t)x->attributes +
 	       (x->how == WITH_TIMES ? 7 : 1);
 }

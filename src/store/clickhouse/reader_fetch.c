@@ -6,25 +6,43 @@ enum {
 	UPPERS_EACH = 64,   /* upper halves of ids that have a condition each */
 	SHORT_LIST = 32,    /* ids that stand in the query as they are */
 	LOWER_MOST = 30000, /* lower halves in one query, which has at most 256 KiB */
+	TWO_FROM = 512,     /* entries that two queries get sooner */
 };
 
 /* ---- an answer ---- */
 
+/* Columns of their halves: what an entry refers to has the same writer, which its own number says,
+ * so that the page is enough. */
+static uint64_t *get_split_refs(struct ch_snapshot *snap, struct codec *c, uint64_t id,
+				uint32_t *count)
+{
+	uint32_t n = row_get_count(c, 2);
+	struct str pages = row_get_fixed(c, (size_t)n * 2), places;
+	uint64_t *refs = arena_alloc_array(&snap->kept, n, 8);
+
+	if (row_get_count(c, 2) != n)
+		c->failed = true;
+	places = row_get_fixed(c, (size_t)n * 2);
+	*count = c->failed ? 0 : n;
+	for (uint32_t i = 0; i < *count; i++) {
+		uint16_t page, place;
+
+		memcpy(&page, pages.ptr + (size_t)2 * i, sizeof(page));
+		memcpy(&place, places.ptr + (size_t)2 * i, sizeof(place));
+		refs[i] = page ? (id & ~(uint64_t)UINT32_MAX) | (uint64_t)page << 16 | place : 0;
+	}
+	return refs;
+}
+
 static uint64_t *get_refs(struct ch_snapshot *snap, struct codec *c, uint32_t *count)
 {
 	uint32_t n = row_get_count(c, 8);
-	struct str high = row_get_fixed(c, (size_t)n * 8);
+	struct str whole = row_get_fixed(c, (size_t)n * 8);
 	uint64_t *refs = arena_alloc_array(&snap->kept, n, 8);
 
 	*count = c->failed ? 0 : n;
 	if (*count)
-		memcpy(refs, high.ptr, high.len);
-	if (!snap->split)
-		return refs;
-	if (row_get_count(c, 2) != n)
-		c->failed = true;
-	for (uint32_t i = 0; i < n && !c->failed; i++)
-		refs[i] = refs[i] << 16 | row_get(c, 2);
+		memcpy(refs, whole.ptr, whole.len);
 	return refs;
 }
 
@@ -42,8 +60,8 @@ static bool keep_entry(struct ch_snapshot *snap, struct codec *c)
 	e->id = row_get(c, 8);
 	if (snap->split)
 		e->id = e->id << 16 | row_get(c, 2);
-	e->hash_hi = row_get(c, 8);
-	refs = get_refs(snap, c, &e->ref_count);
+	refs = snap->split ? get_split_refs(snap, c, e->id, &e->ref_count)
+			   : get_refs(snap, c, &e->ref_count);
 	e->number_count = row_get_count(c, 8);
 	numbers = row_get_fixed(c, (size_t)e->number_count * 8);
 	e->text_count = row_get_count(c, 1);
@@ -153,18 +171,16 @@ static bool has_texts(const struct ch_wanted *w, size_t kinds)
 	return false;
 }
 
-/* All of them, in one query. */
-static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds,
-		       struct err *err)
+static void put_question(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds)
 {
 	struct buf *sql = &snap->sql;
 	const char *between = "(";
-	struct codec c;
 
 	buf_reset(sql);
 	buf_printf(sql, "SELECT kind, %s, numbers, %s, %s FROM flametap_dictionary WHERE ",
-		   snap->split ? "id_high, id_low, hash_hi, refs_high, refs_low"
-			       : "id, hash_hi, refs",
+		   snap->split ? "id_high, id_low, arrayMap(x -> toUInt16(x), refs_high), "
+				 "refs_low"
+			       : "id, refs",
 		   snap->whole || has_texts(w, kinds) ? "texts" : "emptyArrayString()",
 		   snap->whole ? "notes" : "''");
 	for (size_t i = 0; i < kinds; i++) {
@@ -177,12 +193,66 @@ static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size
 		buf_printf(sql, " ORDER BY hash_hi DESC LIMIT 1 BY %s",
 			   snap->split ? "id_high, id_low" : "id");
 	buf_lit(sql, " FORMAT RowBinary");
-	if (!ch_ask(snap, &c, err))
-		return false;
+}
+
+static bool keep_entries(struct ch_snapshot *snap, struct str answer, struct err *err)
+{
+	struct codec c = codec_of(answer);
+
 	while (codec_more(&c))
 		if (!keep_entry(snap, &c))
 			break;
 	return ch_answer_ended(&c, "the dictionary", err);
+}
+
+static bool fetch_one(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds,
+		      struct err *err)
+{
+	struct codec c;
+
+	put_question(snap, w, kinds);
+	return ch_ask(snap, &c, err) && keep_entries(snap, buf_view(&snap->answer), err);
+}
+
+/* The first `count` ids of w in `a`, the others in `b`. */
+static void halve(const struct ch_wanted *w, size_t kinds, size_t count, struct ch_wanted *a,
+		  size_t *a_kinds, struct ch_wanted *b, size_t *b_kinds)
+{
+	*a_kinds = *b_kinds = 0;
+	for (size_t i = 0; i < kinds; i++) {
+		size_t n = w[i].count < count ? w[i].count : count;
+
+		if (n)
+			a[(*a_kinds)++] = (struct ch_wanted){ w[i].kind, w[i].ids, n };
+		if (n < w[i].count)
+			b[(*b_kinds)++] =
+				(struct ch_wanted){ w[i].kind, w[i].ids + n, w[i].count - n };
+		count -= n;
+	}
+}
+
+/* All of them: many in two queries side by side, for one is one thread of the server's, mostly. */
+static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds,
+		       struct err *err)
+{
+	struct ch_wanted first[CH_KINDS_AT_ONCE], second[CH_KINDS_AT_ONCE];
+	size_t first_kinds, second_kinds, count = 0;
+	bool ok;
+
+	for (size_t i = 0; i < kinds; i++)
+		count += w[i].count;
+	if (count < TWO_FROM)
+		return fetch_one(snap, w, kinds, err);
+	halve(w, kinds, count / 2, first, &first_kinds, second, &second_kinds);
+	put_question(snap, second, second_kinds);
+	if (!ch_query_begin(snap->server, 1, buf_view(&snap->sql), err))
+		return false;
+	if (!fetch_one(snap, first, first_kinds, err)) {
+		ch_query_drop(snap->server, 1);
+		return false;
+	}
+	ok = ch_query_end(snap->server, 1, &snap->answer, err);
+	return ok && keep_entries(snap, buf_view(&snap->answer), err);
 }
 
 /* ---- what is not known yet ---- */

@@ -25,7 +25,7 @@ void id_list_add(struct id_list *l, uint64_t id);
 
 /* A row of the dictionary. */
 struct ch_entry {
-	uint64_t id, hash_hi;
+	uint64_t id;
 	const uint64_t *refs;
 	const int64_t *numbers;
 	const struct str *texts;
@@ -51,6 +51,11 @@ struct ch_reach {
 /* Samples of a bucket that end in a later one: the longest, of all that were met. */
 struct ch_reaching {
 	uint64_t bucket, longest;
+};
+
+/* A page that a service's series are on. */
+struct ch_service_page {
+	uint64_t service, page; /* ch_service_id() */
 };
 
 /* What a window was found to hold when its series were asked for. */
@@ -94,7 +99,10 @@ struct ch_snapshot {
 	struct ch_reaching *reaching; /* NULL: there are too many to know */
 	size_t reaching_count;
 	struct buf keys;   /* of samples: strings, as in RowBinary */
-	bool pages_listed; /* of every service: CH_KIND_PAGE */
+	bool pages_listed; /* of every service in the dictionary: CH_KIND_PAGE */
+	bool pages_known;  /* and all of them here, by service */
+	struct ch_service_page *pages;
+	size_t page_count;
 
 	/* A question asks more than once about its windows, and a diff has two. */
 	struct ch_reach reach[2];
