@@ -193,10 +193,10 @@ static void put_more_state(struct buf *sql)
 {
 	buf_reset(sql);
 	buf_printf(sql,
-		   "SELECT toUInt8(%d) AS what, countIf(name != 'base') AS n, "
-		   "countIf(name = 'base') AS m, '' AS text FROM system.columns WHERE "
-		   "(" CH_SPLIT_COLUMNS ") OR (database = currentDatabase() AND table = "
-		   "'flametap_samples_local' AND name = 'base')",
+		   "SELECT toUInt8(%d) AS what, countIf(table != 'flametap_samples_local') AS n, "
+		   "countIf(table = 'flametap_samples_local') AS m, '' AS text FROM system.columns "
+		   "WHERE database = currentDatabase() AND table IN (" CH_SPLIT_TABLES
+		   ", 'flametap_samples_local') AND name IN (" CH_SPLIT_NAMES ")",
 		   STATE_COLUMNS);
 	buf_printf(
 		sql,

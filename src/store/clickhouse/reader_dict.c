@@ -5,7 +5,7 @@
 #include "store/id_list.h"
 #include "store/lifted.h"
 
-enum { CHUNK = 16384, LISTED_MOST = 200000, LISTED_BYTES = 24 };
+enum { CHUNK = 16384, LISTED_MOST = 200000, LISTED_BYTES = 24, PAGES_EXPECTED = 8 };
 
 /* The set of an id that was fetched. */
 static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_attributes *out,
@@ -195,36 +195,43 @@ static bool fetch_series(struct ch_snapshot *snap, const struct store_series_ask
 	return ok;
 }
 
-/* Pages of the service that were told with the store's state. */
-static void put_known_pages(struct ch_snapshot *snap, const uint64_t *services, size_t count)
+/* Both ascending: who says no service has a name made up for it, which queries see otherwise. */
+static void ids_of_service(struct str service, uint64_t ids[2])
 {
-	struct id_list pages = { 0 };
-
-	for (size_t i = 0; i < snap->page_count; i++)
-		if (id_list_has(services, count, snap->pages[i].service))
-			id_list_add(&pages, snap->pages[i].page);
-	buf_lit(&snap->sql, " AND " CH_SERIES_PAGE " IN ");
-	if (pages.count)
-		ch_put_ids(&snap->sql, pages.ids, pages.count);
-	else
-		buf_lit(&snap->sql, "(0)");
-	free(pages.ids);
+	ids[0] = ch_service_id(service);
+	ids[1] = ch_service_id(CH_NO_SERVICE);
+	qsort(ids, 2, sizeof(*ids), id_list_order);
 }
 
-/* Whose service may be the one: who says none has a name made up for it, which queries see
- * otherwise. */
-static void put_of_service(struct ch_snapshot *snap, struct str service)
+/* Pages of the service that were told with the store's state. */
+static void list_known_pages(const struct ch_snapshot *snap, struct str service,
+			     struct id_list *pages)
 {
-	uint64_t ids[2] = { ch_service_id(service), ch_service_id(CH_NO_SERVICE) };
-	struct ch_wanted pages = { CH_KIND_PAGE, ids, 2 };
+	uint64_t ids[2];
 
-	qsort(ids, 2, sizeof(*ids), id_list_order);
+	ids_of_service(service, ids);
+	for (size_t i = 0; i < snap->page_count; i++)
+		if (id_list_has(ids, 2, snap->pages[i].service))
+			id_list_add(pages, snap->pages[i].page);
+}
+
+/* Whose service may be the one. known: its pages, where they are known. */
+static void put_of_service(struct ch_snapshot *snap, struct str service,
+			   const struct id_list *known)
+{
+	uint64_t ids[2];
+
 	if (snap->pages_known) {
-		put_known_pages(snap, ids, 2);
+		buf_lit(&snap->sql, " AND " CH_SERIES_PAGE " IN ");
+		if (known->count)
+			ch_put_ids(&snap->sql, known->ids, known->count);
+		else
+			buf_lit(&snap->sql, "(0)");
 	} else if (snap->pages_listed) {
+		ids_of_service(service, ids);
 		buf_lit(&snap->sql, " AND " CH_SERIES_PAGE " GLOBAL IN (SELECT hash_hi FROM "
 				    "flametap_dictionary WHERE ");
-		ch_put_wanted(snap, &snap->sql, &pages);
+		ch_put_wanted(snap, &snap->sql, &(struct ch_wanted){ CH_KIND_PAGE, ids, 2 });
 		buf_char(&snap->sql, ')');
 	} else {
 		buf_printf(&snap->sql,
@@ -281,12 +288,10 @@ static bool put_inner(struct ch_snapshot *snap, const struct store_series_ask *a
 	return true;
 }
 
-/* Those of the window, ascending, and how many samples they have in its buckets. */
-static bool list_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
-			struct id_list *ids, struct err *err)
+static bool put_list(struct ch_snapshot *snap, const struct store_series_ask *ask,
+		     const struct id_list *pages, struct err *err)
 {
 	struct buf where;
-	struct codec c;
 	bool ok;
 
 	buf_init(&where, 0);
@@ -298,18 +303,48 @@ static bool list_series(struct ch_snapshot *snap, const struct store_series_ask 
 		   (unsigned long long)snap->asof);
 	buf_str(&snap->sql, buf_view(&where));
 	if (ask->service.len)
-		put_of_service(snap, ask->service);
+		put_of_service(snap, ask->service, pages);
 	buf_lit(&snap->sql, " GROUP BY series ORDER BY series FORMAT RowBinary");
 	buf_release(&where);
-	ok = ok && ch_ask(snap, &c, err);
-	if (ok)
-		note_listed(snap, ask, c);
-	while (ok && codec_more(&c)) {
+	return ok;
+}
+
+/* Those of the window, ascending, and how many samples they have in its buckets. */
+static bool read_list(struct ch_snapshot *snap, const struct store_series_ask *ask,
+		      const struct id_list *pages, struct id_list *ids, struct err *err)
+{
+	struct codec c;
+
+	if (!put_list(snap, ask, pages, err) || !ch_ask(snap, &c, err))
+		return false;
+	note_listed(snap, ask, c);
+	while (codec_more(&c)) {
 		id_list_add(ids, row_get(&c, 8));
 		row_get(&c, 8);
 		row_get(&c, 8);
 	}
-	return ok && ch_answer_ended(&c, "series", err);
+	return ch_answer_ended(&c, "series", err);
+}
+
+/* Where a service has few pages, what its series say is asked for beside it. */
+static bool list_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
+			struct id_list *ids, struct err *err)
+{
+	struct id_list pages = { 0 };
+	bool expects, ok;
+
+	if (ask->service.len && snap->pages_known)
+		list_known_pages(snap, ask->service, &pages);
+	expects = snap->split && pages.count && pages.count <= PAGES_EXPECTED;
+	ok = !expects || ch_expect(snap, KIND_SERIES, pages.ids, pages.count, err);
+	if (ok && !read_list(snap, ask, &pages, ids, err)) {
+		if (expects)
+			ch_query_drop(snap->server, 1);
+		ok = false;
+	}
+	ok = ok && (!expects || ch_expected(snap, err));
+	free(pages.ids);
+	return ok;
 }
 
 bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask,

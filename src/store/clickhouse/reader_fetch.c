@@ -7,6 +7,7 @@ enum {
 	SHORT_LIST = 32,    /* ids that stand in the query as they are */
 	LOWER_MOST = 30000, /* lower halves in one query, which has at most 256 KiB */
 	TWO_FROM = 512,     /* entries that two queries get sooner */
+	EXPECTED_MOST = 2000,
 };
 
 /* ---- an answer ---- */
@@ -171,18 +172,24 @@ static bool has_texts(const struct ch_wanted *w, size_t kinds)
 	return false;
 }
 
+/* texts: are wanted. The condition follows. */
+static void put_columns(struct ch_snapshot *snap, bool texts)
+{
+	buf_reset(&snap->sql);
+	buf_printf(&snap->sql, "SELECT kind, %s, numbers, %s, %s FROM flametap_dictionary WHERE ",
+		   snap->split ? "id_high, id_low, arrayMap(x -> toUInt16(x), refs_high), "
+				 "refs_low"
+			       : "id, refs",
+		   snap->whole || texts ? "texts" : "emptyArrayString()",
+		   snap->whole ? "notes" : "''");
+}
+
 static void put_question(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds)
 {
 	struct buf *sql = &snap->sql;
 	const char *between = "(";
 
-	buf_reset(sql);
-	buf_printf(sql, "SELECT kind, %s, numbers, %s, %s FROM flametap_dictionary WHERE ",
-		   snap->split ? "id_high, id_low, arrayMap(x -> toUInt16(x), refs_high), "
-				 "refs_low"
-			       : "id, refs",
-		   snap->whole || has_texts(w, kinds) ? "texts" : "emptyArrayString()",
-		   snap->whole ? "notes" : "''");
+	put_columns(snap, has_texts(w, kinds));
 	for (size_t i = 0; i < kinds; i++) {
 		buf_str(sql, str_cstr(between));
 		ch_put_wanted(snap, sql, &w[i]);
@@ -253,6 +260,28 @@ static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size
 	}
 	ok = ch_query_end(snap->server, 1, &snap->answer, err);
 	return ok && keep_entries(snap, buf_view(&snap->answer), err);
+}
+
+bool ch_expect(struct ch_snapshot *snap, unsigned kind, const uint64_t *pages, size_t count,
+	       struct err *err)
+{
+	put_columns(snap, true);
+	buf_printf(&snap->sql, "kind = %u AND id_high IN ", kind);
+	ch_put_ids(&snap->sql, pages, count);
+	buf_printf(&snap->sql, " LIMIT %d FORMAT RowBinary", EXPECTED_MOST);
+	return ch_query_begin(snap->server, 1, buf_view(&snap->sql), err);
+}
+
+bool ch_expected(struct ch_snapshot *snap, struct err *err)
+{
+	struct buf answer;
+	bool ok;
+
+	buf_init(&answer, 0);
+	ok = ch_query_end(snap->server, 1, &answer, err) &&
+	     keep_entries(snap, buf_view(&answer), err);
+	buf_release(&answer);
+	return ok;
 }
 
 /* ---- what is not known yet ---- */

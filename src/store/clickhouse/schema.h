@@ -93,10 +93,11 @@ bool ch_schema_test(struct ch_server *server, bool *split, struct err *err) MUST
 bool ch_schema_judge(const struct ch_server *server, uint64_t version, uint64_t columns,
 		     bool *split, struct err *err) MUST_CHECK;
 /* Columns of tables that were made since version 3: one of each of three, in system.columns. */
-#define CH_SPLIT_COLUMNS                                                                           \
-	"database = currentDatabase() AND (table = 'flametap_samples' AND name = 't0_low' OR "     \
-	"table = 'flametap_requests' AND name = 'profile.place' OR table = 'flametap_dictionary' " \
-	"AND name = 'id_low')"
+#define CH_SPLIT_TABLES "'flametap_samples', 'flametap_requests', 'flametap_dictionary'"
+#define CH_SPLIT_NAMES  "'t0_low', 'profile.place', 'id_low'"
+#define CH_SPLIT_COLUMNS                                              \
+	"database = currentDatabase() AND table IN (" CH_SPLIT_TABLES \
+	") AND name IN (" CH_SPLIT_NAMES ")"
 /* A number that no other writer has: it is written down, and looked whether anybody else took it.
  */
 bool ch_schema_new_writer(struct ch_server *server, bool split, uint32_t *out,
