@@ -30,6 +30,7 @@ struct drawing {
 	bool average;
 	struct number_table counted; /* (bucket, line, profile) */
 	bool *covered;               /* the buckets */
+	bool lasting;                /* some events last as long as their profiles */
 };
 
 static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct err *err)
@@ -118,6 +119,47 @@ static bool draw_event(void *ctx, const struct engine_event *e, struct err *err)
 		d->lines[line].total += part;
 	}
 	return true;
+}
+
+/* The same for events that are moments: sums of what has timestamps, or is not to be spread. */
+static bool draw_batch(void *ctx, const struct engine_batch *b, struct err *err)
+{
+	struct drawing *d = ctx;
+	uint32_t line = UINT32_MAX;
+
+	d->lasting = d->spread && !b->timed;
+	if (d->lasting)
+		return err_set(err, ERR_INTERNAL, "events of some length, drawn as moments");
+	for (uint32_t i = 0; i < b->count; i++) {
+		double value = (double)b->values[i];
+
+		if (b->times[i] < d->from || b->times[i] >= d->end)
+			continue;
+		if (line == UINT32_MAX && !line_of(d, b->group, &line, err))
+			return false;
+		d->lines[line].values[(b->times[i] - d->from) / d->step] += value;
+		d->lines[line].total += value;
+	}
+	return true;
+}
+
+/* Batches know no profiles. Where it turns out that these are needed, from the start again. */
+static bool draw_events(struct drawing *d, struct query_range within, bool batches, struct err *err)
+{
+	struct query *q = d->q;
+
+	if (batches && !d->weights && !d->average) {
+		q->parts = ROW_TIMES;
+		q->mixed = true;
+		if (engine_batches(q, q->group_key, draw_batch, d, err))
+			return true;
+		if (!d->lasting)
+			return false;
+		d->line_count = 0;
+		number_release(q, &d->labels);
+	}
+	q->parts = ROW_TIMES;
+	return engine_events_within(q, within, q->group_key, draw_event, d, err);
 }
 
 static int heavier_line(const void *a, const void *b)
@@ -247,9 +289,7 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 		if (!d->weights)
 			return false;
 	}
-	q->parts = ROW_TIMES;
-	return engine_events_within(q, within, o->group_by, draw_event, d, err) &&
-	       give_covered(d, out, err) &&
+	return draw_events(d, within, !o->within.to, err) && give_covered(d, out, err) &&
 	       give_groups(d, most < GROUPS_MOST ? most : GROUPS_MOST, out, err);
 }
 
