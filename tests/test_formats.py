@@ -473,6 +473,15 @@ def test_what_is_exported_is_what_is_shown(tmp_path, words, format_):
     assert with_types(answer) == with_types(want) != {}
 
 
+def test_bad_utf8_is_matched_as_it_is_shown(tmp_path):
+    """Each bad byte is one character, U+FFFD: for the patterns of a person, and in a file for Graphviz."""
+    body = tmp_path / "body.folded"
+    body.write_bytes(b"main;fn\xe9 30\nmain;f\xff\xfe 12\nmain 5\n")
+    for words, want in ((("--focus", "fn."), 30), (("--focus", "^f[^x]{2}$"), 42), (("--ignore", "fn.+"), 17), (("--focus", "fn\N{REPLACEMENT CHARACTER}"), 30)):
+        assert top(body, *words)[0]["top"]["total"] == [want], words
+    assert "fn\N{REPLACEMENT CHARACTER}\\n" in export("--format", "dot", body).decode()
+
+
 @pytest.mark.parametrize("format_", ["pprof", "folded", "speedscope", "firefox"])
 def test_a_gauge_is_exported_as_its_average(tmp_path, format_):
     """Readers of these formats add up what they are given: several profiles of one heap are no larger heap."""

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "model/intern.h"
 #include "query/units.h"
 
@@ -148,9 +150,16 @@ static int heavier_edge(const void *x, const void *y)
 	return a->to < b->to ? -1 : a->to > b->to;
 }
 
-/* Inside of a quoted string of DOT. */
-static void put_quoted(struct buf *out, struct str s)
+/* Inside of a quoted string of DOT, which is UTF-8. */
+static void put_quoted(struct buf *out, struct str text)
 {
+	AUTO(buf_release) struct buf clean = { 0 };
+	struct str s = text;
+
+	if (!utf8_valid(text)) {
+		utf8_append_clean(&clean, text);
+		s = buf_view(&clean);
+	}
 	for (size_t i = 0; i < s.len; i++) {
 		if (s.ptr[i] == '"' || s.ptr[i] == '\\')
 			buf_char(out, '\\');

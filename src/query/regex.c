@@ -6,11 +6,15 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "base/buf.h"
+#include "base/text.h"
+
 struct regex {
 	pcre2_code *code;
 	pcre2_code *by_states; /* the same for match_by_states(), once that is needed */
 	pcre2_match_context *context;
 	pcre2_match_data *match;
+	struct buf clean; /* a subject with U+FFFD for each bad byte */
 	char *pattern;
 	size_t pattern_len;
 	uint32_t options;
@@ -29,8 +33,8 @@ static const uint64_t STATE_WORK_MOST = 400000000;
 
 struct regex *regex_new(struct str pattern, enum regex_mode mode, struct err *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C |
-			   PCRE2_DOLLAR_ENDONLY | PCRE2_NO_AUTO_CAPTURE | PCRE2_DOTALL;
+	uint32_t options = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY |
+			   PCRE2_NO_AUTO_CAPTURE | PCRE2_DOTALL;
 	pcre2_compile_context *context;
 	struct regex *r;
 	PCRE2_UCHAR text[160];
@@ -44,6 +48,7 @@ struct regex *regex_new(struct str pattern, enum regex_mode mode, struct err *er
 	}
 	r = calloc(1, sizeof(*r));
 	assert(r);
+	buf_init(&r->clean, 0);
 	r->pattern = malloc(pattern.len + 1);
 	assert(r->pattern);
 	if (pattern.len)
@@ -81,6 +86,7 @@ void regex_free(struct regex *r)
 	pcre2_code_free(r->code);
 	pcre2_code_free(r->by_states);
 	free(r->pattern);
+	buf_release(&r->clean);
 	pcre2_match_context_free(r->context);
 	pcre2_match_data_free(r->match);
 	free(r);
@@ -88,8 +94,8 @@ void regex_free(struct regex *r)
 
 /*
  * All ways of matching side by side: never exponential, but length^2 * states, which bounds what is
- * taken. PCRE2's result, or PCRE2_ERROR_MATCHLIMIT where this cannot do it: a long text, bad UTF-8,
- * back references.
+ * taken. PCRE2's result, or PCRE2_ERROR_MATCHLIMIT where this cannot do it: a long text, back
+ * references.
  */
 static int match_by_states(struct regex *r, struct str subject)
 {
@@ -102,15 +108,14 @@ static int match_by_states(struct regex *r, struct str subject)
 	if (states > STATES_MOST)
 		states = STATES_MOST;
 	if (!r->by_states) /* known to compile: it did */
-		r->by_states = pcre2_compile(
-			(PCRE2_SPTR)r->pattern, r->pattern_len,
-			r->options & ~(uint32_t)(PCRE2_MATCH_INVALID_UTF | PCRE2_ENDANCHORED),
-			&code, &at, NULL);
+		r->by_states =
+			pcre2_compile((PCRE2_SPTR)r->pattern, r->pattern_len,
+				      r->options & ~(uint32_t)PCRE2_ENDANCHORED, &code, &at, NULL);
 	if (states < STATES_LEAST || !r->by_states)
 		return PCRE2_ERROR_MATCHLIMIT;
 	n = pcre2_dfa_match(r->by_states, (PCRE2_SPTR)subject.ptr, subject.len, 0,
-			    whole ? 0 : PCRE2_DFA_SHORTEST, r->match, r->context, space,
-			    INTS_MORE + states * INTS_PER_STATE);
+			    PCRE2_NO_UTF_CHECK | (whole ? 0 : PCRE2_DFA_SHORTEST), r->match,
+			    r->context, space, INTS_MORE + states * INTS_PER_STATE);
 	if (n >= 0 && whole && pcre2_get_ovector_pointer(r->match)[1] != subject.len)
 		return PCRE2_ERROR_NOMATCH;
 	return n >= 0 || n == PCRE2_ERROR_NOMATCH ? n : PCRE2_ERROR_MATCHLIMIT;
@@ -122,11 +127,24 @@ static bool is_limit(int n)
 	       n == PCRE2_ERROR_HEAPLIMIT;
 }
 
-bool regex_match(struct regex *r, struct str subject, bool *matches, struct err *err)
+/* What is matched: PCRE2 takes only UTF-8. */
+static struct str clean_of(struct regex *r, struct str subject)
 {
+	if (!subject.len)
+		return STR("");
+	if (utf8_valid(subject))
+		return subject;
+	buf_reset(&r->clean);
+	utf8_append_clean(&r->clean, subject);
+	return buf_view(&r->clean);
+}
+
+bool regex_match(struct regex *r, struct str bytes, bool *matches, struct err *err)
+{
+	struct str subject = clean_of(r, bytes);
 	PCRE2_UCHAR text[160];
-	int n = pcre2_match(r->code, (PCRE2_SPTR)(subject.ptr ? subject.ptr : ""), subject.len, 0,
-			    0, r->match, r->context);
+	int n = pcre2_match(r->code, (PCRE2_SPTR)subject.ptr, subject.len, 0, PCRE2_NO_UTF_CHECK,
+			    r->match, r->context);
 
 	if (is_limit(n)) {
 		pcre2_set_match_limit(r->context, MATCH_STEPS_AGAIN);

@@ -4,8 +4,8 @@
  * PCRE2 (the syntax of RE2 and more of it) with limits on backtracking, depth and memory. A match
  * that would pass them is made without backtracking, which bounds it by the text's length; one that
  * this cannot do either ends with ERR_INVALID, and so the query: it is the pattern that is to be
- * changed, less memory or fewer stacks would not help. Patterns are UTF-8; bad UTF-8 in the subject
- * matches as no character. Memory: own heap. Threads: a regex is used by one at a time.
+ * changed, less memory or fewer stacks would not help. Patterns are UTF-8; each bad byte of
+ * a subject is U+FFFD, as it is shown. Memory: own heap. Threads: a regex is used by one at a time.
  */
 #pragma once
 #include <stdbool.h>

@@ -80,10 +80,49 @@ static void a_pattern_that_cannot_be_bounded_is_to_blame(void **state)
 	}
 }
 
+/* Whatever is no UTF-8 is a character each byte: what a dot stands for, and what is shown of it. */
+static void bad_bytes_are_characters(void **state)
+{
+	static const struct {
+		const char *pattern, *text;
+		enum regex_mode mode;
+		bool want;
+	} rows[] = {
+		{ ".+", "\xff\xfe\xc0\x80\x80", REGEX_WHOLE, true },
+		{ ".{5}", "\xff\xfe\xc0\x80\x80", REGEX_WHOLE, true },
+		{ "t.+", "t\xe9", REGEX_WHOLE, true },
+		{ "fn.", "fn\xe9", REGEX_WITHIN, true },
+		{ "fn[^x]$", "fn\xe9", REGEX_WITHIN, true },
+		{ "fn\xef\xbf\xbd", "fn\xe9", REGEX_WHOLE, true },
+		{ "gr\xc3\xbc.*n",
+		  "gr\xc3\xbc\xdf"
+		  "n",
+		  REGEX_WHOLE, true },
+		{ "fn\xc3\xa9", "fn\xe9", REGEX_WITHIN, false },
+		{ "fn.", "fn", REGEX_WITHIN, false },
+		{ "", "", REGEX_WHOLE, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct err err;
+		struct regex *r = regex_new(str_cstr(rows[i].pattern), rows[i].mode, &err);
+		bool matches = !rows[i].want;
+
+		assert_non_null(r);
+		if (!regex_match(r, str_cstr(rows[i].text), &matches, &err))
+			fail_msg("row %zu: %s", i, err.msg);
+		if (matches != rows[i].want)
+			fail_msg("row %zu: %d", i, matches);
+		regex_free(r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(long_names_are_matched_whatever_the_pattern),
+		cmocka_unit_test(bad_bytes_are_characters),
 		cmocka_unit_test(a_pattern_that_cannot_be_bounded_is_to_blame),
 	};
 
