@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "model/value_unknown.h"
 #include "wire/pb_reader.h"
 
@@ -15,6 +16,7 @@ const char *otlp_loss_name(enum otlp_loss l)
 		[LOSS_UNITS] = "units",
 		[LOSS_EVENT_VALUES] = "event_values",
 		[LOSS_CLAMPED_SUMS] = "clamped_sums",
+		[LOSS_BAD_TEXT] = "bad_text",
 	};
 
 	return loss_names[l];
@@ -173,6 +175,57 @@ static void count_values(const struct profiles *p, bool to_old, struct otlp_loss
 	}
 }
 
+/* ---- texts ---- */
+
+static void count_text(struct str s, struct otlp_losses *out)
+{
+	out->count[LOSS_BAD_TEXT] += !utf8_valid(s);
+}
+
+static void count_texts_of_pair(const struct key_value *kv, struct otlp_losses *out);
+
+/* References are counted in the string table. */
+static void count_texts_of_value(const struct any_value *v, struct otlp_losses *out)
+{
+	if (v->kind == ANY_STRING && !any_value_is_reference(v))
+		count_text(v->string, out);
+	for (uint32_t i = 0; v->kind == ANY_ARRAY && i < v->array.count; i++)
+		count_texts_of_value(&v->array.values[i], out);
+	for (uint32_t i = 0; v->kind == ANY_KVLIST && i < v->kvlist.count; i++)
+		count_texts_of_pair(&v->kvlist.pairs[i], out);
+}
+
+static void count_texts_of_pair(const struct key_value *kv, struct otlp_losses *out)
+{
+	if (!kv->key_strindex.v)
+		count_text(kv->key, out);
+	count_texts_of_value(&kv->value, out);
+}
+
+static void count_texts_of_list(struct key_values list, struct otlp_losses *out)
+{
+	for (uint32_t i = 0; i < list.count; i++)
+		count_texts_of_pair(&list.ptr[i], out);
+}
+
+static void count_texts(const struct profiles *p, struct otlp_losses *out)
+{
+	for (uint32_t i = 0; i < p->resource_count; i++) {
+		count_text(p->resources[i].schema_url, out);
+		count_texts_of_list(p->resources[i].attributes, out);
+	}
+	for (uint32_t i = 0; i < p->scope_count; i++) {
+		count_text(p->scopes[i].name, out);
+		count_text(p->scopes[i].version, out);
+		count_text(p->scopes[i].schema_url, out);
+		count_texts_of_list(p->scopes[i].attributes, out);
+	}
+	for (uint32_t i = 0; i < p->dict.attribute_count; i++)
+		count_texts_of_value(&p->dict.attributes[i].value, out);
+	for (uint32_t i = 0; i < p->dict.string_count; i++)
+		count_text(p->dict.strings[i], out);
+}
+
 bool otlp_losses(const struct profiles *p, enum wire_version version, bool json,
 		 struct otlp_losses *out)
 {
@@ -188,6 +241,7 @@ bool otlp_losses(const struct profiles *p, enum wire_version version, bool json,
 		count_units(p, out);
 	if (from_old != to_old)
 		count_values(p, to_old, out);
+	count_texts(p, out);
 	for (unsigned i = 0; i < OTLP_LOSSES; i++)
 		if (out->count[i])
 			return true;
@@ -202,6 +256,7 @@ void otlp_losses_append_text(struct buf *b, const struct otlp_losses *l)
 		[LOSS_UNITS] = "attributes' units",
 		[LOSS_EVENT_VALUES] = "samples' single values (their sum stays)",
 		[LOSS_CLAMPED_SUMS] = "sums past 64 bits (cut to the largest number)",
+		[LOSS_BAD_TEXT] = "texts that are no UTF-8 (bad bytes become U+FFFD)",
 	};
 	const char *comma = "";
 

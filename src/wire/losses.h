@@ -14,6 +14,7 @@ enum otlp_loss {
 				no attribute has */
 	LOSS_EVENT_VALUES,   /* samples: up to v1.7 they have one sum, whatever their timestamps */
 	LOSS_CLAMPED_SUMS,   /* samples whose sum passes 64 bits */
+	LOSS_BAD_TEXT,       /* texts that are no UTF-8: bad bytes become U+FFFD */
 	OTLP_LOSSES,
 };
 

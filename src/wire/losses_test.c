@@ -153,11 +153,40 @@ static void test_no_loss(void **state)
 	profiles_free(p);
 }
 
+/* Peers refuse a whole message for one bad byte, so none is written. */
+static void texts_that_are_no_utf8_are_counted(void **state)
+{
+	struct msg request = { .len = 0 }, profile = { .len = 0 }, dict = { .len = 0 };
+	struct otlp_losses lost;
+	struct profiles *p;
+	struct buf b;
+
+	(void)state;
+	request_add_profile(&request, &profile);
+	text(&dict, 5, "");
+	text(&dict, 5, "caf\xe9");
+	text(&dict, 5, "gr\xc3\xbc\xc3\x9f");
+	text(&dict, 5, "\xff\xfe");
+	sub(&request, 2, &dict);
+	p = decode(&request, WIRE_V1_10);
+	for (enum wire_version v = WIRE_V1_7; v <= WIRE_V1_10; v++) {
+		assert_true(otlp_losses(p, v, v == WIRE_V1_10, &lost));
+		assert_int_equal(lost.count[LOSS_BAD_TEXT], 2);
+	}
+	buf_init(&b, 0);
+	otlp_losses_append_text(&b, &lost);
+	buf_char(&b, '\0');
+	assert_string_equal(b.ptr, "2 texts that are no UTF-8 (bad bytes become U+FFFD)");
+	buf_release(&b);
+	profiles_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_loss),
 		cmocka_unit_test(test_no_loss),
+		cmocka_unit_test(texts_that_are_no_utf8_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
