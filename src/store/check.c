@@ -191,10 +191,16 @@ static bool id_set_read(struct checking *c, const char *table, struct id_set *ou
 	if (!db_prepare(c->db, sql, &s, err))
 		return false;
 	while (row) {
-		if (!db_step(c->db, s, &row, err, "reading the store"))
+		uint64_t id;
+
+		if (!db_step(c->db, s, &row, err, "reading the store") || !row)
 			break;
-		if (row)
-			out->bits[db_u64(s, 0) / 8] |= (uint8_t)(1u << db_u64(s, 0) % 8);
+		id = db_u64(s, 0);
+		if (id >= out->cap) { /* on a page that max() does not see */
+			err_set(err, ERR_INVALID, "the rows of %s are not in order", table);
+			break;
+		}
+		out->bits[id / 8] |= (uint8_t)(1u << id % 8);
 	}
 	sqlite3_finalize(s);
 	return !row;
