@@ -13,6 +13,7 @@
 #include "store/clickhouse/schema.h"
 #include "store/db.h"
 #include "store/reader.h"
+#include "store/recover.h"
 #include "store/salvage.h"
 #include "store/schema.h"
 #include "store/writer.h"
@@ -82,6 +83,7 @@ struct salvage {
 	uint64_t lost_origins, lost_tenants; /* of requests that are saved */
 	struct store_lost lost;
 	struct store_salvaged_names names;
+	struct store_recovered recovered;
 
 	bool shown; /* progress, on a terminal: a line is begun */
 	uint64_t of, next_show_ns;
@@ -187,6 +189,17 @@ static bool salvage_all(struct salvage *s, struct err *err)
 	return true;
 }
 
+static void print_recovered(const char *path, const struct store_recovered *r)
+{
+	if (r->lost.len)
+		printf("%s: read page by page; not readable: %.*s\n", path, (int)r->lost.len,
+		       r->lost.ptr);
+	if (r->requests || r->profiles)
+		printf("%s: made up for samples that had lost theirs: %llu requests, %llu "
+		       "profiles\n",
+		       path, (unsigned long long)r->requests, (unsigned long long)r->profiles);
+}
+
 static void print_saved(const char *path, const struct salvage *s)
 {
 	const struct store_lost *lost = &s->lost;
@@ -195,6 +208,7 @@ static void print_saved(const char *path, const struct salvage *s)
 
 	if (!db_is_whole(path, &why))
 		printf("%s\n", why.msg);
+	print_recovered(path, &s->recovered);
 	printf("%s: %llu requests with %llu samples saved to %s; not readable: %llu requests, "
 	       "and %llu samples of those saved\n",
 	       path, (unsigned long long)s->requests, (unsigned long long)s->samples, out,
@@ -204,6 +218,10 @@ static void print_saved(const char *path, const struct salvage *s)
 		       "stack, %llu without their attributes, %llu without their link\n",
 		       path, (unsigned long long)lost->stacks, (unsigned long long)lost->attributes,
 		       (unsigned long long)lost->links);
+	if (lost->profile_attributes)
+		printf("%s: %llu profiles saved without their attributes: these could not be "
+		       "read\n",
+		       path, (unsigned long long)lost->profile_attributes);
 	if (lost->types)
 		printf("%s: %llu profiles saved as of the type \"type not readable (series N)\": "
 		       "what their values count could not be read\n",
@@ -246,12 +264,57 @@ static bool open_both(struct salvage *s, const char *path, struct store **store,
 	       store_writer_open(&new, &s->to, NULL, err);
 }
 
+static bool salvage_from(const char *from, const char *path, struct salvage *s, struct err *err)
+{
+	struct store *store = NULL;
+	bool ok = open_both(s, from, &store, err);
+
+	if (ok) {
+		store_tolerate(s->from, &s->lost);
+		ok = salvage_all(s, err);
+		end_progress(s);
+	}
+	ok = ok && (!s->beside || store_salvage_names(s->beside, out, &s->names, err));
+	if (ok)
+		print_saved(path, s);
+	store_writer_close(s->to);
+	store_salvage_close(s->beside);
+	store_end(s->from);
+	store_close(store);
+	return ok;
+}
+
+static void unlink_recovered(const char *path)
+{
+	static const char *const ends[] = { "", "-wal", "-shm" };
+	char name[4096];
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if ((size_t)snprintf(name, sizeof(name), "%s%s", path, ends[i]) < sizeof(name))
+			unlink(name);
+}
+
+/* Through a file beside the new store that has the rows of all pages. */
+static bool salvage_pages(const char *path, struct err *err)
+{
+	struct salvage s = { 0 };
+	char between[4096];
+	bool ok;
+
+	if ((size_t)snprintf(between, sizeof(between), "%s.recovered", out) >= sizeof(between))
+		return err_set(err, ERR_INVALID, "the name %s is too long", out);
+	unlink_recovered(between);
+	ok = store_recover(path, between, &s.recovered, err) &&
+	     salvage_from(between, path, &s, err);
+	unlink_recovered(between);
+	buf_release(&s.recovered.lost);
+	return ok;
+}
+
 static bool salvage(const char *path, struct err *err)
 {
 	struct salvage s = { 0 };
-	struct store *store = NULL;
 	FILE *there;
-	bool ok;
 
 	if (!out)
 		return err_set(err, ERR_INVALID, "salvage needs -o FILE, the new store");
@@ -260,20 +323,9 @@ static bool salvage(const char *path, struct err *err)
 		fclose(there);
 		return err_set(err, ERR_INVALID, "%s is there already", out);
 	}
-	ok = open_both(&s, path, &store, err);
-	if (ok) {
-		store_tolerate(s.from, &s.lost);
-		ok = salvage_all(&s, err);
-		end_progress(&s);
-	}
-	ok = ok && (!s.beside || store_salvage_names(s.beside, out, &s.names, err));
-	if (ok)
-		print_saved(path, &s);
-	store_writer_close(s.to);
-	store_salvage_close(s.beside);
-	store_end(s.from);
-	store_close(store);
-	return ok;
+	if (!strstr(path, "://") && access(path, R_OK) == 0 && store_needs_recovery(path))
+		return salvage_pages(path, err);
+	return salvage_from(path, path, &s, err);
 }
 
 static bool print_clickhouse_ddl(struct err *err)

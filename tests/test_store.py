@@ -357,8 +357,8 @@ def test_ids_in_views_are_those_that_are_shown(tmp_path):
 
 @pytest.mark.parametrize("table, kind", [("stack", "leaf"), ("stack", "internal"), ("chunk", "overflow")])
 def test_salvage(tmp_path, table, kind):
-    """A page of stacks, their root or a page of samples under noise: the rest is saved, samples without a stack where need be, and
-    what is not is counted."""
+    """A page of stacks, their root (test_salvage.py has more of such) or a page of samples under noise: the rest is saved, samples without a
+    stack where need be, and what is not is counted."""
     db = tmp_path / "flametap.db"
     with keeping(db) as server:
         for name in ("v1.11.0-oncpu-start", fixtures.BIG, "v1.11.0-oncpu-mixed"):
@@ -381,8 +381,8 @@ def test_salvage(tmp_path, table, kind):
     if table == "chunk":
         assert 0 < before - after < before
     else:
-        assert after == before and f"{without} without their stack".encode() in done.stdout
-        assert without == before if kind == "internal" else 0 < without < before / 2
+        assert after == before and (f"{without} without their stack".encode() in done.stdout) == (without > 0)
+        assert without == 0 if kind == "internal" else 0 < without < before / 2
     assert program.run("store", "check", tmp_path / "saved.db", check=0).stdout.endswith(b": whole\n")
     assert db.read_bytes() == bytes(data)
 
@@ -460,7 +460,7 @@ def test_salvage_of_damaged_notes(with_later_names, tmp_path):
     assert rows(saved, ORIGINS) == rows(db, ORIGINS)
     samples = rows(db, "SELECT count(*), count(stack_id) FROM samples")
     assert rows(saved, "SELECT count(*), count(stack_id) FROM samples") == samples
-    assert f"{len(rows(db, ORIGINS))} requests saved without their notes".encode() in done.stdout
+    assert b"not readable: 1 page of note\n" in done.stdout
     assert program.run("store", "check", saved, check=0).stdout.endswith(b": whole\n")
 
 
@@ -469,15 +469,19 @@ TEXTS = "SELECT x.seq, t.text FROM samples x JOIN stacks_text t ON t.stack_id=x.
 
 @pytest.mark.parametrize("table", ["function", "location", "mapping", "attribute", "series"])
 def test_salvage_of_damaged_code_and_series(tmp_path, table):
-    """The code of stacks stands in blocks once more; what a mapping says, and what values count, does not: samples are saved all the same,
-    and what they lack is counted."""
+    """All of a table is lost. The code of stacks stands in blocks once more; what a mapping says, and what values count, does not: samples
+    are saved all the same, and what they lack is counted."""
     db, damaged, saved = tmp_path / "flametap.db", tmp_path / "damaged.db", tmp_path / "saved.db"
     with keeping(db) as server:
         send(server, fixtures.body(fixtures.BIG).bytes)
     assert rows(db, "SELECT sum(n) FROM code_block") == rows(db, "SELECT count(*) FROM location")
-    page, = rows(db, "SELECT rootpage FROM sqlite_schema WHERE name=?", table)[0]
+    try:
+        pages = rows(db, "SELECT pageno FROM dbstat WHERE name=?", table)
+    except sqlite3.OperationalError:
+        pytest.skip("this Python's sqlite3 has no dbstat")
     data = bytearray(db.read_bytes())
-    data[(page - 1) * 8192:page * 8192] = bytes((i * 31 + 7) % 251 for i in range(8192))
+    for page, in pages:
+        data[(page - 1) * 8192:page * 8192] = bytes((i * 31 + 7) % 251 for i in range(8192))
     damaged.write_bytes(data)
     done = program.run("store", "salvage", damaged, "-o", saved, check=0)
     samples = "SELECT count(*), count(stack_id), sum(value) FROM samples"

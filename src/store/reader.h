@@ -293,6 +293,7 @@ struct store_lost {
 	uint64_t samples;                   /* left out */
 	uint64_t stacks, attributes, links; /* samples that are there without */
 	uint64_t types;                     /* profiles that are there with a type that says so */
+	uint64_t profile_attributes;        /* profiles that are there without theirs */
 	uint64_t mappings; /* locations, once a request, that are there without their mapping */
 	uint64_t attributes_of_code; /* locations likewise, of whose attributes the frame type alone
 				      * is there */

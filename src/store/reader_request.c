@@ -359,6 +359,8 @@ static void put_profile(struct rebuild *r, uint64_t seq, uint64_t *next)
 	to->original_payload_format = rebuild_owned(r, p.payload_format);
 	to->original_payload = rebuild_owned(r, p.payload);
 	refs = rebuild_refs(r, p.attrset);
+	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->profile_attributes : NULL))
+		refs = (struct rebuild_refs){ 0 };
 	builder_profile_attributes(r->b, refs.at, refs.count);
 	rebuild_notes(r, note_of(r, seq), MESSAGE_PROFILE, builder_newest(r->b, MESSAGE_PROFILE));
 	put_samples(r, &p);
