@@ -266,6 +266,8 @@ static void put_side(struct buf *b, const char *name, const struct side *s, int6
 	listing_put_cost(b, &f, total);
 	listing_put_events(b, &f, f.filtered);
 	listing_put_covered(b, s->covered_ns);
+	if (f.partial)
+		buf_printf(b, "; partial: %s", f.reason);
 	buf_char(b, '\n');
 }
 

@@ -158,8 +158,11 @@ static void put_heading(struct buf *b, struct query *q, const struct query_top *
 	buf_printf(b, "; %llu stacks, %u functions\n", (unsigned long long)top->stacks, functions);
 	if (f.partial) {
 		tone_begin(b, colour, TONE_YELLOW);
-		buf_printf(b, "partial: %s; without names: ", f.reason);
-		unit_append_alone(b, f.type.unit, top->unresolved[0]);
+		buf_printf(b, "partial: %s", f.reason);
+		if (top->unresolved[0]) {
+			buf_lit(b, "; without names: ");
+			unit_append_alone(b, f.type.unit, top->unresolved[0]);
+		}
 		tone_end(b, colour, TONE_YELLOW);
 		buf_char(b, '\n');
 	}

@@ -220,6 +220,18 @@ def test_sums_past_64_bits_are_cut():
     assert tree["frame"].count(-2) <= 2 and top("-", stdin=text)[1][("", "d", False)][0] == 2**63 - 1
 
 
+def test_sums_past_64_bits_are_said(tmp_path):
+    """What fits is not: 2^63 - 1 by itself may be either."""
+    whole, past = tmp_path / "whole", tmp_path / "past"
+    whole.write_bytes(f"a;b {2**62}\na;c {2**62 - 2}\n".encode())
+    past.write_bytes(f"a;b {2**62}\na;c {2**62}\n".encode())
+    assert not top(whole)[0]["partial"] and top(whole)[0]["top"]["total"] == [2**63 - 2]
+    assert top(past)[0]["partial"] and "64 bits" in top(past)[0]["reason"]
+    assert "\npartial: sums reach what 64 bits hold, and are cut there\n" in program.run("top", past, check=0).stdout.decode()
+    sides = program.run("diff", whole, past, check=0).stdout.decode().splitlines()
+    assert sides[1].endswith("; partial: sums reach what 64 bits hold, and are cut there")
+
+
 def test_what_is_left_out_is_said(tmp_path):
     """A file of another type, samples that filters leave out, and a format that decode does not read."""
     folded, pprof = tmp_path / "a.folded", tmp_path / "b.pprof"

@@ -192,3 +192,25 @@ def test_counts_that_say_something_else_than_the_time_are_kept(tmp_path, rows):
         assert read_pprof(out)[0] == (("samples", "count"), ("cpu", "nanoseconds"))
         assert sorted(tuple(s.value) for s in profile(out).sample) == sorted(rows), source
         assert type_shown(out) == "cpu"
+
+
+@pytest.mark.parametrize("unit, scale", [("kilobytes", 1024), ("megabytes", 1 << 20), ("bytes", 1), ("By", 1), ("MiBy", 1 << 20)])
+def test_memory_in_other_units_is_shown_in_bytes(tmp_path, unit, scale):
+    made = Pprof(("alloc_space", unit))
+    made.sample("f", 5)
+    path, out = made.write(tmp_path / "a.pb"), tmp_path / "again.pb.gz"
+    answer = json.loads(program.run("top", "--json", path, check=0).stdout)
+    assert (answer["profileType"]["unit"], answer["top"]["total"]) == ("bytes", [5 * scale])
+    program.run("export", "--format", "pprof", path, "-o", out, check=0)
+    assert json.loads(program.run("top", "--json", out, check=0).stdout)["top"]["total"] == [5 * scale]
+
+
+def test_counts_of_a_period_in_milliseconds_have_their_time_in_pprof(tmp_path):
+    made, otlp, out = Pprof(("samples", "count"), period=10), tmp_path / "otlp", tmp_path / "again.pb.gz"
+    made.p.period_type.type, made.p.period_type.unit = made.text("cpu"), made.text("milliseconds")
+    made.sample("f", 5)
+    program.run("export", "--format", "otlp", made.write(tmp_path / "a.pb"), "-o", otlp, check=0)
+    program.run("export", "--format", "pprof", otlp, "-o", out, check=0)
+    assert read_pprof(out)[0] == (("samples", "count"), ("cpu", "milliseconds"))
+    assert [list(s.value) for s in profile(out).sample] == [[5, 50]]
+    assert json.loads(program.run("top", "--json", out, check=0).stdout)["top"]["total"] == [50 * 10**6]

@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "query/label_match.h"
 #include "query/select.h"
+#include "query/units.h"
 
 bool query_is_gauge(struct str type)
 {
@@ -36,26 +37,11 @@ static struct str type_name(struct str type, struct str period_type)
 	return type.len ? type : period_type;
 }
 
-static int64_t time_unit_ns(struct str unit)
-{
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = { { "nanoseconds", 1 },        { "ns", 1 },
-		      { "microseconds", 1000 },    { "us", 1000 },
-		      { "milliseconds", 1000000 }, { "ms", 1000000 },
-		      { "seconds", 1000000000 },   { "s", 1000000000 } };
-
-	for (size_t i = 0; i < ARRAY_LEN(units); i++)
-		if (str_is(unit, units[i].name))
-			return units[i].ns;
-	return 0;
-}
-
 /* Counted samples of a period in time are that much time. */
 static struct shown_type show_type(const struct query_series *s)
 {
-	int64_t period_ns = time_unit_ns(s->period_unit), own_ns = time_unit_ns(s->sample_unit);
+	int64_t period_ns = unit_in_ns(s->period_unit), own_ns = unit_in_ns(s->sample_unit);
+	int64_t own_bytes = unit_in_bytes(s->sample_unit);
 
 	if (str_is(s->sample_unit, "count") && str_is(s->sample_type, "samples") && period_ns &&
 	    s->period > 0 && s->period <= INT64_MAX / period_ns)
@@ -63,6 +49,8 @@ static struct shown_type show_type(const struct query_series *s)
 					    s->period * period_ns, true };
 	if (own_ns)
 		return (struct shown_type){ s->sample_type, STR("nanoseconds"), own_ns, false };
+	if (own_bytes)
+		return (struct shown_type){ s->sample_type, STR("bytes"), own_bytes, false };
 	return (struct shown_type){ s->sample_type, s->sample_unit, 1, false };
 }
 

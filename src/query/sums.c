@@ -246,6 +246,25 @@ static void round_averages(struct summing *s)
 	s->out->unsummed = llround(s->unsummed);
 }
 
+static bool is_at_an_end(int64_t v)
+{
+	return v == INT64_MAX || v == INT64_MIN;
+}
+
+/* Sums stop at the ends of 64 bits: an answer with one that did is not told as if it were right. */
+static void add_up(struct query *q, struct stack_sums *out)
+{
+	bool cut = is_at_an_end(out->unsummed);
+
+	out->total = out->unsummed;
+	for (uint32_t i = 0; i < out->count; i++) {
+		out->total = engine_add(out->total, out->ptr[i].value);
+		cut |= is_at_an_end(out->ptr[i].value) || is_at_an_end(out->total);
+	}
+	if (cut)
+		query_note_partial(q, "sums reach what 64 bits hold, and are cut there");
+}
+
 bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *out, struct err *err)
 {
 	struct summing s = { .q = q, .out = out, .grouped = group_by.len > 0 };
@@ -287,9 +306,7 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 		stack_sums_release(q, out);
 		return false;
 	}
-	out->total = out->unsummed;
-	for (uint32_t i = 0; i < out->count; i++)
-		out->total = engine_add(out->total, out->ptr[i].value);
+	add_up(q, out);
 	return true;
 }
 

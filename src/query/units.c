@@ -17,6 +17,52 @@ static const struct {
 	{ "GiB", 1073741824.0 },          { "MiB", 1048576.0 },          { "KiB", 1024.0 }
 };
 
+struct named_unit {
+	const char *name;
+	int64_t value;
+};
+
+static int64_t named_value(const struct named_unit *units, size_t count, struct str name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_is(name, units[i].name))
+			return units[i].value;
+	return 0;
+}
+
+int64_t unit_in_ns(struct str unit)
+{
+	static const struct named_unit units[] = {
+		{ "nanoseconds", 1 },        { "ns", 1 },
+		{ "microseconds", 1000 },    { "us", 1000 },
+		{ "milliseconds", 1000000 }, { "ms", 1000000 },
+		{ "seconds", 1000000000 },   { "s", 1000000000 },
+	};
+
+	return named_value(units, ARRAY_LEN(units), unit);
+}
+
+int64_t unit_in_bytes(struct str unit)
+{
+	static const struct named_unit units[] = {
+		{ "bytes", 1 },
+		{ "byte", 1 },
+		{ "By", 1 },
+		{ "B", 1 },
+		{ "kilobytes", 1 << 10 },
+		{ "KiBy", 1 << 10 },
+		{ "KiB", 1 << 10 },
+		{ "megabytes", 1 << 20 },
+		{ "MiBy", 1 << 20 },
+		{ "MiB", 1 << 20 },
+		{ "gigabytes", 1 << 30 },
+		{ "GiBy", 1 << 30 },
+		{ "GiB", 1 << 30 },
+	};
+
+	return named_value(units, ARRAY_LEN(units), unit);
+}
+
 /* Three digits where the largest has one or two before the point. */
 static int digits_for(double largest)
 {

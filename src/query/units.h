@@ -1,9 +1,15 @@
-/* units.h - values with their units, for people: "3.69 s", "12.5 MiB", "1,234". */
+/* units.h - what units of profiles mean, and values with them for people: "3.69 s", "12.5 MiB",
+ * "1,234". */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/str.h"
+
+/* A unit of time ("ms", "milliseconds") in nanoseconds, one of memory ("kilobytes", as pprof has
+ * it, "KiBy") in bytes; 0: it is none. */
+int64_t unit_in_ns(struct str unit);
+int64_t unit_in_bytes(struct str unit);
 
 /* One scale for a column of values, so that they can be compared at a glance. */
 struct unit_scale {

@@ -14,7 +14,7 @@
  * Tables keep their OTLP indices as ids (entry 0, "not set", is left out), so locations that
  * samples do not use are simply not written. Every sample type of the message becomes a value,
  * and samples of several types that say the same otherwise one row (pprof_rows.h). Where the
- * message has only one of them, counts of a period in nanoseconds get a second value, CPU time, as
+ * message has only one of them, counts of a period in time get a second value, CPU time, as
  * Go's own profiles have it, and CPU time in whole periods the counts that the reader left out as
  * the same in other words.
  * A sample with timestamps becomes one sample each, with the label `timestamp`, unless told not to.
@@ -31,6 +31,7 @@
 #include "model/intern.h"
 #include "query/formats/pprof_rows.h"
 #include "query/formats/pprof_said.h"
+#include "query/units.h"
 
 struct value_column {
 	struct str type, unit;
@@ -223,7 +224,7 @@ static bool is_counted_time(const struct profiles *p, const struct profile *prof
 	return profile->period > 0 &&
 	       str_is(profiles_string(p, profile->sample_type.unit), "count") &&
 	       str_is(profiles_string(p, profile->sample_type.type), "samples") &&
-	       str_is(profiles_string(p, profile->period_type.unit), "nanoseconds");
+	       unit_in_ns(profiles_string(p, profile->period_type.unit));
 }
 
 /* In whole periods of its own type, as pprof's CPU profiles have it beside the counts. */
