@@ -95,7 +95,8 @@ struct http_client_options {
  * not followed; HTTP/1.1. */
 struct http_client *http_client_new(const struct http_client_options *options,
 				    struct err *err) MUST_CHECK;
-/* done runs on the client's own thread. method "POST", "GET"; content_type and body may be NULL.
+/* done runs on the client's own thread; the client has let go of the body before. method "POST",
+ * "GET"; content_type and body may be NULL.
  * timeout_ns 0 = none. Any thread. */
 void http_client_call(struct http_client *c, const char *method, const char *url,
 		      const char *content_type, struct blob *body, uint64_t timeout_ns,

@@ -82,6 +82,8 @@ static void call_free(struct http_call *call)
 static void call_answer(struct http_call *call, const struct client_result *result)
 {
 	call->user->internal = NULL;
+	blob_unref(call->body); /* nothing of it is read any more: whose it is may write over it */
+	call->body = NULL;
 	call->user->done(call->user, result);
 	call_free(call);
 }

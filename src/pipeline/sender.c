@@ -15,7 +15,6 @@
 enum {
 	MEMORY_WAIT_MS = 100,
 	IN_MEMORY_MOST = 1024, /* requests of the spool that wait in memory */
-	PLAIN_MOST = 256,      /* requests of a backlog that is not packed */
 	GATHERED_MOST = 32,    /* requests in flight to an exporter that gathers them */
 };
 
@@ -332,16 +331,16 @@ static bool has_memory(struct sender *s)
 }
 
 /* Does the peer take what it gets, and is there room, so that what comes now waits in memory? */
-static bool waits_in_memory(struct sender *s, uint64_t ahead)
+static bool waits_in_memory(struct sender *s)
 {
-	return !s->backoff.count && s->queue.count + ahead < IN_MEMORY_MOST && has_memory(s);
+	return !s->backoff.count && s->queue.count < IN_MEMORY_MOST && has_memory(s);
 }
 
-/* Packing takes more than plain bytes do: it is for a backlog that lasts, or cannot be sent now. */
-static bool packs(struct sender *s, uint64_t ahead, bool draining)
+/* Packing takes more than plain bytes do: it is for a peer that does not take them now. Where it is
+ * slow, the spool packs once it is half full. */
+static bool packs(const struct sender *s, bool draining)
 {
-	return draining || s->backoff.count ||
-	       (spool_pending(s->spool) + ahead > PLAIN_MOST && !waits_in_memory(s, ahead));
+	return draining || s->backoff.count;
 }
 
 /* New requests: into the spool, all with one commit, or into the queue. */
@@ -362,7 +361,7 @@ static void take_in(struct sender *s, struct list *inbox, bool draining)
 			continue;
 		}
 		/* A repetition waits for the commit as well: what it repeats may be in it. */
-		spool_set_packing(s->spool, packs(s, staged.count, draining));
+		spool_set_packing(s->spool, packs(s, draining));
 		if (spool_has_taken(s->spool, i->batch) ||
 		    spool_stage(s->spool, i->batch, &i->sequence, &err)) {
 			list_push(&staged, i);
@@ -387,7 +386,7 @@ static void take_in(struct sender *s, struct list *inbox, bool draining)
 			continue;
 		}
 		/* Sent out of memory, after those before it; or read back when its turn comes. */
-		if (draining || !waits_in_memory(s, 0)) {
+		if (draining || !waits_in_memory(s)) {
 			item_end(s, i, &ok);
 			continue;
 		}

@@ -10,9 +10,9 @@
  * One thread for each sender keeps queue, retries and spool; up to num_consumers attempts are in
  * flight (more for an exporter that gathers them), each a consume() of the exporter. What lies in
  * the spool is sent out of memory as well, half of max_mib of it, and else read back; it is packed
- * when it is many, or the peer does not take it. A wait between attempts is initial_interval x
- * multiplier^n, by chance up to randomization_factor longer or shorter, at most max_interval, and
- * at least what the peer asked for.
+ * while the peer does not take it, or it fills half of the spools' room. A wait between attempts is
+ * initial_interval x multiplier^n, by chance up to randomization_factor longer or shorter, at most
+ * max_interval, and at least what the peer asked for.
  *
  * Counts otelcol_exporter_{sent,send_failed,enqueue_failed}_profile_samples, _queue_size,
  * _queue_capacity, _in_flight_requests, and flametap_exporter_dropped_requests_total by reason.

@@ -583,8 +583,8 @@ static void test_spool_drain_awaits_calls(void **state)
 	}
 }
 
-/* Only what memory had no room for is read back, not what came behind it; and a short backlog is
- * not packed. */
+/* Only what memory had no room for is read back, not what came behind it; and a slow peer's backlog
+ * is not packed. */
 static void test_spool_from_memory(void **state)
 {
 	enum { LARGE = 30000 };
