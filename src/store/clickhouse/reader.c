@@ -107,6 +107,7 @@ static void snapshot_free(struct ch_snapshot *snap)
 	arena_release(&snap->kept);
 	for (unsigned i = 0; i < CH_KIND_SLOTS; i++)
 		idmap_release(&snap->entries[i]);
+	free(snap->expected.ids);
 	free(snap->values);
 	free(snap->times);
 	free(snap);

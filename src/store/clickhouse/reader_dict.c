@@ -331,12 +331,12 @@ static bool list_series(struct ch_snapshot *snap, const struct store_series_ask 
 			struct id_list *ids, struct err *err)
 {
 	struct id_list pages = { 0 };
-	bool expects, ok;
+	bool expects = false, ok = true;
 
 	if (ask->service.len && snap->pages_known)
 		list_known_pages(snap, ask->service, &pages);
-	expects = snap->split && pages.count && pages.count <= PAGES_EXPECTED;
-	ok = !expects || ch_expect(snap, KIND_SERIES, pages.ids, pages.count, err);
+	if (snap->split && pages.count <= PAGES_EXPECTED)
+		ok = ch_expect(snap, KIND_SERIES, &pages, &expects, err);
 	if (ok && !read_list(snap, ask, &pages, ids, err)) {
 		if (expects)
 			ch_query_drop(snap->server, 1);

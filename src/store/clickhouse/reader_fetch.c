@@ -262,12 +262,27 @@ static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size
 	return ok && keep_entries(snap, buf_view(&snap->answer), err);
 }
 
-bool ch_expect(struct ch_snapshot *snap, unsigned kind, const uint64_t *pages, size_t count,
+static bool was_expected(const struct ch_snapshot *snap, const struct id_list *pages)
+{
+	const struct id_list *e = &snap->expected;
+
+	return snap->expected_at == snap->forgotten && e->count == pages->count &&
+	       memcmp(e->ids, pages->ids, e->count * sizeof(*e->ids)) == 0;
+}
+
+bool ch_expect(struct ch_snapshot *snap, unsigned kind, const struct id_list *pages, bool *asked,
 	       struct err *err)
 {
+	*asked = pages->count && !was_expected(snap, pages);
+	if (!*asked)
+		return true;
+	snap->expected.count = 0;
+	for (size_t i = 0; i < pages->count; i++)
+		id_list_add(&snap->expected, pages->ids[i]);
+	snap->expected_at = snap->forgotten;
 	put_columns(snap, true);
 	buf_printf(&snap->sql, "kind = %u AND id_high IN ", kind);
-	ch_put_ids(&snap->sql, pages, count);
+	ch_put_ids(&snap->sql, pages->ids, pages->count);
 	buf_printf(&snap->sql, " LIMIT %d FORMAT RowBinary", EXPECTED_MOST);
 	return ch_query_begin(snap->server, 1, buf_view(&snap->sql), err);
 }

@@ -110,6 +110,9 @@ struct ch_snapshot {
 	struct ch_listed listed[2];
 	unsigned listed_next;
 	uint64_t forgotten; /* how often all that was met was */
+	/* Pages that ch_expect() was for the last time, and `forgotten` then. */
+	struct id_list expected;
+	uint64_t expected_at;
 };
 
 /* Runs what is in snap->sql; the answer is in snap->answer. */
@@ -146,7 +149,7 @@ bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size
 /* Asks for the entries of some pages, of a split store, or for some of them if they are many,
  * before it is known which are wanted: to be ended by ch_expected(), or ch_query_drop() of 1,
  * before anything else is fetched. */
-bool ch_expect(struct ch_snapshot *snap, unsigned kind, const uint64_t *pages, size_t count,
+bool ch_expect(struct ch_snapshot *snap, unsigned kind, const struct id_list *pages, bool *asked,
 	       struct err *err) MUST_CHECK;
 bool ch_expected(struct ch_snapshot *snap, struct err *err) MUST_CHECK;
 /* One that was fetched; NULL and err when the store does not have it. */
