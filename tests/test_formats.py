@@ -510,6 +510,20 @@ def test_a_gauge_is_exported_as_its_average(tmp_path, format_):
 
 
 @pytest.mark.parametrize("format_", ["pprof", "folded", "speedscope", "firefox"])
+def test_averages_of_a_gauge_add_up(tmp_path, format_):
+    """Twenty stacks of three and a half bytes are 70 in every answer, not 80: halves are not all rounded up."""
+    m = query_bodies.Maker()
+    scope, out, body = m.request.resource_profiles.add().scope_profiles.add(), tmp_path / "out", tmp_path / "body.pb"
+    for n in range(2):
+        profile = m.profile(scope, "inuse_space", "bytes", "space", "bytes", 1, time=query_bodies.TIME + n * 10**10)
+        for i in range(20):
+            profile.samples.add(stack_index=m.stack([m.location("native", "/opt/app", (f"f{i}",), i + 1)]), values=[3 + n])
+    body.write_bytes(m.request.SerializeToString())
+    out.write_bytes(export("--format", format_, body))
+    assert top(body)[0]["top"]["total"] == top(out)[0]["top"]["total"] == [70]
+
+
+@pytest.mark.parametrize("format_", ["pprof", "folded", "speedscope", "firefox"])
 def test_a_profile_and_its_export_do_not_differ(tmp_path, format_):
     """Formats without frame types, binaries or inlined functions: what they cannot say tells no functions apart."""
     out = tmp_path / "out"

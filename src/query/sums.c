@@ -239,11 +239,26 @@ static void put_in_order(struct query *q, struct stack_sums *out)
 	out->count = kept;
 }
 
+/* What rounding leaves goes to the next one that is not whole: all together are the total, as they
+ * are in an export, and not half a byte more each. */
+static int64_t rounded(double exact, double *carry)
+{
+	int64_t whole = llround(exact);
+
+	if ((double)whole == exact)
+		return whole;
+	whole = llround(exact + *carry);
+	*carry += exact - (double)whole;
+	return whole;
+}
+
 static void round_averages(struct summing *s)
 {
+	double carry = 0;
+
 	for (uint32_t i = 0; i < s->out->count; i++)
-		s->out->ptr[i].value = llround(s->average[i]);
-	s->out->unsummed = llround(s->unsummed);
+		s->out->ptr[i].value = rounded(s->average[i], &carry);
+	s->out->unsummed = rounded(s->unsummed, &carry);
 }
 
 static bool is_at_an_end(int64_t v)
