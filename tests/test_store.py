@@ -22,6 +22,7 @@ import clients
 import fixtures
 import handmade
 import program
+import query_bodies
 import schemas
 import view
 from test_durability import inside, on_small_disk
@@ -329,6 +330,21 @@ def test_views(tmp_path):
     [(text,)] = rows(db, "SELECT text FROM stacks_text WHERE depth=3 LIMIT 1")
     assert text.count(";") >= 2
     assert rows(db, "SELECT count(*) FROM samples WHERE resource->>'$.\"service.name\"' IS NOT NULL")[0][0] > 0
+
+
+def test_the_documented_sql_adds_up(tmp_path):
+    """docs/store.md: what has no stack is a row, too, and all rows are all samples."""
+    m = query_bodies.Maker()
+    resource = m.request.resource_profiles.add()
+    resource.resource.attributes.add(key="service.name").value.string_value = "api"
+    profile = m.profile(resource.scope_profiles.add(), "samples", "count")
+    for stack, value in ((0, 7), (m.stack([m.location("native", "/opt/app", ("f",), 1)]), 2)):
+        profile.samples.add(stack_index=stack, values=[value], timestamps_unix_nano=[query_bodies.TIME])
+    db = tmp_path / "flametap.db"
+    with keeping(db) as server:
+        send(server, m.request.SerializeToString())
+    documented = [line for line in (fixtures.ROOT / "docs" / "store.md").read_text().splitlines() if line.startswith("SELECT text, sum(value) FROM samples ")]
+    assert [rows(db, sql.split(";")[0]) for sql in documented] == [[(None, 7), ("f", 2)]]
 
 
 def test_ids_in_views_are_those_that_are_shown(tmp_path):
