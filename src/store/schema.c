@@ -138,13 +138,31 @@ static bool make(sqlite3 *db, struct err *err)
 			 STORE_APPLICATION_ID, STORE_VERSION, tables, schema_views());
 }
 
-/* Views hold nothing: each program has its own. */
-static bool make_views(sqlite3 *db, struct err *err)
+/* Views hold nothing: each program has its own. A store of an older version has those that show
+ * frames; the others are of tables that it lacks. */
+struct view_set {
+	int count;
+	const char *drop, *words;
+};
+
+static struct view_set views_of(int64_t version)
 {
-	return db_exec_f(db, err,
-			 "DROP VIEW IF EXISTS samples; DROP VIEW IF EXISTS chunk_rows; "
-			 "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text; %s",
-			 schema_views());
+	if (version < STORE_VERSION)
+		return (struct view_set){
+			2, "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text;",
+			schema_frame_views()
+		};
+	return (struct view_set){ 4,
+				  "DROP VIEW IF EXISTS samples; DROP VIEW IF EXISTS chunk_rows; "
+				  "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text;",
+				  schema_views() };
+}
+
+static bool make_views(sqlite3 *db, int64_t version, struct err *err)
+{
+	struct view_set views = views_of(version);
+
+	return db_exec_f(db, err, "%s %s", views.drop, views.words);
 }
 
 /* All steps at once or none. */
@@ -161,7 +179,7 @@ static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 	ok = db_exec(db, "BEGIN IMMEDIATE", err);
 	for (int64_t i = version + 1; ok && i <= STORE_VERSION; i++)
 		ok = db_exec(db, steps[i], err);
-	ok = ok && make_views(db, err) &&
+	ok = ok && make_views(db, STORE_VERSION, err) &&
 	     db_exec_f(db, err, "PRAGMA user_version=%d; COMMIT", STORE_VERSION);
 	if (!ok) {
 		err_prefix(err, "bringing the store from schema version %lld to %d",
@@ -173,23 +191,32 @@ static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
 }
 
 /* SQLite keeps a view's words as they were given. */
-static bool views_are_ours(sqlite3 *db, bool *out, struct err *err)
+static bool views_are_ours(sqlite3 *db, int64_t version, bool *out, struct err *err)
 {
+	struct view_set views = views_of(version);
 	sqlite3_stmt *count;
 	bool row, ok;
 
 	if (!db_prepare(db,
-			"SELECT count(*) = 4 FROM sqlite_schema WHERE type='view' AND "
+			"SELECT count(*) = ?2 FROM sqlite_schema WHERE type='view' AND "
 			"name IN ('samples', 'chunk_rows', 'frames', 'stacks_text') AND "
 			"instr(?1, sql || ';')",
 			&count, err))
 		return false;
-	db_bind_text(count, 1, str_cstr(schema_views()));
+	db_bind_text(count, 1, str_cstr(views.words));
+	sqlite3_bind_int(count, 2, views.count);
 	ok = db_step(db, count, &row, err, "reading the views");
 	if (ok)
 		*out = row && sqlite3_column_int(count, 0);
 	sqlite3_finalize(count);
 	return ok;
+}
+
+bool schema_renew_views(sqlite3 *db, int64_t version, struct err *err)
+{
+	bool ours;
+
+	return views_are_ours(db, version, &ours, err) && (ours || make_views(db, version, err));
 }
 
 /* Those of another program of this version. Where there is no room for ours, its views stay: they
@@ -199,10 +226,10 @@ static bool renew_views(sqlite3 *db, struct err *err)
 	struct err ignored;
 	bool ours;
 
-	if (!views_are_ours(db, &ours, err))
+	if (!views_are_ours(db, STORE_VERSION, &ours, err))
 		return false;
-	if (ours || (db_exec(db, "BEGIN IMMEDIATE", &ignored) && make_views(db, &ignored) &&
-		     db_exec(db, "COMMIT", &ignored)))
+	if (ours || (db_exec(db, "BEGIN IMMEDIATE", &ignored) &&
+		     make_views(db, STORE_VERSION, &ignored) && db_exec(db, "COMMIT", &ignored)))
 		return true;
 	return sqlite3_get_autocommit(db) || db_exec(db, "ROLLBACK", err);
 }

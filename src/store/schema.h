@@ -36,5 +36,7 @@ bool schema_has_link_indices(sqlite3 *db, bool *out, struct err *err) MUST_CHECK
 /* The tables and the views, for `flametap store ddl`. Static. */
 const char *schema_tables(void);
 const char *schema_views(void);
-/* Of those the ones that show frames: made anew where names are found later. */
+/* Of those the ones that show frames, which is what a store of an older version has. */
 const char *schema_frame_views(void);
+/* Within a transaction: the views of another program become ours; `version` is the store's. */
+bool schema_renew_views(sqlite3 *db, int64_t version, struct err *err) MUST_CHECK;

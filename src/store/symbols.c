@@ -15,6 +15,7 @@ enum { BUSY_MS = 60000 };
 struct store_symbols {
 	struct ch_symbols *clickhouse; /* NULL: it is in db */
 	sqlite3 *db;
+	int64_t version;
 	struct arena arena;
 	struct store_nameless *list;
 	size_t count, cap;
@@ -45,7 +46,6 @@ static bool open_clickhouse(const char *url, struct store_symbols **out, struct 
 bool store_symbols_open(const char *path, struct store_symbols **out, struct err *err)
 {
 	struct store_symbols *s;
-	int64_t version;
 	bool ok;
 
 	if (strstr(path, "://"))
@@ -61,7 +61,7 @@ bool store_symbols_open(const char *path, struct store_symbols **out, struct err
 		sqlite3_extended_result_codes(s->db, 1);
 		sqlite3_busy_timeout(s->db, BUSY_MS);
 		ok = db_exec(s->db, "PRAGMA trusted_schema=0", err) &&
-		     schema_check(s->db, &version, err);
+		     schema_check(s->db, &s->version, err);
 	}
 	if (!ok) {
 		err_prefix(err, "%s", path);
@@ -167,21 +167,6 @@ static bool put_all(struct store_symbols *s, sqlite3_stmt *insert,
 	return ok;
 }
 
-/* A store of an older program has views that do not look at names found later. */
-static bool renew_views(struct store_symbols *s, struct err *err)
-{
-	int64_t looking;
-
-	return db_number(s->db,
-			 "SELECT count(*) FROM sqlite_schema WHERE type='view' AND name IN "
-			 "('frames', 'stacks_text') AND instr(sql, 'symbol')",
-			 0, &looking, err) &&
-	       (looking == 2 ||
-		db_exec_f(s->db, err,
-			  "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text; %s",
-			  schema_frame_views()));
-}
-
 bool store_symbols_put(struct store_symbols *s, const struct store_symbol *symbols, size_t count,
 		       struct err *err)
 {
@@ -195,7 +180,8 @@ bool store_symbols_put(struct store_symbols *s, const struct store_symbol *symbo
 		return ch_symbols_put(s->clickhouse, symbols, count, err);
 	if (!db_exec(s->db, "BEGIN IMMEDIATE", err))
 		return false;
-	ok = renew_views(s, err) &&
+	/* Views of an older program do not look at names found later. */
+	ok = schema_renew_views(s->db, s->version, err) &&
 	     db_prepare(s->db, "INSERT OR REPLACE INTO symbol VALUES(?1, ?2, ?3)", &insert, err);
 	if (ok) {
 		ok = put_all(s, insert, symbols, count, err);
