@@ -798,7 +798,8 @@ def test_wrong_endpoints(url, says):
     assert says in done.stderr.decode() and "secret" not in done.stderr.decode()
 
 
-def test_keys_of_the_contrib_exporter(tmp_path):
+@pytest.mark.parametrize("compress", ["lz4", "zstd", "gzip", "deflate", "br", "none", "true", "false"])
+def test_keys_of_the_contrib_exporter(tmp_path, compress):
     """A section that people have for it is taken as it is."""
     config = tmp_path / "config.yaml"
     config.write_text("""
@@ -815,12 +816,13 @@ exporters:
     table_engine: {name: ReplicatedMergeTree}
     create_schema: false
     async_insert: true
-    compress: lz4
+    wait_for_async_insert: true
+    compress: %s
     timeout: 5s
     retry_on_failure: {enabled: true, initial_interval: 1s, max_interval: 5s, max_elapsed_time: 60s}
     sending_queue: {enabled: true, queue_size: 100}
 service: {pipelines: {profiles: {receivers: [otlp], exporters: [clickhouse]}}}
-""")
+""" % compress)
     program.run("collector", "validate", "--config", config, check=0)
 
 
@@ -834,7 +836,7 @@ def test_password_from_a_file(old, database, tmp_path):
         words = open(f"/proc/{keeping.server.pid}/cmdline", "rb").read()
         assert b"sesame" not in words
     done = program.run("export", "--db", url)
-    assert done.returncode == 1 and b"assword" in done.stderr
+    assert done.returncode == 1 and b"assword" in done.stderr and b"e.what()" not in done.stderr
     for name, value in (("FLAMETAP_CLICKHOUSE_PASSWORD", "open sesame"), ("FLAMETAP_CLICKHOUSE_PASSWORD_FILE", str(secret))):
         assert program.run("export", "--db", url, env=program.environment(**{name: value}), check=0).stdout
 

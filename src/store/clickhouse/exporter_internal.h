@@ -32,7 +32,7 @@ struct clickhouse {
 	} tls;
 	struct config_pairs connection_params;
 	int compress;
-	bool create_schema, async_insert;
+	bool create_schema, async_insert, wait_for_async_insert;
 	uint32_t insert_quorum, max_rows;
 	uint64_t ttl_ns, flush_interval_ns, max_bytes, dedup_window_ns;
 	struct sending_options sending;

@@ -12,8 +12,9 @@
 
 enum { PASSWORD_MOST = 4096 };
 
-static const char *const compressions[] = { "auto", "zstd", "gzip",  "lz4",
-					    "none", "true", "false", NULL };
+/* The contrib exporter's; one that is not ours is taken as what the server can. */
+static const char *const compressions[] = { "auto", "zstd", "gzip", "lz4",   "deflate",
+					    "br",   "none", "true", "false", NULL };
 
 #define FIELD(name_, kind_, member, default_, help_, ...)                                        \
 	{                                                                                        \
@@ -76,6 +77,8 @@ const struct config_field clickhouse_fields[] = {
 	FIELD("async_insert", CONFIG_BOOL, async_insert, "false",
 	      "let the server put inserts together; they are still waited for "
 	      "(wait_for_async_insert)"),
+	FIELD("wait_for_async_insert", CONFIG_BOOL, wait_for_async_insert, "true",
+	      "read for compatibility: what is acknowledged is in the tables"),
 	FIELD("compress", CONFIG_ENUM, compress, "auto",
 	      "of what is inserted; auto: none to this machine, else zstd, which is gzip where the "
 	      "server is too old for it",

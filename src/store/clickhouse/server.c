@@ -377,10 +377,13 @@ static void put_message(struct str text, struct err *err, enum err_kind kind)
 {
 	char line[200];
 	size_t n = 0;
-	ptrdiff_t skip = str_search(text, STR("DB::Exception: "));
+	ptrdiff_t skip = str_search(text, STR("DB::Exception: ")), tail;
 
 	if (skip >= 0)
 		text = str_skip(text, (size_t)skip + 15);
+	tail = str_search(text, STR(", e.what() = "));
+	if (tail >= 0)
+		text = str_head(text, (size_t)tail);
 	for (size_t i = 0; i < text.len && n < sizeof(line) - 1; i++)
 		line[n++] = (unsigned char)text.ptr[i] >= ' ' ? text.ptr[i] : ' ';
 	line[n] = 0;
