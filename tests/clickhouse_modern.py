@@ -18,7 +18,7 @@ from chdb import session as chdb_session
 
 LOCK = threading.Lock()
 INSERT = re.compile(r"^\s*INSERT\s+INTO\s+(.*)\s+FORMAT\s+(\w+)\s*$", re.S | re.I)
-IGNORED = {"database", "query", "query_id", "wait_end_of_query", "buffer_size", "default_format", "user", "password"}
+IGNORED = {"database", "query", "query_id", "wait_end_of_query", "buffer_size", "default_format", "user", "password", "session_id", "session_timeout", "session_check"}
 
 
 def unpack(body, encoding):
@@ -41,9 +41,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         values = {k: v[-1] for k, v in urllib.parse.parse_qs(url.query).items()}
         settings = {k: v for k, v in values.items() if k not in IGNORED}
+        query = values.get("query") or body.decode(errors="replace")
         try:
             with LOCK:
-                answer = run(values.get("database", "default"), values.get("query"), body, settings)
+                name = values.get("session_id")
+                done = name and in_session(name, "session_check" in values, query)
+                answer = b"" if done else run(values.get("database", "default"), values.get("query"), body, settings)
             self.reply(200, answer)
         except Exception as failure:  # pylint: disable=broad-except
             self.reply(500, (str(failure) + "\n").encode())
@@ -55,6 +58,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+CLOSED = {}  # sessions, by id: has one been made read-only? The engine has but one, which must not be.
+
+
+def in_session(name, must_exist, query):
+    """What a server does in a session of the client's; is that all?"""
+    if must_exist and name not in CLOSED:
+        raise ValueError("Code: 372. DB::Exception: Session not found. (SESSION_NOT_FOUND)")
+    closing = query == "SET readonly = 1"
+    CLOSED[name] = CLOSED.get(name) or closing
+    if CLOSED[name] and not closing:
+        raise ValueError("Code: 164. DB::Exception: Cannot execute query in readonly mode. (READONLY)")
+    return closing
 
 
 def literal(value):

@@ -12,6 +12,7 @@ import socket
 import sqlite3
 import ssl
 import threading
+import time
 
 import pytest
 
@@ -505,13 +506,17 @@ class Proxy:
     def come(self):
         """What was held back now comes, each to its end."""
         for far, rest in self.held:
-            with far:
-                try:
-                    far.sendall(rest)
-                    while far.recv(65536):
-                        pass
-                except OSError:  # the server did not wait for it
+            self.send_rest(far, rest)
+
+    @staticmethod
+    def send_rest(far, rest):
+        with far:
+            try:
+                far.sendall(rest)
+                while far.recv(65536):
                     pass
+            except OSError:  # the server did not wait for it
+                pass
 
     def close(self):
         self.listener.close()
@@ -594,6 +599,77 @@ def test_the_connection_cut_after_the_body(old, database, tmp_path):
         marks = send_until(server, proxy, cuts_wanted(100))
     proxy.close()
     all_once(old, f"{old.url}/{database}", database, marks)
+
+
+class Killing(Proxy):
+    """Kills the sender of an insert in its midst. `ways`, of which one is chosen: True, the server has all of it; "part" or "late",
+    the rest comes a while later."""
+
+    def __init__(self, port, rng, ways):
+        super().__init__(port, self.kill_one)
+        self.rng, self.ways, self.sender = rng, ways, None
+
+    def kill_one(self, number):
+        sender, how = self.sender, self.rng.choice(self.ways)
+        if not sender or sender.process.poll() is not None or self.rng.random() < 0.5:
+            return False
+        sender.process.kill()
+        threading.Timer(self.rng.random(), self.come).start()
+        return how
+
+    def come(self):
+        with contextlib.suppress(IndexError):
+            while True:
+                self.send_rest(*self.held.pop())
+
+
+def keep_sending(server, marks, mark_of):
+    """What was not acknowledged is sent again, to the end of this life. A spool would take thousands before the first insert is killed."""
+    with clients.channel(server.grpc) as ch:
+        while server.alive():
+            time.sleep(0.02)
+            waiting = [m for m, done in marks.items() if not done]
+            mark = waiting[0] if waiting else mark_of()
+            marks.setdefault(mark, False)
+            if clients.export_status(ch, handmade.marked(mark), timeout=60)[0] == clients.OK:
+                marks[mark] = True
+
+
+def sent_over_kills(life, proxy, rounds):
+    """The marks of what was sent by senders that repeat what was not answered: life() begins each life of the program."""
+    numbers, marks = itertools.count(), {}
+    for _ in range(rounds):
+        with life() as server:
+            proxy.sender = server
+            keep_sending(server, marks, lambda: f"mark-killed-{next(numbers)}")
+            server.kill()
+    proxy.sender = None
+    with life() as server, clients.channel(server.grpc) as ch:
+        for m in [m for m, done in marks.items() if not done]:
+            clients.export(ch, handmade.marked(m), timeout=300)
+        last = f"mark-killed-{next(numbers)}"
+        clients.export(ch, handmade.marked(last), timeout=300)
+        yield [*marks, last]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("spooled", [True, False])
+def test_killed_in_the_middle_of_an_insert(server, database, tmp_path, spooled):
+    """kill -9 while an insert is on its way, again and again, the client repeating what was not answered: all of it is there, once.
+    Without a spool nobody remembers an insert that lies on its way."""
+    proxy = Killing(server.port, random.Random(9), [True, "part", "late"] if spooled else [True])
+    url = f"http://127.0.0.1:{proxy.port}/{database}"
+
+    def life():
+        if spooled:
+            return program.backend("-receiver", "clickhouse", "-clickhouse.url", url, "-spool-dir", tmp_path / "spool")
+        return collecting(tmp_path, url)
+
+    for marks in sent_over_kills(life, proxy, 200 if program.LONG else 15 if server.quick else 5):
+        program.wait_for(lambda: int(server.ask("SELECT count() FROM flametap_requests", database)) >= len(marks), 60, "what lay in the spool")
+    proxy.close()
+    all_once(server, f"{server.url}/{database}", database, marks)
 
 
 @pytest.mark.parametrize("table", ["samples", "requests"])

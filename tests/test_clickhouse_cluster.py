@@ -12,7 +12,7 @@ import clickhouse
 import clients
 import handmade
 import program
-from test_clickhouse import Proxy, all_once, collecting, cuts_wanted, cutting, samples_of, send_until
+from test_clickhouse import Killing, Proxy, all_once, collecting, cuts_wanted, cutting, samples_of, send_until, sent_over_kills
 from test_store import export
 
 pytestmark = [pytest.mark.peer, pytest.mark.long, pytest.mark.timeout(3600)]
@@ -89,6 +89,24 @@ def test_cut_connections_to_distributed_tables(cluster, database, tmp_path):
     same_everywhere(cluster.servers, database, marks)
     shares = [int(cluster.servers[i].ask("SELECT count() FROM flametap_samples_local", database)) for i in (0, 2)]
     assert min(shares) > 0 and sum(shares) == samples_of(handmade.marked("x")) * len(marks)
+
+
+@pytest.mark.parametrize("engine", ["Distributed", "Replicated"])
+def test_killed_in_the_middle_of_an_insert(cluster, database, tmp_path, engine):
+    """kill -9 while an insert is on its way; with a spool it may come to its end only when the next process is there."""
+    server, spooled = cluster.servers[0], engine == "Distributed"
+    proxy = Killing(server.port, random.Random(10), [True, "part", "late"] if spooled else [True])
+    url = f"http://127.0.0.1:{proxy.port}/{database}"
+
+    def life():
+        if spooled:
+            return program.backend("-receiver", "clickhouse", "-clickhouse.url", url, "-clickhouse.cluster", "flametap", "-spool-dir", tmp_path / "spool")
+        return collecting(tmp_path, url, more="table_engine: {name: ReplicatedMergeTree}")
+
+    for marks in sent_over_kills(life, proxy, max(CUTS // 8, 2)):
+        program.wait_for(lambda: int(server.ask("SELECT count() FROM flametap_requests", database)) >= len(marks), 120, "what lay in the spool")
+    proxy.close()
+    all_once(server, f"{server.url}/{database}", database, marks)
 
 
 def test_a_replica_that_dies_between_insert_and_count(cluster, database, tmp_path):

@@ -128,9 +128,18 @@ static struct hash128 hash_of(struct batch *b)
 	return h;
 }
 
+/* A spool knows a request again that it gave to a process before this one. Without it, who was not
+ * answered by that one may send it again for a while. */
+static bool is_spooled(const struct clickhouse *x)
+{
+	return x->sending.queue.enabled && x->host->durable && x->host->spool_dir;
+}
+
 static void make_works(struct clickhouse *x, struct worker_item *items, uint32_t n,
 		       struct work *works)
 {
+	uint64_t unsure_until = x->started_unix_ns + (is_spooled(x) ? 0 : x->dedup_window_ns);
+
 	for (uint32_t i = 0; i < n; i++) {
 		struct batch *b = items[i].batch;
 		struct hash128 hash = hash_of(b);
@@ -141,7 +150,7 @@ static void make_works(struct clickhouse *x, struct worker_item *items, uint32_t
 				     .hash = hash,
 				     .arrived_unix_ns = b->received_unix_ns },
 			.day = ch_day(b->received_unix_ns),
-			.unsure = b->received_unix_ns < x->started_unix_ns ||
+			.unsure = b->received_unix_ns < unsure_until ||
 				  spool_seen_has(&x->unsure, hash, clock_realtime_ns()),
 		};
 	}

@@ -269,11 +269,28 @@ static bool close_fence(struct clickhouse *x, struct err *err)
 	return ok;
 }
 
+/* Beside the spool, which is there by now. */
+static void keep_session(struct clickhouse *x)
+{
+	struct buf path;
+
+	if (!x->host->spool_dir || !x->fence.first)
+		return;
+	buf_init(&path, 0);
+	buf_printf(&path, "%s/", x->host->spool_dir);
+	for (const char *id = x->host->id; *id; id++)
+		buf_char(&path, *id == '/' ? '-' : *id);
+	buf_lit(&path, ".session\0");
+	ch_fence_keep(&x->fence, path.ptr);
+	buf_release(&path);
+}
+
 bool clickhouse_insert(struct clickhouse *x, struct work *works, uint32_t n, struct err *err)
 {
 	uint64_t fresh = 0;
 
 	mark_doubles(works, n);
+	keep_session(x);
 	if (!close_fence(x, err) || !find_there(x, works, n, err))
 		return false;
 	for (uint32_t i = 0; i < n; i++)

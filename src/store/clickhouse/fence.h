@@ -16,15 +16,25 @@
  * Where neither is possible, and for what shards do in a cluster, the server is told to end what it
  * still does for us and is watched until it does nothing any more.
  *
+ * A process that was killed in the middle of an insert leaves one whose end nobody saw, too, and
+ * the next one does not have its rows. So inserts run in sessions everywhere, which stand in a file
+ * that the next process finds (ch_fence_keep()); it closes the one before it, and what the server
+ * works on at its start is waited for.
+ *
  * Threads: one at a time. Source: ClickHouse documentation, HTTP interface (session_id,
  * session_check), ReplicatedMergeTree (deduplication of blocks); tried with 18.16 and 26.9.
  */
 #pragma once
 #include "store/clickhouse/server.h"
 
+enum { CH_SESSION_NAME = 48 };
+
 struct ch_fence {
 	bool again; /* the tables know a block again */
 	bool open;  /* an insert's end was not seen */
+	bool first; /* what the process before this one did has not been asked for */
+	int file;   /* with the name of the session in use; -1: there is none */
+	char name[CH_SESSION_NAME], before[CH_SESSION_NAME]; /* of ours; of that process's */
 	uint64_t opened_ns;
 	const char *sql; /* of it; static */
 	struct buf rows;
@@ -34,6 +44,9 @@ struct ch_fence {
 };
 
 void ch_fence_init(struct ch_fence *f);
+/* Reads what session the process before this one had, and keeps ours there from now on. Once is
+ * enough, before the first insert; where the file cannot be made that session is not known. */
+void ch_fence_keep(struct ch_fence *f, const char *path);
 /* Inserts, behind the fence; f is closed. sql is static. When it fails, f is open. */
 bool ch_fence_insert(struct ch_fence *f, struct ch_server *server, const char *sql,
 		     const char *settings, struct str rows, struct err *err) MUST_CHECK;

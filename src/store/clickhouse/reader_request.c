@@ -19,7 +19,7 @@ struct rebuild {
 	struct err *err;
 	bool failed;
 
-	const struct ch_request *row;
+	const struct ch_kept_request *row;
 	uint32_t layout_at, note_at;
 };
 

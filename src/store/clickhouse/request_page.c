@@ -27,9 +27,9 @@ struct ch_request_page {
 	uint32_t ahead_count, ahead_at;
 
 	struct arena arena; /* of what follows */
-	struct ch_request *rows;
+	struct ch_kept_request *rows;
 	uint32_t count, next;
-	const struct ch_request *last; /* that was given */
+	const struct ch_kept_request *last; /* that was given */
 	uint32_t most; /* how many the next page may have, by the bytes of this one */
 	size_t bytes;
 };
@@ -147,7 +147,7 @@ static const uint64_t *read_series(struct arena *arena, struct codec *c, uint32_
 	"`profile.duration`, `profile.series`, `profile.attributes`, `profile.dropped`, "    \
 	"`profile.uid`, `profile.payload_format`, `profile.payload`"
 
-static void read_row(struct arena *arena, struct codec *c, struct ch_request *r)
+static void read_row(struct arena *arena, struct codec *c, struct ch_kept_request *r)
 {
 	struct ch_profile_columns *p = &r->profiles;
 	uint32_t n[10];
@@ -181,14 +181,14 @@ static void read_row(struct arena *arena, struct codec *c, struct ch_request *r)
 		r->damaged |= n[i] != p->count;
 }
 
-static bool comes_before(const struct ahead *a, const struct ch_request *r)
+static bool comes_before(const struct ahead *a, const struct ch_kept_request *r)
 {
 	return a->seq < r->seq || (a->seq == r->seq && a->request < r->request);
 }
 
 /* Is it one of those chosen? One that retention took is passed over, and so is what came late. */
 static bool is_chosen(const struct ch_request_page *page, uint32_t *at, uint32_t end,
-		      const struct ch_request *r)
+		      const struct ch_kept_request *r)
 {
 	while (*at < end && comes_before(&page->ahead[*at], r))
 		++*at;
@@ -216,7 +216,7 @@ static bool ask_rows(struct ch_snapshot *snap, uint32_t chosen, struct err *err)
 	page->bytes += snap->answer.len;
 	page->rows = arena_zalloc(&page->arena, chosen * sizeof(*page->rows));
 	while (codec_more(&c) && page->count < chosen) {
-		struct ch_request *r = &page->rows[page->count];
+		struct ch_kept_request *r = &page->rows[page->count];
 
 		read_row(&page->arena, &c, r);
 		page->count += is_chosen(page, &at, end, r);
@@ -227,7 +227,8 @@ static bool ask_rows(struct ch_snapshot *snap, uint32_t chosen, struct err *err)
 
 /* ---- their samples ---- */
 
-static void keep_sample(struct arena *arena, struct ch_request *r, const struct store_sample *x)
+static void keep_sample(struct arena *arena, struct ch_kept_request *r,
+			const struct store_sample *x)
 {
 	int64_t *values = arena_alloc_array(arena, x->value_count, sizeof(*values));
 	uint64_t *times = arena_alloc_array(arena, x->timestamp_count, sizeof(*times));
@@ -242,7 +243,7 @@ static void keep_sample(struct arena *arena, struct ch_request *r, const struct 
 }
 
 /* Rows come by number, and those of one exporter do not overlap. */
-static struct ch_request *row_of(struct ch_request_page *page, uint64_t request, uint64_t seq)
+static struct ch_kept_request *row_of(struct ch_request_page *page, uint64_t request, uint64_t seq)
 {
 	uint32_t low = 0, high = page->count;
 
@@ -255,7 +256,7 @@ static struct ch_request *row_of(struct ch_request_page *page, uint64_t request,
 			high = middle;
 	}
 	while (low--) {
-		struct ch_request *r = &page->rows[low];
+		struct ch_kept_request *r = &page->rows[low];
 
 		if (r->request == request && seq <= r->last_seq)
 			return r->damaged ? NULL : r;
@@ -280,7 +281,7 @@ static void put_samples_of(struct ch_snapshot *snap, struct buf *sql)
 	uint64_t t_first = UINT64_MAX, t_last = 0, day_first = UINT64_MAX, day_last = 0;
 
 	for (uint32_t i = 0; i < page->count; i++) {
-		const struct ch_request *r = &page->rows[i];
+		const struct ch_kept_request *r = &page->rows[i];
 
 		t_first = least(t_first, r->t_first);
 		t_last = greatest(t_last, r->t_last);
@@ -320,7 +321,7 @@ static bool read_samples(struct ch_snapshot *snap, uint64_t from, uint64_t to, s
 	page->bytes += snap->answer.len;
 	while (codec_more(&c)) {
 		uint64_t request = row_get(&c, 8);
-		struct ch_request *r;
+		struct ch_kept_request *r;
 
 		if (!ch_read_sample(snap, &c, &x))
 			break;
@@ -337,7 +338,7 @@ static bool ask_samples(struct ch_snapshot *snap, struct err *err)
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < page->count; i++) {
-		struct ch_request *r = &page->rows[i];
+		struct ch_kept_request *r = &page->rows[i];
 		uint64_t places = r->damaged ? 0 : r->last_seq - r->seq + 1;
 
 		r->samples = arena_zalloc(&page->arena, places * sizeof(*r->samples));
@@ -380,7 +381,7 @@ static const struct ch_entry *if_there(const struct ch_snapshot *snap, unsigned 
 	return slot ? slot->ptr : NULL;
 }
 
-static void want_row(const struct ch_request *r, struct wanted *w)
+static void want_row(const struct ch_kept_request *r, struct wanted *w)
 {
 	uint64_t places = r->last_seq - r->seq + 1;
 
@@ -547,7 +548,7 @@ static bool turn(struct ch_snapshot *snap, struct err *err)
 }
 
 bool ch_request_after(struct ch_snapshot *snap, uint64_t after, uint64_t asof,
-		      const struct ch_request **out, struct err *err)
+		      const struct ch_kept_request **out, struct err *err)
 {
 	struct ch_request_page *page = page_of(snap);
 

@@ -24,7 +24,7 @@ struct ch_profile_columns {
 	uint32_t count;
 };
 
-struct ch_request {
+struct ch_kept_request {
 	uint64_t seq, last_seq, request, date, t_first, t_last;
 	uint32_t unknown_fields;
 	uint8_t version, moved;
@@ -42,5 +42,5 @@ struct ch_request {
 /* The first request behind `after`, up to asof; NULL: there is none. It holds until the next call,
  * and until then the dictionary's entries that it needs are known, as far as they are there. */
 bool ch_request_after(struct ch_snapshot *snap, uint64_t after, uint64_t asof,
-		      const struct ch_request **out, struct err *err) MUST_CHECK;
+		      const struct ch_kept_request **out, struct err *err) MUST_CHECK;
 void ch_request_page_free(struct ch_request_page *page); /* NULL is fine */

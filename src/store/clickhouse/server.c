@@ -14,6 +14,7 @@
 #include "base/hex.h"
 #include "base/log.h"
 #include "net/plain_http.h"
+#include "store/clickhouse/rowbinary.h"
 
 enum {
 	TIMEOUT_S = 30,
@@ -682,7 +683,19 @@ static void put_ours(const struct ch_server *s, struct buf *sql)
 		   (unsigned long long)s->id_prefix);
 }
 
-static bool count_inserts(struct ch_server *s, const char *cluster, uint64_t *n, struct err *err)
+static void put_processes(const char *cluster, struct buf *sql)
+{
+	if (!cluster || !*cluster) {
+		buf_lit(sql, "system.processes");
+		return;
+	}
+	buf_lit(sql, "cluster(");
+	ch_quote(sql, str_cstr(cluster));
+	buf_lit(sql, ", system, processes)");
+}
+
+static bool count_inserts(struct ch_server *s, const char *cluster, struct str which, uint64_t *n,
+			  struct err *err)
 {
 	struct buf sql, out;
 	bool ok;
@@ -690,14 +703,8 @@ static bool count_inserts(struct ch_server *s, const char *cluster, uint64_t *n,
 	buf_init(&sql, 0);
 	buf_init(&out, 0);
 	buf_lit(&sql, "SELECT count() FROM ");
-	if (cluster && *cluster) {
-		buf_lit(&sql, "cluster(");
-		ch_quote(&sql, str_cstr(cluster));
-		buf_lit(&sql, ", system, processes)");
-	} else {
-		buf_lit(&sql, "system.processes");
-	}
-	put_ours(s, &sql);
+	put_processes(cluster, &sql);
+	buf_str(&sql, which);
 	ok = ch_query(s, buf_view(&sql), "&load_balancing=in_order", &out, err);
 	if (ok && !str_to_u64(str_trim(buf_view(&out)), n))
 		ok = err_set(err, ERR_INTERNAL, "ClickHouse does not count its inserts");
@@ -721,27 +728,93 @@ static void end_inserts(struct ch_server *s)
 	buf_release(&sql);
 }
 
-bool ch_settled(struct ch_server *s, const char *cluster, struct err *err)
+static void pause_between_looks(void)
+{
+	struct timespec pause = { .tv_nsec = 20 * (long)MILLI_NS };
+
+	nanosleep(&pause, NULL);
+}
+
+/* Until so many looks, one after another, did not see one of them. */
+static bool wait_until_absent(struct ch_server *s, const char *cluster, struct str which,
+			      unsigned looks, bool end, struct err *err)
 {
 	uint64_t deadline = clock_monotonic_ns() + SETTLE_S * SECOND_NS, busy = 0;
-	struct timespec pause = { .tv_nsec = 20 * (long)MILLI_NS };
 	unsigned absent = 0;
 
-	/* A server under load may have the insert in a socket that no thread of it has read yet; a
-	 * look takes as long to be begun as the insert does. */
-	while (absent < SETTLE_LOOKS) {
-		if (!count_inserts(s, cluster, &busy, err))
+	while (absent < looks) {
+		if (!count_inserts(s, cluster, which, &busy, err))
 			return false;
 		absent = busy ? 0 : absent + 1;
 		if (busy && clock_monotonic_ns() > deadline)
 			return err_set(err, ERR_TIMEOUT,
 				       "ClickHouse still works on an insert after %d s", SETTLE_S);
-		if (busy)
+		if (busy && end)
 			end_inserts(s);
-		if (absent < SETTLE_LOOKS)
-			nanosleep(&pause, NULL);
+		if (absent < looks)
+			pause_between_looks();
 	}
 	return true;
+}
+
+/* A server under load may have the insert in a socket that no thread of it has read yet; a look
+ * takes as long to be begun as the insert does. */
+bool ch_settled(struct ch_server *s, const char *cluster, struct err *err)
+{
+	struct buf ours;
+	bool ok;
+
+	buf_init(&ours, 0);
+	put_ours(s, &ours);
+	ok = wait_until_absent(s, cluster, buf_view(&ours), SETTLE_LOOKS, true, err);
+	buf_release(&ours);
+	return ok;
+}
+
+/* Adds the ids of those that run: "'flametap-...','flametap-...'". */
+static bool see_inserts(struct ch_server *s, const char *cluster, struct buf *seen, struct err *err)
+{
+	struct buf sql, out;
+	struct codec c;
+	bool ok;
+
+	buf_init(&sql, 0);
+	buf_init(&out, 0);
+	buf_lit(&sql, "SELECT DISTINCT initial_query_id FROM ");
+	put_processes(cluster, &sql);
+	buf_lit(&sql, " WHERE initial_query_id LIKE 'flametap-%' LIMIT 1000 FORMAT RowBinary");
+	ok = ch_query(s, buf_view(&sql), "&load_balancing=in_order", &out, err);
+	c = codec_of(buf_view(&out));
+	while (ok && codec_more(&c)) {
+		buf_str(seen, seen->len ? STR(",") : STR(""));
+		ch_quote(seen, row_get_str(&c));
+	}
+	if (ok && c.failed)
+		ok = err_set(err, ERR_INTERNAL, "ClickHouse does not name its inserts");
+	buf_release(&sql);
+	buf_release(&out);
+	return ok;
+}
+
+bool ch_others_settled(struct ch_server *s, const char *cluster, struct err *err)
+{
+	struct buf seen, which;
+	bool ok = true;
+
+	buf_init(&seen, 0);
+	buf_init(&which, 0);
+	for (unsigned i = 0; ok && i < SETTLE_LOOKS; i++) {
+		if (i)
+			pause_between_looks();
+		ok = see_inserts(s, cluster, &seen, err);
+	}
+	buf_lit(&which, " WHERE initial_query_id IN (");
+	buf_str(&which, buf_view(&seen));
+	buf_char(&which, ')');
+	ok = ok && (!seen.len || wait_until_absent(s, cluster, buf_view(&which), 1, false, err));
+	buf_release(&seen);
+	buf_release(&which);
+	return ok;
 }
 
 bool ch_server_connect(struct ch_server *s, struct ch_version *out, struct err *err)

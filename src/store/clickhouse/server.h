@@ -99,6 +99,9 @@ bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct
  * of a cluster (NULL: there is none), works on none any more: then what they left can be counted.
  */
 bool ch_settled(struct ch_server *s, const char *cluster, struct err *err) MUST_CHECK;
+/* Waits for the inserts of any flametap that the server works on now: those of a process before
+ * this one are among them. */
+bool ch_others_settled(struct ch_server *s, const char *cluster, struct err *err) MUST_CHECK;
 
 /* Quoted for SQL: 'text' with everything that is special escaped; `name` with backquotes. */
 void ch_quote(struct buf *b, struct str text);
