@@ -91,6 +91,33 @@ static void test_endpoints(void **state)
 	}
 }
 
+/* A refused URL is said, in a log, say: not its password. */
+static void test_a_refused_password_is_not_repeated(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} rows[] = {
+		{ "http://me:secret@h:8123/db", "http://me:***@h:8123/db" },
+		{ "http://me:sec/r@e:t@h", "http://me:***@h" },
+		{ "http://me@h:8123/db", "http://me@h:8123/db" },
+		{ "http://h:8123/db", "http://h:8123/db" },
+		{ "me:secret@h", "me:***@h" },
+	};
+	const struct store_open_options options = { .location = rows[0].text };
+	struct ch_store *store;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char *shown = ch_endpoint_shown(rows[i].text);
+
+		assert_string_equal(shown, rows[i].shown);
+		free(shown);
+	}
+	assert_false(ch_open(&options, &store, &err));
+	assert_non_null(strstr(err.msg, "http://me:***@h:8123/db: there is a password"));
+}
+
 static void test_quoting(void **state)
 {
 	struct buf b;
@@ -361,6 +388,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_endpoints),
+		cmocka_unit_test(test_a_refused_password_is_not_repeated),
 		cmocka_unit_test(test_quoting),
 		cmocka_unit_test(test_ddl),
 		cmocka_unit_test(test_requests_have_numbers_of_their_own),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "store/clickhouse/request_page.h"
 #include "store/lifted.h"
@@ -53,7 +54,9 @@ bool ch_open(const struct store_open_options *options, struct ch_store **out, st
 	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
 	s->password = find_password();
 	if (!ch_endpoint_parse(options->location, &s->endpoint, err) || !begin(s, &snap, err)) {
-		err_prefix(err, "%s", options->location);
+		AUTO(ptr_free) char *shown = ch_endpoint_shown(options->location);
+
+		err_prefix(err, "%s", shown);
 		ch_close(s);
 		return false;
 	}

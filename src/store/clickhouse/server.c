@@ -142,6 +142,23 @@ static bool take_user(struct str *authority, struct ch_endpoint *e, struct err *
 	return true;
 }
 
+/* A password may have any characters: it lasts up to the last @. */
+char *ch_endpoint_shown(const char *text)
+{
+	const char *scheme = strstr(text, "://"), *user = scheme ? scheme + 3 : text;
+	const char *colon = strchr(user, ':'), *at = strrchr(user, '@');
+	struct buf b;
+	char *shown;
+
+	if (!colon || !at || at < colon)
+		return strdup(text);
+	buf_init(&b, 0);
+	buf_printf(&b, "%.*s***%s", (int)(colon + 1 - text), text, at);
+	shown = copy_of(buf_view(&b));
+	buf_release(&b);
+	return shown;
+}
+
 bool ch_endpoint_parse(const char *text, struct ch_endpoint *out, struct err *err)
 {
 	struct str s = str_cstr(text), scheme, authority, path, query;

@@ -43,6 +43,10 @@ struct ch_endpoint {
 /* ERR_INVALID for tcp:// and the like, with the port to take instead, and for a password in it. */
 bool ch_endpoint_parse(const char *text, struct ch_endpoint *out, struct err *err) MUST_CHECK;
 void ch_endpoint_release(struct ch_endpoint *e);
+/* An endpoint as messages may have it, be it one that is refused: *** for a password. From
+ * malloc().
+ */
+char *ch_endpoint_shown(const char *text);
 /* "http://host:8123/database", from malloc(): by which one store is the same for its exporter and
  * for who reads it (pipeline/failing.h). database: wins over the endpoint's; NULL = it says. */
 char *ch_endpoint_store(const struct ch_endpoint *e, const char *database);
