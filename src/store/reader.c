@@ -9,7 +9,7 @@
 #include "store/reader_internal.h"
 #include "store/schema.h"
 
-enum { CACHE_KIB = 1 << 10, BUSY_MS = 5000 };
+enum { CACHE_KIB = 256, REQUESTS_CACHE_KIB = 1 << 10, BUSY_MS = 5000 };
 static const size_t limit_usual = (size_t)8 << 20;
 
 #define LOCATION  "mapping_id, address, attrset_id, frame_type_id, lines, notes, id"
@@ -302,6 +302,27 @@ static void park(struct sqlite_store *s, struct sqlite_snapshot *snap)
 	snapshot_free(snap);
 }
 
+static bool set_cache(struct sqlite_snapshot *snap, int kib, struct err *err)
+{
+	return db_exec_f(snap->db, err, "PRAGMA cache_size=-%d", kib);
+}
+
+bool reader_cache_more(struct sqlite_snapshot *snap, struct err *err)
+{
+	if (!snap->caches_more)
+		snap->caches_more = set_cache(snap, REQUESTS_CACHE_KIB, err);
+	return snap->caches_more;
+}
+
+static bool cache_less(struct sqlite_snapshot *snap)
+{
+	struct err ignored;
+	bool less = !snap->caches_more || set_cache(snap, CACHE_KIB, &ignored);
+
+	snap->caches_more = false;
+	return less;
+}
+
 void sqlite_end(struct sqlite_snapshot *snap)
 {
 	if (!snap)
@@ -311,7 +332,7 @@ void sqlite_end(struct sqlite_snapshot *snap)
 			sqlite3_reset(snap->queries[i]);
 	forget(snap);
 	snap->lost = NULL;
-	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK)
+	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK && cache_less(snap))
 		park(snap->store, snap);
 	else
 		snapshot_free(snap);

@@ -115,6 +115,7 @@ struct sqlite_snapshot {
 	int64_t version;         /* of the file's schema */
 	bool overlay;            /* the table symbol has rows */
 	bool has_rows;           /* the table sample has: samples of an older version */
+	bool caches_more;        /* reader_cache_more() was called */
 	struct store_lost *lost; /* not NULL: leave out what cannot be read */
 
 	/* What was met; forgotten when it passes the limit. */
@@ -136,6 +137,8 @@ sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct er
 /* Binds the id and steps: false with ERR_NOT_FOUND when there is no row. The caller resets. */
 bool reader_row(struct sqlite_snapshot *snap, enum query q, uint64_t id, sqlite3_stmt **out,
 		struct err *err) MUST_CHECK;
+/* For whole requests, whose rows lie anywhere: more pages are kept until the snapshot ends. */
+bool reader_cache_more(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 /* Forgets what was met if there is too much of it: between callbacks only. */
 void reader_trim(struct sqlite_snapshot *snap);
 

@@ -446,7 +446,7 @@ bool sqlite_next_request(struct sqlite_snapshot *snap, uint64_t after, uint64_t 
 	bool row;
 
 	*out = NULL;
-	if (!s)
+	if (!s || !reader_cache_more(snap, err))
 		return false;
 	reader_trim(snap);
 	sqlite3_reset(s);
