@@ -386,6 +386,18 @@ struct hash128 ident_stack(struct ident *n, uint32_t index)
 	return m->hashed ? m->hash : hash_stack(n, m, index);
 }
 
+void ident_code(struct ident *n)
+{
+	const struct dictionary *d = &n->p->dict;
+
+	for (uint32_t i = 0; i < d->string_count; i++)
+		ident_string(n, i);
+	for (uint32_t i = 0; i < d->function_count; i++)
+		ident_function(n, i);
+	for (uint32_t i = 0; i < d->location_count; i++)
+		ident_location(n, i);
+}
+
 struct hash128 ident_link(struct ident *n, uint32_t index)
 {
 	const struct link *l = &n->p->dict.links[index];

@@ -69,6 +69,10 @@ static inline bool hash_is_none(struct hash128 h)
 void ident_begin(struct ident *n, const struct profiles *p, struct arena *arena);
 void ident_release(struct ident *n); /* the scratch; the memos are the arena's */
 
+/* All of a message's code at once, table by table: faster than where a stack leads, from one end of
+ * memory to another. */
+void ident_code(struct ident *n);
+
 struct hash128 ident_text(struct str s); /* none of no bytes */
 struct hash128 ident_string(struct ident *n, uint32_t index);
 struct hash128 ident_attribute(struct ident *n, uint32_t index);

@@ -453,6 +453,7 @@ void store_writer_rollback(struct store_writer *w)
 	spool_seen_drop_last(&w->seen, w->now.seen_added);
 	w->now = w->committed;
 	w->bucket_count = 0;
+	writer_forget_ends(w);
 	w->err = &err;
 	if (!writer_load_pending(w, &err))
 		w->damaged |= db_is_damage(sqlite3_errcode(w->db));

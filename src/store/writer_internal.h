@@ -69,7 +69,8 @@ struct store_writer {
 	struct store_lock lock;
 	char *path;
 	sqlite3_stmt *statements[STATEMENT_COUNT];
-	sqlite3_stmt *fed_inserts[FED_COUNT];
+	sqlite3_stmt *fed_inserts[FED_COUNT], *fed_after[FED_COUNT];
+	int64_t fed_next[FED_COUNT]; /* the id behind a table's end; 0: not known */
 	struct feed feed;
 	struct buf fed[FED_COUNT]; /* struct feed_value: rows on their way */
 	sqlite3_stmt *verify[KIND_COUNT];
@@ -125,6 +126,8 @@ struct str writer_keep(struct store_writer *w, struct str bytes);
 /* Puts the rows of one table; of all. After a failure they are dropped. */
 void writer_flush_table(struct store_writer *w, enum fed_table t);
 void writer_flush(struct store_writer *w);
+/* Rows were deleted, or taken back: where tables end is not known any more. */
+void writer_forget_ends(struct store_writer *w);
 bool writer_prepare_fed(struct store_writer *w, struct err *err) MUST_CHECK;
 void writer_finalize_fed(struct store_writer *w);
 

@@ -434,6 +434,7 @@ void writer_put_request(struct store_writer *w, const struct store_request *r)
 	arena_reset(&w->arena);
 	ident_begin(&w->n, p, &w->arena);
 	w->p = p;
+	ident_code(&w->n);
 	x.rows = arena_alloc_array(&w->arena, p->sample_count, sizeof(*x.rows));
 	assert(x.rows);
 	lifted_begin(&x.lifted, p, &w->arena);

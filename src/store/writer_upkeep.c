@@ -239,6 +239,7 @@ static bool sweep_on(struct store_writer *w, uint64_t deadline_ns, struct err *e
 	if (!sweep_step(w->sweep, w->db, &w->known, deadline_ns, &done, &rows, err))
 		return false;
 	w->now.facts.swept_rows += rows;
+	writer_forget_ends(w);
 	if (!done)
 		return true;
 	end_sweep(w);
