@@ -14,12 +14,12 @@
 
 #include "base/clock.h"
 #include "net/endpoint.h"
+#include "net/http1_parser.h"
 
 enum {
 	HEAD_MOST = 32 << 10,
 	READ_BYTES = 256 << 10,
 	WAIT_SLICE_MS = 100,
-	SIZE_LINE_MOST = 4096, /* of a chunk, with extensions */
 };
 
 struct plain_http {
@@ -314,6 +314,15 @@ static bool read_head(struct plain_http *c, struct head *out, struct err *err)
 	return true;
 }
 
+static bool keep(struct plain_http *c, struct str some, struct buf *answer, struct err *err)
+{
+	if (answer->len + some.len > c->o.answer_most_bytes)
+		return err_set(err, ERR_LIMIT, "the answer is larger than %zu bytes",
+			       c->o.answer_most_bytes);
+	buf_str(answer, some);
+	return true;
+}
+
 /* So many bytes of what came or comes are the answer's. */
 static bool take_bytes(struct plain_http *c, uint64_t count, struct buf *answer, struct err *err)
 {
@@ -323,67 +332,33 @@ static bool take_bytes(struct plain_http *c, uint64_t count, struct buf *answer,
 		if (!some.len && !need_more(c, err))
 			return false;
 		some = str_head(came(c), count < came(c).len ? (size_t)count : came(c).len);
-		if (answer->len + some.len > c->o.answer_most_bytes)
-			return err_set(err, ERR_LIMIT, "the answer is larger than %zu bytes",
-				       c->o.answer_most_bytes);
-		buf_str(answer, some);
+		if (!keep(c, some, answer, err))
+			return false;
 		c->at += some.len;
 		count -= some.len;
 	}
 	return true;
 }
 
-static bool take_line(struct plain_http *c, struct str *out, struct err *err)
-{
-	ptrdiff_t end;
-
-	while ((end = str_find(came(c), '\n')) < 0) {
-		if (came(c).len > SIZE_LINE_MOST)
-			return err_set(err, ERR_UNAVAILABLE, "a chunk's size has no end");
-		if (!need_more(c, err))
-			return false;
-	}
-	*out = str_trim(str_head(came(c), (size_t)end));
-	c->at += (size_t)end + 1;
-	return true;
-}
-
-static bool parse_size(struct str line, uint64_t *out)
-{
-	uint64_t size = 0;
-	size_t i = 0;
-
-	for (; i < line.len && i < 15; i++) {
-		static const char digits[] = "0123456789abcdef";
-		const char *digit = memchr(digits, line.ptr[i] | 0x20, sizeof(digits) - 1);
-
-		if (!digit)
-			break;
-		size = size << 4 | (uint64_t)(digit - digits);
-	}
-	*out = size;
-	return i && (i == line.len || line.ptr[i] == ';' || line.ptr[i] == ' ');
-}
-
 static bool take_chunks(struct plain_http *c, struct buf *answer, struct err *err)
 {
-	struct str line;
-	uint64_t size;
+	struct http1_chunked chunks = { 0 };
+	enum http1_result rc = HTTP1_MORE;
+	const char *why = "";
 
-	do {
-		if (!take_line(c, &line, err))
+	while (rc == HTTP1_MORE) {
+		struct str in, data;
+
+		if (!came(c).len && !need_more(c, err))
 			return false;
-		if (!parse_size(line, &size))
-			return err_set(err, ERR_UNAVAILABLE, "a chunk of the answer has no size");
-		/* behind each there is an empty line, behind the last one fields before it */
-		if (!take_bytes(c, size, answer, err) || !take_line(c, &line, err))
+		in = came(c);
+		rc = http1_chunked_next(&chunks, &in, &data, &why);
+		if (rc != HTTP1_OK && rc != HTTP1_MORE)
+			return err_set(err, ERR_UNAVAILABLE, "the answer's chunks: %s", why);
+		if (!keep(c, data, answer, err))
 			return false;
-		if (size && line.len)
-			return err_set(err, ERR_UNAVAILABLE, "a chunk of the answer has no end");
-	} while (size);
-	while (line.len)
-		if (!take_line(c, &line, err))
-			return false;
+		c->at = c->in.len - in.len;
+	}
 	return true;
 }
 
