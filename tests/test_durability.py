@@ -309,10 +309,11 @@ def unused_address():
 
 @pytest.mark.parametrize("moved", [False, True])
 def test_spool_survives_a_restart(tmp_path, moved):
-    """What waits goes where the sink sends by then."""
+    """What waits goes where the sink sends by then, which is said when it is somewhere else."""
     address, marks, _ = fill_spool(tmp_path / "spool", "restart", 25)
-    found, _ = drain(tmp_path / "spool", unused_address() if moved else address, len(marks))
+    found, log = drain(tmp_path / "spool", unused_address() if moved else address, len(marks))
     assert sorted(found) == sorted(marks) and len(marks) == 25
+    assert ("taken for another endpoint or database" in log) == moved, log[-3000:]
 
 
 @pytest.mark.parametrize("where", [0.1, 0.35, 0.5, 0.75, 0.9])

@@ -3,7 +3,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "pipeline/instance.h"
 
@@ -126,6 +128,26 @@ static const char *storage_directory(struct builder *b, const struct instance *e
 	return NULL;
 }
 
+/* What tells the exporter's peer from another one; 0: no field of it says. */
+static uint64_t destination_of(const struct instance *i)
+{
+	static const char *const names[] = { "endpoint", "profiles_endpoint", "database" };
+	uint64_t parts[ARRAY_LEN(names)] = { 0 };
+	bool said = false;
+
+	for (const struct config_field *f = i->ops->fields; f && f->name; f++)
+		for (size_t n = 0; n < ARRAY_LEN(names); n++) {
+			const char *text;
+
+			if (f->kind != CONFIG_STRING || strcmp(f->name, names[n]) != 0)
+				continue;
+			memcpy(&text, (const char *)i->state + f->offset, sizeof(text));
+			parts[n] = text ? hash64(str_cstr(text)) : 0;
+			said = said || text;
+		}
+	return said ? hash64(str_from(parts, sizeof(parts))) : 0;
+}
+
 static void add_sender(struct builder *b, struct instance *i)
 {
 	struct generation *g = b->g;
@@ -136,6 +158,7 @@ static void add_sender(struct builder *b, struct instance *i)
 		.ops = i->ops,
 		.state = i->state,
 		.sending = sending,
+		.destination = destination_of(i),
 		.spool_fsync = g->config->engine.spool.fsync,
 		.spool_fsync_interval_ns = g->config->engine.spool.fsync_interval_ns,
 		.dedup_window_ns = g->config->engine.dedup_window_ns,

@@ -622,6 +622,7 @@ bool sender_start(struct sender *s, struct err *err)
 {
 	struct spool_options o = {
 		.path = s->o.spool_path,
+		.destination = s->o.destination,
 		.id = s->o.id,
 		.fsync = s->o.spool_fsync,
 		.fsync_interval_ns = s->o.spool_fsync_interval_ns,

@@ -33,6 +33,7 @@ struct sender_options {
 	const char *
 		spool_path; /* SPOOL: a directory of this sender's own; made when it is not there */
 	int spool_fsync;    /* enum spool_fsync */
+	uint64_t destination; /* hash of what tells the peer from another; 0: not said */
 	uint64_t spool_fsync_interval_ns;
 	uint64_t dedup_window_ns;    /* of the spool */
 	struct budget *spool_budget; /* bytes on disk, shared by all spools; NULL = none */

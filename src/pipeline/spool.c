@@ -536,6 +536,8 @@ static void forget_lost_repeats(struct spool *s)
 
 static bool spool_load(struct spool *s, struct err *err)
 {
+	bool retargeted;
+
 	s->dir_fd = spool_dir_open(s->path, err);
 	if (s->dir_fd < 0)
 		return false;
@@ -548,7 +550,14 @@ static bool spool_load(struct spool *s, struct err *err)
 	drop_empty_segments(s);
 	forget_lost_repeats(s);
 	report_bytes(s);
-	if (s->pending)
+	retargeted = s->o.destination && spool_dir_retarget(s->dir_fd, s->o.destination);
+	if (s->pending && retargeted)
+		LOG(LOG_WARN,
+		    "Requests wait in the spool that were taken for another endpoint or database: "
+		    "they go to the one that is configured now",
+		    LOG_S("spool", s->path), LOG_U("requests", s->pending),
+		    LOG_U("bytes", s->bytes));
+	else if (s->pending)
 		LOG(LOG_INFO, "Requests wait in the spool from before", LOG_S("spool", s->path),
 		    LOG_U("requests", s->pending), LOG_U("bytes", s->bytes));
 	return true;

@@ -14,6 +14,7 @@
  *   <path>/LOCK                       flock()ed; holds the pid
  *   <path>/cursor                     what has been given out and is done; one sector, written
  * over, or replaced by rename when it is more <path>/<first sequence, 20 digits>.seg
+ *   <path>/destination                hash of whom the requests are for: a change of it is said
  *   <path>/corrupt/...                what could not be read, for people
  *
  * Segment: records one after another. Record, little-endian, 72 bytes and then the stored body:
@@ -40,6 +41,7 @@ struct spool_options {
 	int fsync;        /* enum spool_fsync */
 	uint64_t fsync_interval_ns;
 	uint64_t segment_bytes;   /* 0 = 16 MiB */
+	uint64_t destination;     /* hash of whom the requests are for; 0 = not said */
 	uint64_t dedup_window_ns; /* 0 = a repeated request is kept again */
 	struct budget *budget;    /* bytes on disk; NULL = no limit */
 	struct metrics *metrics;

@@ -154,6 +154,22 @@ static bool write_whole(int dir_fd, const char *name, struct str bytes)
 	return true;
 }
 
+bool spool_dir_retarget(int dir_fd, uint64_t destination)
+{
+	AUTO(buf_release) struct buf before = { 0 };
+	char now[20];
+	bool known;
+
+	snprintf(now, sizeof(now), "%016llx\n", (unsigned long long)destination);
+	buf_init(&before, 16 << 10);
+	known = read_whole(dir_fd, "destination", &before) && before.len;
+	if (known && str_is(buf_view(&before), now))
+		return false;
+	if (!write_whole(dir_fd, "destination", str_cstr(now)))
+		unlinkat(dir_fd, "destination", 0);
+	return known;
+}
+
 /* As a new file that takes the old one's name; *fd is then that one's. */
 static bool cursor_replace(int dir_fd, int *fd, struct str bytes)
 {

@@ -23,6 +23,10 @@ bool spool_cursor_read(int dir_fd, struct spool_cursor *out, bool *damaged);
 bool spool_cursor_write(int dir_fd, int *fd, const struct spool_cursor *c,
 			struct err *err) MUST_CHECK;
 
+/* Notes whom the spool's requests are for, as a hash. True when they were for somebody else so far.
+ * Best effort. */
+bool spool_dir_retarget(int dir_fd, uint64_t destination);
+
 /* Saves len bytes of fd from offset, or `bytes` when fd is -1, as corrupt/<name>. Best effort: at
  * most 100 files are kept. */
 void spool_corrupt_save(int dir_fd, const char *name, int fd, uint64_t offset, uint64_t len,

@@ -198,6 +198,17 @@ static void test_interval(void **state)
 	metrics_free(metrics);
 }
 
+/* Whom the requests are for is remembered, and a change is told once. */
+static void test_destination(void **state)
+{
+	struct place *p = *state;
+
+	assert_false(spool_dir_retarget(p->dir_fd, 1)); /* nothing is known of before */
+	assert_false(spool_dir_retarget(p->dir_fd, 1));
+	assert_true(spool_dir_retarget(p->dir_fd, UINT64_MAX));
+	assert_false(spool_dir_retarget(p->dir_fd, UINT64_MAX));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,6 +216,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_short_cursor, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_damage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_interval, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_destination, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
