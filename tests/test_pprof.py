@@ -11,6 +11,7 @@ import pytest
 import clients
 import program
 import pyroscope
+import query_bodies
 
 
 class Pprof:
@@ -214,3 +215,18 @@ def test_counts_of_a_period_in_milliseconds_have_their_time_in_pprof(tmp_path):
     assert read_pprof(out)[0] == (("samples", "count"), ("cpu", "milliseconds"))
     assert [list(s.value) for s in profile(out).sample] == [[5, 50]]
     assert json.loads(program.run("top", "--json", out, check=0).stdout)["top"]["total"] == [50 * 10**6]
+
+
+def test_the_duration_is_what_was_measured(tmp_path):
+    """Two profiles of 20 s that overlap by 10, and one an hour later: 50 s, not an hour; the time is the first one's."""
+    m = query_bodies.Maker()
+    scope, path, out = m.request.resource_profiles.add().scope_profiles.add(), tmp_path / "a.pb", tmp_path / "again.pb.gz"
+    for second in (3600, 10, 0):
+        taken = m.profile(scope, "cpu", "nanoseconds", time=query_bodies.TIME + second * 10**9)
+        taken.duration_nano = 20 * 10**9
+        taken.samples.add(stack_index=m.stack([m.location("native", "/opt/app", ("f",), 1)]), values=[5])
+    path.write_bytes(m.request.SerializeToString())
+    program.run("export", "--format", "pprof", path, "-o", out, check=0)
+    assert (profile(out).time_nanos, profile(out).duration_nanos) == (query_bodies.TIME, 50 * 10**9)
+    heads = [program.run("top", p, check=0).stdout.decode().splitlines()[0] for p in (path, out)]
+    assert all(" in 50.00 s;" in head for head in heads), heads

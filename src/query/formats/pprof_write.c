@@ -583,28 +583,59 @@ static void put_mappings(struct pprof *w)
 	}
 }
 
+struct taken { /* when a profile was taken: [from, to) */
+	uint64_t from, to;
+};
+
+static int taken_order(const void *a, const void *b)
+{
+	const struct taken *x = a, *y = b;
+
+	return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* The time that was measured: what lies between profiles, or in several of them, is not counted. */
+static uint64_t covered_time(struct taken *t, uint32_t count)
+{
+	uint64_t covered = 0, end = 0;
+
+	qsort(t, count, sizeof(*t), taken_order);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t from = t[i].from > end ? t[i].from : end;
+
+		covered += t[i].to > from ? t[i].to - from : 0;
+		end = t[i].to > end ? t[i].to : end;
+	}
+	return covered;
+}
+
 static void put_times(struct pprof *w)
 {
+	struct taken *taken = calloc(w->p->profile_count + 1u, sizeof(*taken));
 	const struct profile *first = NULL;
-	uint64_t begin = UINT64_MAX, end = 0;
+	uint32_t count = 0;
 
+	assert(taken);
 	for (uint32_t i = 0; i < w->p->profile_count; i++) {
 		const struct profile *profile = &w->p->profiles[i];
-		uint64_t stop = profile->time_unix_nano + profile->duration_nano;
+		uint64_t from = profile->time_unix_nano, to;
 
 		if (profile->refused)
 			continue;
 		if (!first || (is_counted_time(w->p, profile) && !is_counted_time(w->p, first)))
 			first = profile;
-		if (profile->time_unix_nano && profile->time_unix_nano < begin)
-			begin = profile->time_unix_nano;
-		if (profile->time_unix_nano && stop >= profile->time_unix_nano && stop > end)
-			end = stop;
+		if (__builtin_add_overflow(from, profile->duration_nano, &to))
+			to = from;
+		if (from)
+			taken[count++] = (struct taken){ from, to };
 	}
-	if (begin != UINT64_MAX) {
-		put_uint(w->out, 9, begin);
-		put_uint(w->out, 10, end > begin ? end - begin : 0);
+	if (count) {
+		uint64_t covered = covered_time(taken, count);
+
+		put_uint(w->out, 9, taken[0].from);
+		put_uint(w->out, 10, covered);
 	}
+	free(taken);
 	if (!first)
 		return;
 	put_value_type(w, 11, type_of(w, &first->period_type), unit_of(w, &first->period_type));
