@@ -31,7 +31,7 @@ static const struct flag flags[] = {
 	{ "DDL of ClickHouse's tables", "engine", FLAG_STRING, &engine, "NAME", NULL,
 	  "MergeTree or ReplicatedMergeTree", NULL, false, false },
 	{ "DDL of ClickHouse's tables", "database", FLAG_STRING, &database, "NAME", "default",
-	  "where the tables are", NULL, false, false },
+	  "where the tables of a cluster's servers are", NULL, false, false },
 	{ "DDL of ClickHouse's tables", "ttl", FLAG_DURATION, &ttl, "TIME", "0",
 	  "how long to keep what arrived, in days", NULL, false, false },
 	{ 0 },
@@ -336,6 +336,10 @@ static bool print_clickhouse_ddl(struct err *err)
 	struct ch_version version;
 	struct buf out_text;
 
+	if (database && !cluster)
+		return err_set(err, ERR_INVALID,
+			       "-database goes with -cluster: without one the tables are made in "
+			       "the database that the client is in");
 	if (!ch_version_parse(str_cstr(clickhouse), &version, err) ||
 	    !ch_schema_check(&schema, err) ||
 	    (ttl && !duration_parse(str_cstr(ttl), &schema.ttl_ns, err)))

@@ -206,8 +206,7 @@ def test_a_service_has_pages_of_its_own(server, database):
         url = f"{server.url}/{name}"
         if older:
             server.ask(f"CREATE DATABASE {name}")
-            for statement in program.run("store", "ddl", "-clickhouse", server.ask("SELECT version()"), "-database", name,
-                                         check=0).stdout.decode().split(";\n"):
+            for statement in program.run("store", "ddl", "-clickhouse", server.ask("SELECT version()"), check=0).stdout.decode().split(";\n"):
                 if statement.strip():
                     server.ask(statement, name)
             server.ask("INSERT INTO flametap_dictionary (kind, seen, numbers) VALUES (66, '2100-01-01', [4])", name)
@@ -323,8 +322,7 @@ def test_ddl_makes_what_the_exporter_writes(server, database):
     """With create_schema off, by hand: `store ddl` for this version, piece by piece."""
     server.ask(f"CREATE DATABASE {database}")
     version = server.ask("SELECT version()")
-    for statement in program.run("store", "ddl", "-clickhouse", version, "-database", database, "-ttl", "720h",
-                                 check=0).stdout.decode().split(";\n"):
+    for statement in program.run("store", "ddl", "-clickhouse", version, "-ttl", "720h", check=0).stdout.decode().split(";\n"):
         if statement.strip():
             server.ask(statement, database)
     url = f"{server.url}/{database}"

@@ -641,6 +641,8 @@ def test_ddl_makes_the_same_tables(tmp_path):
         c.executescript(ddl)
         tables = {r[0] for r in c.execute("SELECT name FROM sqlite_schema")}
     assert {"sample", "samples", "frames", "stacks_text"} <= tables
+    refused = program.run("store", "ddl", "-clickhouse", "18.16", "-database", "x")
+    assert refused.returncode == 2 and b"-database goes with -cluster" in refused.stderr
 
 
 # ---- acknowledged means kept ----
