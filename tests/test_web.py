@@ -332,8 +332,10 @@ COLLAPSE = [
     (["recursion:^f[01]$"], lambda s: without_recursion(s, lambda f: re.search("^f[01]$", f.function))),
     (["collapse:binary:app"], lambda s: collapsed(s, lambda f: "app" in f.binary)),
     (["collapse:^f[0-2]$", "collapse:^sys"], lambda s: collapsed(s, lambda f: re.search("^f[0-2]$", f.function), lambda f: f.function.startswith("sys"))),
-    (["collapse:type:native", "hide:^f3$", "recursion:^f"],
+    (["hide:^f3$", "recursion:^f", "collapse:type:native"],
      lambda s: collapsed(without_recursion([f for f in s if f.function != "f3"], lambda f: f.function.startswith("f")), lambda f: f.type == "native")),
+    (["collapse:type:native", "recursion:^f", "hide:^f3$"],
+     lambda s: tuple(f for f in without_recursion(collapsed(s, lambda f: f.type == "native"), lambda f: f.function.startswith("f")) if f.function != "f3")),
 ]
 
 

@@ -195,12 +195,12 @@ static void test_answers(void **state)
 			assert_true(str_is(buf_view(&answer), cases[at].body));
 		else
 			assert_int_equal(err.kind, cases[at].kind);
+		plain_http_free(c);
+		peer_end(&peer);
 		assert_string_equal(peer.asked + strlen(peer.asked) - 5, "12345");
 		assert_non_null(strstr(peer.asked, "POST /?a=b HTTP/1.1\r\nHost: 127.0.0.1:"));
 		assert_non_null(strstr(peer.asked, "\r\nX-Who: me\r\n"));
 		assert_non_null(strstr(peer.asked, "\r\nContent-Length: 5\r\n"));
-		plain_http_free(c);
-		peer_end(&peer);
 		buf_release(&answer);
 	}
 }
