@@ -18,7 +18,7 @@ import fixtures
 import program
 
 README = fixtures.ROOT / "README.md"
-DOCUMENTS = [p for p in [README, *sorted((fixtures.ROOT / "docs").glob("*.md")), *sorted((fixtures.ROOT / "example").rglob("README.md"))]
+DOCUMENTS = [p for p in [README, *sorted((fixtures.ROOT / "docs").rglob("*.md")), *sorted((fixtures.ROOT / "example").rglob("README.md"))]
              if p.exists()]
 
 

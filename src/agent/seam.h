@@ -1,5 +1,5 @@
 /*
- * seam.h - the one way from the worker to what needs privileges (docs/decisions.md, the agent).
+ * seam.h - the one way from the worker to what needs privileges (docs/decisions/, the agent).
  *
  * Behind it is the sampler: it holds the capabilities, loads the BPF programs, opens perf events
  * and target files, reads target memory, and parses only what the kernel itself writes. In front of

@@ -1,5 +1,5 @@
 /*
- * privileges.h - the six capabilities of the sampler (docs/decisions.md), and what each is for.
+ * privileges.h - the six capabilities of the sampler (docs/decisions/), and what each is for.
  *
  * CAP_SYS_ADMIN stands for BPF, PERFMON, CHECKPOINT_RESTORE and SYSLOG, as the kernel has it.
  */

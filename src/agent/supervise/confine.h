@@ -1,5 +1,5 @@
 /*
- * confine.h - takes from a process what it must not have (docs/decisions.md, the agent).
+ * confine.h - takes from a process what it must not have (docs/decisions/, the agent).
  *
  *   the sampler  keeps the six capabilities of doctor/privileges.h, has no network: its system call
  *                filter refuses every socket, and starts no program
