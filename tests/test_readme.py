@@ -41,7 +41,14 @@ def in_own_network():
     return os.geteuid() == 0 and subprocess.run(["unshare", "-n", "ip", "link", "set", "lo", "up"], capture_output=True, check=False).returncode == 0
 
 
-NAMED = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(fixtures.ROOT)))
+
+
+def of_documents(*kinds):
+    """A test for each document that has a block of one of these kinds; for each document where none is given."""
+    chosen = [p for p in DOCUMENTS if not kinds or any(blocks(p, kind) for kind in kinds)]
+    return pytest.mark.parametrize("path", chosen, ids=lambda p: str(p.relative_to(fixtures.ROOT)))
+
+
 WRAPPER = ["unshare", "-n", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 # Sends one body to the usual gRPC port, then stops the server that was started before.
 SERVE = """
@@ -67,21 +74,17 @@ def run_script(script, tmp_path):
                           env=program.environment(PATH=f"{program.path().parent}:{os.environ['PATH']}", BACKEND_TOKEN="x"))
 
 
-@NAMED
+@of_documents("sh test", "sh serve")
 def test_documented_commands_run(path, tmp_path):
     script = "".join(f"echo '--- {path.name}:{start}' >&2\n{code}" for start, code in blocks(path, "sh test"))
     script += "".join(f"echo '--- {path.name}:{start}' >&2\n{SERVE.format(code=code.strip())}" for start, code in blocks(path, "sh serve"))
-    if not script:
-        pytest.skip("no blocks to run")
     done = run_script(script, tmp_path)
     assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
 
 
-@NAMED
+@of_documents("yaml test")
 def test_documented_configurations_are_good(path, tmp_path):
     code = blocks(path, "yaml test")
-    if not code:
-        pytest.skip("no configuration")
     for start, text in code:
         file = tmp_path / f"line-{start}.yaml"
         file.write_text(text)
@@ -100,7 +103,7 @@ def test_flags_in_the_readme_are_ours():
             assert f"-{flag}" in known, f"README names -{flag}"
 
 
-@NAMED
+@of_documents()
 def test_files_and_flags_that_documents_name_exist(path):
     """Relative links lead somewhere, and each -flag of a flametap command line is one of that command's flags."""
     text = path.read_text()
