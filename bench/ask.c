@@ -27,7 +27,7 @@
 
 struct question {
 	const char *store, *what;
-	struct query_range range, other;
+	struct source_range range, other;
 	const char *selector, *group;
 	uint8_t span[8];
 	bool by_span, cold;
@@ -60,8 +60,8 @@ static void drop_pages(const char *path)
 	close(fd);
 }
 
-static struct query *begin(const struct question *x, struct query_source *source,
-			   struct query_range range, struct err *err)
+static struct query *begin(const struct question *x, struct source *source,
+			   struct source_range range, struct err *err)
 {
 	struct query_request r = {
 		.source = source,
@@ -83,7 +83,7 @@ static void take_tree(const struct query_tree *t, struct answer *a)
 static bool answer_time(const struct question *x, struct query *q, struct answer *a,
 			struct err *err)
 {
-	struct query_range r = x->range;
+	struct source_range r = x->range;
 
 	if (strcmp(x->what, "heat") == 0) {
 		struct query_heatmap_options o = { .column_ns = (r.to - r.from) / 1200 + 1 };
@@ -137,7 +137,7 @@ static bool answer_stacks(const struct question *x, struct query *q, struct quer
 	return true;
 }
 
-static bool ask_source(const struct question *x, struct query_source *source, struct answer *a,
+static bool ask_source(const struct question *x, struct source *source, struct answer *a,
 		       struct err *err)
 {
 	struct query *q = begin(x, source, x->range, err), *right = NULL;
@@ -166,7 +166,7 @@ static bool ask_source(const struct question *x, struct query_source *source, st
 
 static bool ask_once(const struct question *x, struct answer *a, struct err *err)
 {
-	struct query_source *source;
+	struct source *source;
 	struct store *store;
 	bool ok;
 
@@ -176,7 +176,7 @@ static bool ask_once(const struct question *x, struct answer *a, struct err *err
 	ok = store_source_new(store, &source, err);
 	if (ok) {
 		ok = ask_source(x, source, a, err);
-		query_source_free(source);
+		source_free(source);
 	}
 	store_source_close(store);
 	return ok;
@@ -184,9 +184,9 @@ static bool ask_once(const struct question *x, struct answer *a, struct err *err
 
 /* ---- what the script asks to choose its questions ---- */
 
-static bool tell_range(struct query_source *source, struct err *err)
+static bool tell_range(struct source *source, struct err *err)
 {
-	struct query_range r;
+	struct source_range r;
 
 	if (!source->ops->extent(source, &r, err))
 		return false;
@@ -194,7 +194,7 @@ static bool tell_range(struct query_source *source, struct err *err)
 	return true;
 }
 
-static bool tell_spans(const struct question *x, struct query_source *source, struct err *err)
+static bool tell_spans(const struct question *x, struct source *source, struct err *err)
 {
 	struct query_samples_options o = { .page = 10000 };
 	struct query *q = begin(x, source, x->range, err);
@@ -221,7 +221,7 @@ static bool tell_spans(const struct question *x, struct query_source *source, st
 
 static bool tell(const struct question *x, struct err *err)
 {
-	struct query_source *source;
+	struct source *source;
 	struct store *store;
 	bool ok;
 
@@ -231,7 +231,7 @@ static bool tell(const struct question *x, struct err *err)
 	if (ok) {
 		ok = strcmp(x->what, "range") == 0 ? tell_range(source, err)
 						   : tell_spans(x, source, err);
-		query_source_free(source);
+		source_free(source);
 	}
 	store_source_close(store);
 	return ok;
@@ -259,7 +259,7 @@ static bool read_question(int argc, char **argv, struct question *x)
 {
 	int at = 1;
 
-	*x = (struct question){ .range = QUERY_ALWAYS, .times = 1 };
+	*x = (struct question){ .range = SOURCE_ALWAYS, .times = 1 };
 	for (; at < argc && strncmp(argv[at], "--", 2) == 0; at++) {
 		if (strcmp(argv[at], "--cold") == 0)
 			x->cold = true;

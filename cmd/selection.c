@@ -64,7 +64,7 @@ static void note_types(struct file_types *t, const struct profiles *part)
 		}
 	}
 	query_end(q);
-	query_source_free(all.source);
+	source_free(all.source);
 }
 
 static bool has_type(const struct file_types *t, struct str id)
@@ -198,7 +198,7 @@ bool samples_open(struct samples *s, const char *db, char *const *files, unsigne
 
 void samples_close(struct samples *s)
 {
-	query_source_free(s->source);
+	source_free(s->source);
 	profiles_free(s->profiles);
 	store_close(s->store);
 	for (unsigned i = 0; i < s->file_count; i++)
@@ -233,7 +233,7 @@ static bool add_filters(struct query_request *r, const struct flag_steps *steps,
 	return true;
 }
 
-bool selection_request(const struct selection_flags *f, struct query_source *source,
+bool selection_request(const struct selection_flags *f, struct source *source,
 		       struct selection_ids *ids, struct query_request *out, struct err *err)
 {
 	struct query_request r = { .source = source,

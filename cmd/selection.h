@@ -158,7 +158,7 @@ struct selection_flags {
 
 /* Samples of files, all together, or of a store. */
 struct samples {
-	struct query_source *source;
+	struct source *source;
 	struct profiles *profiles; /* of files */
 	struct store *store;
 	struct file_types *file_types; /* of several files, what each one holds */
@@ -173,7 +173,7 @@ void samples_close(struct samples *s);
 struct selection_ids {
 	uint8_t trace[16], span[8];
 };
-bool selection_request(const struct selection_flags *f, struct query_source *source,
+bool selection_request(const struct selection_flags *f, struct source *source,
 		       struct selection_ids *ids, struct query_request *out,
 		       struct err *err) MUST_CHECK;
 

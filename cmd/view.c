@@ -46,7 +46,7 @@ static const struct command command = {
 };
 
 /* A message is asked as it is; a store is opened once, and each question has a state of it. */
-static bool open_source(void *ctx, struct query_source **out, struct err *err)
+static bool open_source(void *ctx, struct source **out, struct err *err)
 {
 	const struct samples *s = ctx;
 

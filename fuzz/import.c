@@ -17,7 +17,7 @@ static void ask(const struct profiles *p)
 	if (q && query_top(q, &top, &err) && top.row_count && !top.frames.count)
 		abort();
 	query_end(q);
-	query_source_free(request.source);
+	source_free(request.source);
 }
 
 static void write_all(const struct profiles *p)

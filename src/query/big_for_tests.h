@@ -12,7 +12,7 @@
 #include "query/query.h"
 
 static struct profiles *big;
-static struct query_source *source;
+static struct source *source;
 
 static inline struct blob *read_file(const char *path)
 {
@@ -41,7 +41,7 @@ static inline int open_big(void **state)
 static inline int close_big(void **state)
 {
 	(void)state;
-	query_source_free(source);
+	source_free(source);
 	profiles_free(big);
 	return 0;
 }

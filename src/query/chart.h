@@ -37,7 +37,7 @@ struct chart_lane {
 
 struct chart {
 	struct query *q;
-	struct query_range range;
+	struct source_range range;
 	uint64_t bin_ns;
 	uint32_t bins;
 	bool timed; /* values are nanoseconds */

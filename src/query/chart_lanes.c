@@ -15,7 +15,7 @@ struct threads { /* what attribute sets say of thread.id */
 	struct buf scratch;
 };
 
-static bool take_value(void *ctx, const struct query_attribute *value, struct err *err)
+static bool take_value(void *ctx, const struct source_attribute *value, struct err *err)
 {
 	struct threads *t = ctx;
 
@@ -27,7 +27,7 @@ static bool take_value(void *ctx, const struct query_attribute *value, struct er
 }
 
 /* Of a source that gives whole sets. */
-static bool take_thread(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
+static bool take_thread(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct threads *t = ctx;
 
@@ -43,7 +43,7 @@ static bool take_thread(void *ctx, uint64_t id, struct query_attributes list, st
 
 static bool ask_threads(struct threads *t, struct err *err)
 {
-	struct query_source *s = t->q->request.source;
+	struct source *s = t->q->request.source;
 
 	t->tids[t->tid_count++] = 0;
 	memset(t->values, 0, t->values_cap * sizeof(uint32_t));
@@ -265,7 +265,7 @@ struct naming {
 	struct query_lane *out; /* of each lane */
 };
 
-static bool keep_text(struct query *q, const struct query_attribute *a, struct str *out,
+static bool keep_text(struct query *q, const struct source_attribute *a, struct str *out,
 		      struct err *err)
 {
 	struct buf scratch;
@@ -277,7 +277,7 @@ static bool keep_text(struct query *q, const struct query_attribute *a, struct s
 	return ok;
 }
 
-static bool take_names(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
+static bool take_names(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	const struct naming *n = ctx;
 	const struct chart *c = n->c;
@@ -302,7 +302,7 @@ static bool take_names(void *ctx, uint64_t id, struct query_attributes list, str
 }
 
 /* The first of `keys` that a list has. */
-static bool name_from(struct query *q, struct query_attributes list, const char *const *keys,
+static bool name_from(struct query *q, struct source_attributes list, const char *const *keys,
 		      struct str *out, struct err *err)
 {
 	for (; *keys && !out->len; keys++)
@@ -315,7 +315,7 @@ static bool name_from(struct query *q, struct query_attributes list, const char 
 	return true;
 }
 
-static bool name_of_series(struct query *q, const struct query_series *s, struct query_lane *out,
+static bool name_of_series(struct query *q, const struct source_series *s, struct query_lane *out,
 			   struct err *err)
 {
 	static const char *const hosts[] = { "host.name", "k8s.node.name", "host.id", NULL };
@@ -337,7 +337,7 @@ static bool name_of_series(struct query *q, const struct query_series *s, struct
 	return true;
 }
 
-static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+static bool take_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	const struct naming *n = ctx;
 	const struct chart *c = n->c;
@@ -355,8 +355,8 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 bool chart_name_lanes(struct chart *c, struct query_lane *out, struct err *err)
 {
 	struct naming n = { c, out };
-	struct query_source *s = c->q->request.source;
-	struct query_series_ask ask = { .range = c->q->request.range };
+	struct source *s = c->q->request.source;
+	struct source_series_ask ask = { .range = c->q->request.range };
 	uint64_t *ids = query_alloc(c->q, c->lane_count + 1u, sizeof(*ids), err);
 	uint64_t *sets = query_alloc(c->q, c->lane_count + 1u, sizeof(*sets), err);
 	uint32_t count = 0;

@@ -75,7 +75,7 @@ static struct attribute_index put_text_attribute(struct builder *b, const char *
 	return put_attribute(b, str_cstr(key), (struct str){ 0 }, &v);
 }
 
-static bool take_set(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
+static bool take_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct collecting *c = ctx;
 	uint32_t place = id_place(c->sets.ids, c->sets.count, id);
@@ -92,7 +92,7 @@ static bool take_set(void *ctx, uint64_t id, struct query_attributes list, struc
 	return query_alive(c->q, err);
 }
 
-static bool take_link(void *ctx, const struct query_link *from, struct err *err)
+static bool take_link(void *ctx, const struct source_link *from, struct err *err)
 {
 	struct collecting *c = ctx;
 	uint32_t place = id_place(c->links.ids, c->links.count, from->id);
@@ -122,7 +122,7 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 	return query_alive(c->q, err);
 }
 
-static struct mapping_index put_mapping(struct builder *b, const struct query_location *l)
+static struct mapping_index put_mapping(struct builder *b, const struct source_location *l)
 {
 	struct mapping m = { .memory_start = l->mapping_start,
 			     .memory_limit = l->mapping_limit,
@@ -138,7 +138,7 @@ static struct mapping_index put_mapping(struct builder *b, const struct query_lo
 	return builder_mapping(b, &m, &build_id, 1);
 }
 
-static struct line put_line(struct builder *b, const struct query_line *from)
+static struct line put_line(struct builder *b, const struct source_line *from)
 {
 	struct function f = { .name = builder_string(b, from->function),
 			      .system_name = builder_string(b, from->system_name),
@@ -150,7 +150,7 @@ static struct line put_line(struct builder *b, const struct query_line *from)
 			      .function = builder_function(b, &f) };
 }
 
-static bool take_location(void *ctx, const struct query_location *from, struct err *err)
+static bool take_location(void *ctx, const struct source_location *from, struct err *err)
 {
 	struct collecting *c = ctx;
 	uint32_t place = id_place(c->locations.ids, c->locations.count, from->id);
@@ -259,7 +259,7 @@ static bool transform_stacks(struct collecting *c, struct err *err)
 
 static bool put_dictionary(struct collecting *c, struct err *err)
 {
-	struct query_source *s = c->q->request.source;
+	struct source *s = c->q->request.source;
 	struct query *q = c->q;
 
 	if (!LIST(c, &c->stacks, stack, err) || !LIST(c, &c->sets, attributes, err) ||
@@ -300,7 +300,7 @@ static int row_order(const void *a, const void *b)
 	return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-static struct key_values put_key_values(struct builder *b, struct query_attributes list)
+static struct key_values put_key_values(struct builder *b, struct source_attributes list)
 {
 	struct key_value *kv = calloc(list.count + 1u, sizeof(*kv));
 	struct key_values out;
@@ -352,7 +352,7 @@ static void clip_time(const struct query *q, struct profile *p)
 	p->duration_nano = to - from;
 }
 
-static void put_profile(struct collecting *c, const struct query_series *s,
+static void put_profile(struct collecting *c, const struct source_series *s,
 			const struct engine_profile *p, const struct kept_row *first)
 {
 	const struct query_type *type = &c->q->types[c->q->type];
@@ -367,7 +367,7 @@ static void put_profile(struct collecting *c, const struct query_series *s,
 	clip_time(c->q, out);
 }
 
-static bool put_series(void *ctx, const struct query_series *s, struct err *err)
+static bool put_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct collecting *c = ctx;
 	const struct engine_profile *profile = NULL;
@@ -434,8 +434,8 @@ static bool differ_in_unit(const struct query *q)
 static bool collect(struct collecting *c, struct err *err)
 {
 	struct query *q = c->q;
-	struct query_source *s = q->request.source;
-	struct query_series_ask ask = { .range = q->request.range };
+	struct source *s = q->request.source;
+	struct source_series_ask ask = { .range = q->request.range };
 
 	c->one_unit = differ_in_unit(q);
 	if (!weigh(c, err) || !engine_events(q, q->group_key, keep_row, c, err) ||

@@ -5,7 +5,7 @@
 
 struct covering {
 	struct query *q;
-	struct query_range *ranges; /* apart from each other, ascending */
+	struct source_range *ranges; /* apart from each other, ascending */
 	uint32_t count, cap;
 };
 
@@ -27,14 +27,14 @@ static bool cover(struct covering *c, uint64_t from, uint64_t to, struct err *er
 		return false;
 	memmove(&c->ranges[at + 1], &c->ranges[end], (c->count - end) * sizeof(*c->ranges));
 	c->count = c->count - (end - at) + 1;
-	c->ranges[at] = (struct query_range){ from, to };
+	c->ranges[at] = (struct source_range){ from, to };
 	return true;
 }
 
 static bool cover_profile(void *ctx, uint64_t from, uint64_t duration, struct err *err)
 {
 	struct covering *c = ctx;
-	struct query_range window = c->q->request.range;
+	struct source_range window = c->q->request.range;
 	uint64_t to;
 
 	if (!duration || __builtin_add_overflow(from, duration, &to))

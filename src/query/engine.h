@@ -140,7 +140,8 @@ struct query {
 	uint64_t
 		*linked; /* series of samples that have the links, ascending; none: it may be any */
 	uint32_t linked_count, linked_cap;
-	struct query_range linked_range; /* of those samples' events, [from, to); to 0: not known */
+	struct source_range
+		linked_range; /* of those samples' events, [from, to); to 0: not known */
 	struct number_table wanted_stacks; /* by_stack: only rows of these */
 	bool by_stack;
 	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
@@ -148,7 +149,7 @@ struct query {
 	bool group_open;                 /* a sample or a profile may say the group */
 	struct str group_key;            /* of the answer at hand; empty: none */
 	struct number_table set_numbers; /* known_sets.c: place in `sets` by id */
-	struct query_range sets_known;   /* all sets of this time are among them; to 0: of none */
+	struct source_range sets_known;  /* all sets of this time are among them; to 0: of none */
 	bool met_no_set;                 /* there are samples without attributes there */
 	struct attribute_match *sets;
 	uint32_t set_count, set_cap;
@@ -174,7 +175,7 @@ void query_note_partial(struct query *q, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* The value of an attribute as text: borrowed when it is a string, else in `scratch`. */
-struct str attribute_text(const struct query_attribute *a, struct buf *scratch);
+struct str attribute_text(const struct source_attribute *a, struct buf *scratch);
 
 /* ---- what attribute sets say (known_sets.c) ---- */
 
@@ -182,20 +183,20 @@ struct str attribute_text(const struct query_attribute *a, struct buf *scratch);
 bool known_set(struct query *q, uint64_t id, const struct attribute_match **out,
 	       struct err *err) MUST_CHECK;
 /* Reads those that a scan will meet together, where that is cheaper than one by one. */
-bool known_sets_load(struct query *q, const struct query_scan *scan, struct err *err) MUST_CHECK;
+bool known_sets_load(struct query *q, const struct source_scan *scan, struct err *err) MUST_CHECK;
 
 /* Whether a sample's profile has a say, too: its set (NULL: none) and its series do not say all. */
 bool known_sets_ask_profile(const struct query *q, const struct series_says *says,
 			    const struct attribute_match *set);
 /* That no profile of this time has a say. */
-bool known_sets_suffice(const struct query *q, struct query_range range);
+bool known_sets_suffice(const struct query *q, struct source_range range);
 
 /* ---- events ---- */
 
 struct engine_event {
 	uint64_t time;
 	int64_t value; /* in the type's unit */
-	const struct query_row *row;
+	const struct source_row *row;
 	const struct engine_series *series;
 	struct str group; /* of q->group_key */
 	bool first;       /* of its row's events in the window */
@@ -224,24 +225,24 @@ typedef bool engine_batch_fn(void *ctx, const struct engine_batch *batch, struct
 bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, void *ctx,
 		    struct err *err) MUST_CHECK;
 /* As engine_events(), over another window. */
-bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
+bool engine_events_within(struct query *q, struct source_range range, struct str group_key,
 			  engine_event_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 /* The window, or, where it is open at an end, what the source has. Empty when there is nothing. */
-bool engine_bounds(struct query *q, struct query_range *out, struct err *err) MUST_CHECK;
+bool engine_bounds(struct query *q, struct source_range *out, struct err *err) MUST_CHECK;
 /* Series that the last walk met, with all their attributes. */
-bool engine_each_series(struct query *q, query_series_fn *fn, void *ctx,
+bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx,
 			struct err *err) MUST_CHECK;
 /* What to scan for the window and the series that were selected. */
-static inline struct query_scan engine_series_scan(const struct query *q)
+static inline struct source_scan engine_series_scan(const struct query *q)
 {
-	return (struct query_scan){ .range = q->request.range,
-				    .series = q->series_ids,
-				    .series_count = q->series_count,
-				    .asof = q->request.asof };
+	return (struct source_scan){ .range = q->request.range,
+				     .series = q->series_ids,
+				     .series_count = q->series_count,
+				     .asof = q->request.asof };
 }
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Is it one of those that request.profile_ids is about? */
-bool engine_profile_wanted(const struct query *q, const struct query_profile *p);
+bool engine_profile_wanted(const struct query *q, const struct source_profile *p);
 /* Loads q->profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
 /* When the selection's profilers took profiles, be they of what is selected or of something else
@@ -260,8 +261,8 @@ const struct engine_profile *engine_profile_of(const struct query *q, uint64_t s
 bool engine_event_end(struct query *q, const struct engine_event *event, uint64_t *out,
 		      struct err *err) MUST_CHECK;
 /* Of all values that a row has; and what its timestamp i counts: as sample_value_at() has it. */
-int64_t engine_row_sum(const struct query_row *row);
-int64_t engine_value_at(const struct query_row *row, int64_t row_sum, uint32_t i);
+int64_t engine_row_sum(const struct source_row *row);
+int64_t engine_value_at(const struct source_row *row, int64_t row_sum, uint32_t i);
 static inline int64_t engine_add(int64_t a, int64_t b) /* saturates */
 {
 	int64_t sum;
@@ -398,7 +399,7 @@ bool frame_set_init(struct frame_set *s, struct query *q, struct err *err) MUST_
 void frame_set_release(struct frame_set *s);
 /* The frames of one location, innermost inlined first, as numbers of s->frames; with filters, of
  * s->marked. */
-bool frame_set_location(struct frame_set *s, const struct query_location *l, uint32_t *out,
+bool frame_set_location(struct frame_set *s, const struct source_location *l, uint32_t *out,
 			uint32_t cap, uint32_t *count, struct err *err) MUST_CHECK;
 /* The frame of a group's value, no code. */
 bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out,

@@ -10,7 +10,7 @@
 
 struct walk {
 	struct query *q;
-	struct query_range range;
+	struct source_range range;
 	engine_event_fn *fn;
 	void *ctx;
 	uint32_t empty_match;
@@ -19,7 +19,7 @@ struct walk {
 
 /* ---- profiles ---- */
 
-bool engine_profile_wanted(const struct query *q, const struct query_profile *p)
+bool engine_profile_wanted(const struct query *q, const struct source_profile *p)
 {
 	for (uint32_t i = 0; i < q->request.profile_id_count; i++)
 		if (memcmp(q->request.profile_ids + (size_t)16 * i, p->id, sizeof(p->id)) == 0)
@@ -27,7 +27,7 @@ bool engine_profile_wanted(const struct query *q, const struct query_profile *p)
 	return q->request.profile_id_count == 0;
 }
 
-static bool take_profile(void *ctx, const struct query_profile *p, struct err *err)
+static bool take_profile(void *ctx, const struct source_profile *p, struct err *err)
 {
 	struct query *q = ctx;
 	struct engine_profile out = { .first_sample = p->first_sample,
@@ -66,9 +66,9 @@ static unsigned parts_of(const struct query *q)
 	return q->parts | (rows_decide(q) ? ROW_ATTRIBUTES : 0) | (q->by_stack ? ROW_STACK : 0);
 }
 
-static struct query_scan scan_of(const struct query *q, struct query_range range)
+static struct source_scan scan_of(const struct query *q, struct source_range range)
 {
-	return (struct query_scan){
+	return (struct source_scan){
 		.range = range,
 		.series = q->only ? q->only : q->series_ids,
 		.series_count = q->only ? q->only_count : q->series_count,
@@ -81,9 +81,9 @@ static struct query_scan scan_of(const struct query *q, struct query_range range
 }
 
 /* Profiles that may have samples of what is selected. */
-static struct query_scan profiles_scan(const struct query *q)
+static struct source_scan profiles_scan(const struct query *q)
 {
-	struct query_scan scan = scan_of(q, q->request.range);
+	struct source_scan scan = scan_of(q, q->request.range);
 
 	scan.series = q->series_ids;
 	scan.series_count = q->series_count;
@@ -99,8 +99,8 @@ static struct query_scan profiles_scan(const struct query *q)
 
 bool engine_load_profiles(struct query *q, struct err *err)
 {
-	struct query_source *s = q->request.source;
-	struct query_scan scan = profiles_scan(q);
+	struct source *s = q->request.source;
+	struct source_scan scan = profiles_scan(q);
 
 	if (q->profiles_loaded)
 		return true;
@@ -115,7 +115,7 @@ struct time_walk {
 	void *ctx;
 };
 
-static bool pass_times(void *ctx, const struct query_profile *p, struct err *err)
+static bool pass_times(void *ctx, const struct source_profile *p, struct err *err)
 {
 	const struct time_walk *w = ctx;
 
@@ -126,8 +126,8 @@ bool engine_profile_times(struct query *q,
 			  bool (*fn)(void *ctx, uint64_t time, uint64_t duration, struct err *err),
 			  void *ctx, struct err *err)
 {
-	struct query_source *s = q->request.source;
-	struct query_scan scan = profiles_scan(q);
+	struct source *s = q->request.source;
+	struct source_scan scan = profiles_scan(q);
 	struct time_walk w = { q, fn, ctx };
 	bool ok = true;
 
@@ -238,7 +238,7 @@ static bool judge(const struct walk *w, const struct series_says *says,
 }
 
 /* Whether a row matches, and its group: the sample's own value, else the series', the profile's. */
-static bool judge_row(struct walk *w, const struct query_row *row,
+static bool judge_row(struct walk *w, const struct source_row *row,
 		      const struct engine_series *series, bool *matches, struct str *group,
 		      struct err *err)
 {
@@ -271,7 +271,7 @@ static bool judge_row(struct walk *w, const struct query_row *row,
 	return true;
 }
 
-int64_t engine_row_sum(const struct query_row *row)
+int64_t engine_row_sum(const struct source_row *row)
 {
 	int64_t sum = 0;
 
@@ -280,7 +280,7 @@ int64_t engine_row_sum(const struct query_row *row)
 	return sum;
 }
 
-int64_t engine_value_at(const struct query_row *row, int64_t sum, uint32_t i)
+int64_t engine_value_at(const struct source_row *row, int64_t sum, uint32_t i)
 {
 	if (row->value_count == 0)
 		return 1;
@@ -294,7 +294,7 @@ static bool in_window(const struct walk *w, uint64_t time)
 	return time >= w->range.from && time < w->range.to;
 }
 
-static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
+static bool walk_row(void *ctx, const struct source_row *row, struct err *err)
 {
 	struct walk *w = ctx;
 	struct engine_event e = { .row = row, .first = true, .series = series_of(w, row->series) };
@@ -334,10 +334,10 @@ static bool walk_row(void *ctx, const struct query_row *row, struct err *err)
 	return true;
 }
 
-bool engine_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err)
+bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx, struct err *err)
 {
-	struct query_source *s = q->request.source;
-	struct query_series_ask ask = { .range = q->request.range };
+	struct source *s = q->request.source;
+	struct source_series_ask ask = { .range = q->request.range };
 	uint64_t *ids = NULL;
 	uint32_t cap = 0;
 	bool ok = query_grow(q, &ids, &cap, q->series_count + 1u, sizeof(*ids), err);
@@ -357,7 +357,7 @@ static void forget_groups(struct query *q)
 {
 	number_release(q, &q->set_numbers);
 	q->set_count = 0;
-	q->sets_known = (struct query_range){ 0 };
+	q->sets_known = (struct source_range){ 0 };
 	q->met_no_set = false;
 	q->profiles_loaded = false;
 	q->profile_count = 0;
@@ -372,7 +372,7 @@ bool engine_group(struct query *q, struct str group_key, struct err *err)
 }
 
 /* Before a walk: false in *any where there can be no event. */
-static bool begin_walk(struct walk *w, struct str group_key, struct query_scan *scan, bool *any,
+static bool begin_walk(struct walk *w, struct str group_key, struct source_scan *scan, bool *any,
 		       struct err *err)
 {
 	struct query *q = w->q;
@@ -390,12 +390,12 @@ static bool begin_walk(struct walk *w, struct str group_key, struct query_scan *
 	       (!*any || !rows_decide(q) || known_sets_load(q, scan, err));
 }
 
-bool engine_events_within(struct query *q, struct query_range range, struct str group_key,
+bool engine_events_within(struct query *q, struct source_range range, struct str group_key,
 			  engine_event_fn *fn, void *ctx, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	struct walk w = { .q = q, .range = range, .fn = fn, .ctx = ctx };
-	struct query_scan scan;
+	struct source_scan scan;
 	bool any;
 
 	return begin_walk(&w, group_key, &scan, &any, err) &&
@@ -455,7 +455,7 @@ static bool gather(void *ctx, const struct engine_event *e, struct err *err)
 }
 
 /* How many events there are, which may be more than numbers. */
-static uint64_t count_events(const struct query_events *e, uint32_t from, uint32_t to)
+static uint64_t count_events(const struct source_events *e, uint32_t from, uint32_t to)
 {
 	uint64_t count = 0;
 
@@ -467,7 +467,7 @@ static uint64_t count_events(const struct query_events *e, uint32_t from, uint32
 }
 
 /* Of a stack that is not wanted there is nothing to be seen. */
-static uint32_t keep_wanted(struct batching *b, const struct query_events *e, uint32_t from,
+static uint32_t keep_wanted(struct batching *b, const struct source_events *e, uint32_t from,
 			    uint32_t to)
 {
 	uint32_t n = 0;
@@ -484,7 +484,7 @@ static uint32_t keep_wanted(struct batching *b, const struct query_events *e, ui
 	return n;
 }
 
-static bool take_some(struct batching *b, const struct query_events *e, uint32_t from, uint32_t to,
+static bool take_some(struct batching *b, const struct source_events *e, uint32_t from, uint32_t to,
 		      struct err *err)
 {
 	const int64_t scale = b->batch.series->says->scale;
@@ -508,7 +508,7 @@ static bool take_some(struct batching *b, const struct query_events *e, uint32_t
 }
 
 /* Of each event its set decides, and maybe its group, too. */
-static bool take_judged(struct batching *b, const struct query_events *e, uint32_t from,
+static bool take_judged(struct batching *b, const struct source_events *e, uint32_t from,
 			uint32_t to, struct err *err)
 {
 	const struct series_says *says = b->batch_series->says;
@@ -540,7 +540,7 @@ static bool take_judged(struct batching *b, const struct query_events *e, uint32
 	return query_alive(q, err) && give_batch(b, err);
 }
 
-static bool take_between(struct batching *b, const struct query_events *e, uint32_t from,
+static bool take_between(struct batching *b, const struct source_events *e, uint32_t from,
 			 uint32_t to, struct err *err)
 {
 	if (b->judged)
@@ -551,7 +551,7 @@ static bool take_between(struct batching *b, const struct query_events *e, uint3
 	return true;
 }
 
-static void see_shared(struct batching *b, const struct query_events *e)
+static void see_shared(struct batching *b, const struct source_events *e)
 {
 	for (size_t i = 0; i < e->shared_count; i++) {
 		struct engine_series *series = series_of(&b->walk, e->shared[i]);
@@ -571,7 +571,7 @@ static bool are_alike(const struct query *q)
 }
 
 /* Neighbouring runs whose series say the same go together, where the callback may have them so. */
-static bool take_events(void *ctx, const struct query_events *e, struct err *err)
+static bool take_events(void *ctx, const struct source_events *e, struct err *err)
 {
 	struct batching *b = ctx;
 	struct engine_series *series, *at_hand = NULL;
@@ -600,9 +600,9 @@ static bool take_events(void *ctx, const struct query_events *e, struct err *err
 bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, void *ctx,
 		    struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	struct batching *b = calloc(1, sizeof(*b));
-	struct query_scan scan;
+	struct source_scan scan;
 	bool any = false, ok;
 
 	assert(b);
@@ -628,10 +628,10 @@ bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, 
 	return ok;
 }
 
-bool engine_bounds(struct query *q, struct query_range *out, struct err *err)
+bool engine_bounds(struct query *q, struct source_range *out, struct err *err)
 {
-	struct query_source *s = q->request.source;
-	struct query_range extent;
+	struct source *s = q->request.source;
+	struct source_range extent;
 
 	*out = q->request.range;
 	if (out->from && out->to != UINT64_MAX)
@@ -639,7 +639,7 @@ bool engine_bounds(struct query *q, struct query_range *out, struct err *err)
 	if (!s->ops->extent(s, &extent, err)) {
 		if (err->kind != ERR_NOT_FOUND)
 			return false;
-		*out = (struct query_range){ 0 };
+		*out = (struct source_range){ 0 };
 		return true;
 	}
 	if (extent.from > out->from)

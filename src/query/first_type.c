@@ -8,7 +8,7 @@
 #include "model/profiles.h"
 #include "query/select.h"
 
-static const struct any_value *said(const struct query_series *s, const char *key)
+static const struct any_value *said(const struct source_series *s, const char *key)
 {
 	for (uint32_t i = 0; i < s->scope.count; i++)
 		if (str_is(s->scope.ptr[i].key, key))
@@ -32,7 +32,7 @@ static void note_last(struct query *q, struct first_type *before, uint64_t owner
 	before->counted = true;
 }
 
-void first_type_note(struct query *q, struct first_type *before, const struct query_series *s,
+void first_type_note(struct query *q, struct first_type *before, const struct source_series *s,
 		     uint32_t type)
 {
 	const struct any_value *first = said(s, PPROF_DEFAULT_SAMPLE_TYPE);

@@ -119,8 +119,8 @@ static uint64_t identity_key(const struct identity *i)
 /* ---- filters ---- */
 
 /* Filters look at the frame as it is, whatever `by` merges it with. */
-static struct query_frame whole_frame(const struct query_location *l, const struct query_line *line,
-				      bool inlined)
+static struct query_frame whole_frame(const struct source_location *l,
+				      const struct source_line *line, bool inlined)
 {
 	struct query_frame f = { .type = l->frame_type,
 				 .binary = base_name(l->mapping),
@@ -242,8 +242,8 @@ static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t k
 	return true;
 }
 
-static void identify(struct frame_set *s, const struct query_location *l,
-		     const struct query_line *line, bool inlined, struct identity *id)
+static void identify(struct frame_set *s, const struct source_location *l,
+		     const struct source_line *line, bool inlined, struct identity *id)
 {
 	*id = (struct identity){ .type = l->frame_type, .binary = base_name(l->mapping) };
 	switch (s->q->request.by) {
@@ -273,7 +273,7 @@ static void identify(struct frame_set *s, const struct query_location *l,
 
 /* Where it is, as far as all that this frame stands for are there: a function's frames may have
  * other lines, but are told by the first; a whole file or binary has none. */
-static void place_of(const struct frame_set *s, const struct query_line *line, struct str *file,
+static void place_of(const struct frame_set *s, const struct source_line *line, struct str *file,
 		     int64_t *number)
 {
 	enum query_by by = s->q->request.by;
@@ -282,8 +282,8 @@ static void place_of(const struct frame_set *s, const struct query_line *line, s
 	*number = line && by != QUERY_BY_BINARY && by != QUERY_BY_FILE ? line->line : 0;
 }
 
-static bool frame_of(struct frame_set *s, const struct query_location *l,
-		     const struct query_line *line, bool inlined, uint32_t *out, struct err *err)
+static bool frame_of(struct frame_set *s, const struct source_location *l,
+		     const struct source_line *line, bool inlined, uint32_t *out, struct err *err)
 {
 	struct identity id;
 	struct str file;
@@ -326,7 +326,7 @@ bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out, struc
 	return true;
 }
 
-bool frame_set_location(struct frame_set *s, const struct query_location *l, uint32_t *out,
+bool frame_set_location(struct frame_set *s, const struct source_location *l, uint32_t *out,
 			uint32_t cap, uint32_t *count, struct err *err)
 {
 	*count = l->line_count ? l->line_count : 1;

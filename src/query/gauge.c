@@ -180,11 +180,11 @@ static bool keep_profile(struct gauge_weights *g, const struct measurement *m,
 	return true;
 }
 
-static bool weigh_profile(void *ctx, const struct query_profile *p, struct err *err)
+static bool weigh_profile(void *ctx, const struct source_profile *p, struct err *err)
 {
 	struct gauge_weights *g = ctx;
 	struct query *q = g->q;
-	struct query_range window = q->request.range;
+	struct source_range window = q->request.range;
 	uint64_t length = g->buckets.hold && p->duration ? p->duration : 1;
 	struct measurement m = { .series = find_owned(g, p->series),
 				 .first_sample = p->sample_count ? p->first_sample : NO_SAMPLE,
@@ -226,7 +226,7 @@ static bool add_series(struct gauge_weights *g, const struct owned_series *serie
 	return true;
 }
 
-static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+static bool take_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	const struct owned_series series = {
 		.id = s->id, .owner = s->owner, .process = s->process, .period = s->period
@@ -244,9 +244,9 @@ static bool take_series(void *ctx, const struct query_series *s, struct err *err
 static bool find_series(struct gauge_weights *g, struct err *err)
 {
 	struct query *q = g->q;
-	const struct query_series_ask ask = { .range = q->request.range,
-					      .asof = q->request.asof,
-					      .brief = true };
+	const struct source_series_ask ask = { .range = q->request.range,
+					       .asof = q->request.asof,
+					       .brief = true };
 	bool all = !q->selector->count && !q->linked_count, ok = true, added;
 	uint32_t ignored;
 
@@ -319,7 +319,7 @@ static const struct owned_profile *kept_profile_of(const struct gauge_weights *g
 	return p && sample - p->first_sample < p->sample_count ? p : NULL;
 }
 
-static bool join_row(void *ctx, const struct query_row *row, struct err *err)
+static bool join_row(void *ctx, const struct source_row *row, struct err *err)
 {
 	struct gauge_weights *g = ctx;
 	const struct owned_profile *p = kept_profile_of(g, row->sample);
@@ -369,9 +369,9 @@ static bool join_empty(struct gauge_weights *g, struct err *err)
 	return ok;
 }
 
-static bool weigh_kept(struct gauge_weights *g, const struct query_scan *scan, struct err *err)
+static bool weigh_kept(struct gauge_weights *g, const struct source_scan *scan, struct err *err)
 {
-	struct query_source *s = g->q->request.source;
+	struct source *s = g->q->request.source;
 	bool ok;
 
 	if (g->profile_count)
@@ -389,8 +389,8 @@ static bool weigh_kept(struct gauge_weights *g, const struct query_scan *scan, s
 
 static bool weigh_profiles(struct gauge_weights *g, struct err *err)
 {
-	struct query_source *s = g->q->request.source;
-	struct query_scan scan = engine_series_scan(g->q);
+	struct source *s = g->q->request.source;
+	struct source_scan scan = engine_series_scan(g->q);
 
 	if (!find_series(g, err) || !join_processes(g, err))
 		return false;

@@ -10,7 +10,7 @@
 #include "query/label_match.h"
 #include "store/id_list.h"
 
-static bool take_set(void *ctx, uint64_t id, struct query_attributes attributes, struct err *err)
+static bool take_set(void *ctx, uint64_t id, struct source_attributes attributes, struct err *err)
 {
 	struct query *q = ctx;
 	struct attribute_match *out;
@@ -35,7 +35,7 @@ static bool take_set(void *ctx, uint64_t id, struct query_attributes attributes,
 
 bool known_set(struct query *q, uint64_t id, const struct attribute_match **out, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	uint32_t at;
 
 	*out = NULL;
@@ -67,7 +67,7 @@ bool known_sets_ask_profile(const struct query *q, const struct series_says *say
 	       (q->group_open && !has_group);
 }
 
-bool known_sets_suffice(const struct query *q, struct query_range range)
+bool known_sets_suffice(const struct query *q, struct source_range range)
 {
 	struct series_says all = { .has_group = true, .bits.present = UINT32_MAX };
 
@@ -114,7 +114,7 @@ static bool meet(struct meeting *m, uint64_t id, struct err *err)
 	return true;
 }
 
-static bool meet_events(void *ctx, const struct query_events *e, struct err *err)
+static bool meet_events(void *ctx, const struct source_events *e, struct err *err)
 {
 	struct meeting *m = ctx;
 	struct query *q = m->q;
@@ -134,10 +134,10 @@ static bool meet_events(void *ctx, const struct query_events *e, struct err *err
 	return query_alive_now(q, err);
 }
 
-static bool find_and_read(struct meeting *m, const struct query_scan *scan, struct err *err)
+static bool find_and_read(struct meeting *m, const struct source_scan *scan, struct err *err)
 {
 	struct query *q = m->q;
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	bool ok = s->ops->events(s, scan, meet_events, m, err);
 
 	number_release(q, &m->met);
@@ -148,11 +148,11 @@ static bool find_and_read(struct meeting *m, const struct query_scan *scan, stru
 	return ok;
 }
 
-bool known_sets_load(struct query *q, const struct query_scan *scan, struct err *err)
+bool known_sets_load(struct query *q, const struct source_scan *scan, struct err *err)
 {
-	const struct query_source_ops *ops = q->request.source->ops;
+	const struct source_ops *ops = q->request.source->ops;
 	struct meeting m = { .q = q, .before = UINT64_MAX };
-	struct query_scan columns = *scan;
+	struct source_scan columns = *scan;
 
 	if (!ops->events || !ops->values || scan->links || q->request.profile_id_count)
 		return true;

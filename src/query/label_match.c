@@ -12,7 +12,7 @@ static bool key_is(struct str label, struct str wanted)
 	return str_equal(label, wanted) || label_key_is(label, wanted);
 }
 
-struct str attribute_text(const struct query_attribute *a, struct buf *scratch)
+struct str attribute_text(const struct source_attribute *a, struct buf *scratch)
 {
 	if (a->value->kind == ANY_STRING)
 		return a->value->string;
@@ -119,7 +119,7 @@ bool label_match_one(struct label_matching *m, struct str key, struct str value,
 	return match_plain(m, key, value, err);
 }
 
-bool label_match_attributes(struct label_matching *m, struct query_attributes attributes,
+bool label_match_attributes(struct label_matching *m, struct source_attributes attributes,
 			    struct err *err)
 {
 	for (uint32_t i = 0; i < attributes.count; i++)
@@ -130,7 +130,7 @@ bool label_match_attributes(struct label_matching *m, struct query_attributes at
 	return true;
 }
 
-bool label_match_series(struct label_matching *m, const struct query_series *s, struct str type_id,
+bool label_match_series(struct label_matching *m, const struct source_series *s, struct str type_id,
 			struct err *err)
 {
 	return label_match_one(m, STR("__profile_type__"), type_id, err) &&

@@ -19,10 +19,10 @@ struct label_matching {
 void label_matching_init(struct label_matching *m, struct query *q);
 bool label_match_one(struct label_matching *m, struct str key, struct str value,
 		     struct err *err) MUST_CHECK;
-bool label_match_attributes(struct label_matching *m, struct query_attributes attributes,
+bool label_match_attributes(struct label_matching *m, struct source_attributes attributes,
 			    struct err *err) MUST_CHECK;
 /* Its resource, scope and what was lifted, and the pseudo labels of the profile type. */
-bool label_match_series(struct label_matching *m, const struct query_series *s, struct str type_id,
+bool label_match_series(struct label_matching *m, const struct source_series *s, struct str type_id,
 			struct err *err) MUST_CHECK;
 /* Hands out the result (the group's text in the query's memory) and frees. */
 bool label_matching_end(struct label_matching *m, struct match_bits *bits, struct str *group,

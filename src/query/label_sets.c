@@ -46,7 +46,7 @@ static bool take_key(void *ctx, struct str key, struct err *err)
 	return true;
 }
 
-static bool add_pair(struct pairing *p, const struct query_attribute *a, struct err *err)
+static bool add_pair(struct pairing *p, const struct source_attribute *a, struct err *err)
 {
 	struct query_label_pair *pair;
 	struct buf scratch = { 0 };
@@ -61,7 +61,7 @@ static bool add_pair(struct pairing *p, const struct query_attribute *a, struct 
 	return ok;
 }
 
-static bool add_level(struct pairing *p, struct query_attributes list, struct err *err)
+static bool add_level(struct pairing *p, struct source_attributes list, struct err *err)
 {
 	struct level *level;
 	uint32_t at = p->level_count;
@@ -132,7 +132,7 @@ static uint64_t hash_of(const struct pairing *p, const struct level *level)
 	return hash;
 }
 
-static bool name_profile(void *ctx, const struct query_profile *profile, struct err *err)
+static bool name_profile(void *ctx, const struct source_profile *profile, struct err *err)
 {
 	struct pairing *p = ctx;
 	uint32_t at = p->level_count, first = p->pair_count;
@@ -151,7 +151,7 @@ static bool name_profile(void *ctx, const struct query_profile *profile, struct 
 	return number_enter(p->q, &p->profile_places, profile->first_sample, at, &at, &added, err);
 }
 
-static bool name_set(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
+static bool name_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct pairing *p = ctx;
 	uint32_t ignored;
@@ -164,8 +164,8 @@ static bool name_set(void *ctx, uint64_t id, struct query_attributes list, struc
 static bool find_combinations(struct pairing *p, struct err *err)
 {
 	struct query *q = p->q;
-	struct query_source *s = q->request.source;
-	struct query_scan scan = engine_series_scan(q);
+	struct source *s = q->request.source;
+	struct source_scan scan = engine_series_scan(q);
 
 	if (!engine_load_profiles(q, err) || !s->ops->profiles(s, &scan, name_profile, p, err))
 		return false;
@@ -213,7 +213,7 @@ static struct query_label_pairs level_at(const struct pairing *p, uint32_t at)
 	return (struct query_label_pairs){ p->pairs + p->levels[at].first, p->levels[at].count };
 }
 
-static bool give_series(void *ctx, const struct query_series *s, struct err *err)
+static bool give_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct pairing *p = ctx;
 
@@ -253,7 +253,7 @@ static void pairing_release(struct pairing *p)
 bool query_each_label_set(struct query *q, query_label_wanted_fn *wanted, query_label_set_fn *fn,
 			  void *ctx, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	struct pairing p = { .q = q, .wanted = wanted, .fn = fn, .ctx = ctx };
 	bool known = false, ok = true;
 

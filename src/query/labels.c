@@ -42,7 +42,7 @@ static bool add_name(struct naming *n, struct str name, struct err *err)
 	return true;
 }
 
-static bool add_names(struct naming *n, struct query_attributes list, struct err *err)
+static bool add_names(struct naming *n, struct source_attributes list, struct err *err)
 {
 	for (uint32_t i = 0; i < list.count; i++)
 		if (!add_name(n, list.ptr[i].key, err))
@@ -68,7 +68,7 @@ static bool note_set(void *ctx, const struct engine_event *e, struct err *err)
 	return true;
 }
 
-static bool name_set(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
+static bool name_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	(void)id;
 	return add_names(ctx, list, err);
@@ -81,7 +81,7 @@ static bool is_selected(const struct query *q, uint64_t id)
 	return s && s->seen;
 }
 
-static bool name_series(void *ctx, const struct query_series *s, struct err *err)
+static bool name_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct naming *n = ctx;
 
@@ -90,14 +90,14 @@ static bool name_series(void *ctx, const struct query_series *s, struct err *err
 		add_names(n, s->scope, err));
 }
 
-static bool name_profile(void *ctx, const struct query_profile *p, struct err *err)
+static bool name_profile(void *ctx, const struct source_profile *p, struct err *err)
 {
 	return add_names(ctx, p->attributes, err);
 }
 
 struct visiting {
 	struct query *q;
-	query_series_fn *fn;
+	source_series_fn *fn;
 	void *ctx;
 };
 
@@ -107,14 +107,14 @@ static bool ignore_event(void *ctx, const struct engine_event *e, struct err *er
 	return true;
 }
 
-static bool visit_series(void *ctx, const struct query_series *s, struct err *err)
+static bool visit_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct visiting *v = ctx;
 
 	return !is_selected(v->q, s->id) || v->fn(v->ctx, s, err);
 }
 
-bool query_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err)
+bool query_each_series(struct query *q, source_series_fn *fn, void *ctx, struct err *err)
 {
 	struct visiting v = { q, fn, ctx };
 
@@ -145,8 +145,8 @@ static bool give_labels(struct query *q, struct query_label *labels, uint32_t co
 static bool name_all(struct naming *n, struct err *err)
 {
 	struct query *q = n->q;
-	struct query_source *s = q->request.source;
-	struct query_scan scan = engine_series_scan(q);
+	struct source *s = q->request.source;
+	struct source_scan scan = engine_series_scan(q);
 
 	q->parts = ROW_ATTRIBUTES;
 	if (!engine_events(q, q->group_key, note_set, n, err))
@@ -285,7 +285,7 @@ bool query_label_values(struct query *q, const struct query_values_options *o,
 
 /* ---- losses ---- */
 
-static bool add_loss(void *ctx, const struct query_coverage *c, struct err *err)
+static bool add_loss(void *ctx, const struct source_coverage *c, struct err *err)
 {
 	struct naming *n = ctx;
 	uint32_t at = number_find(&n->names, hash64(c->reason));
@@ -301,7 +301,7 @@ static bool add_loss(void *ctx, const struct query_coverage *c, struct err *err)
 
 bool query_losses(struct query *q, struct query_losses *out, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	struct naming n = { .q = q };
 	struct query_loss *losses = NULL;
 	bool ok = s->ops->coverage(s, q->request.range, add_loss, &n, err);

@@ -25,7 +25,7 @@ struct linking {
 	bool too_many;
 };
 
-static void widen(struct query_range *r, uint64_t time)
+static void widen(struct source_range *r, uint64_t time)
 {
 	if (!r->to || time < r->from)
 		r->from = time;
@@ -33,7 +33,7 @@ static void widen(struct query_range *r, uint64_t time)
 		r->to = time < UINT64_MAX ? time + 1 : time;
 }
 
-static bool take_row(void *ctx, const struct query_row *row, struct err *err)
+static bool take_row(void *ctx, const struct source_row *row, struct err *err)
 {
 	struct linking *l = ctx;
 	struct query *q = l->q;
@@ -59,9 +59,9 @@ static bool take_row(void *ctx, const struct query_row *row, struct err *err)
 
 bool linked_series(struct query *q, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	struct linking l = { .q = q };
-	const struct query_scan scan = {
+	const struct source_scan scan = {
 		.range = q->request.range,
 		.links = q->links,
 		.link_count = q->link_count,

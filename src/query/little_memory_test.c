@@ -72,7 +72,7 @@ static void many_deep_stacks_are_counted_some_at_a_time(void **state)
 	assert_int_equal(top.row_count, FUNCTIONS);
 	assert_false(query_facts(q).partial);
 	query_end(q);
-	query_source_free(r.source);
+	source_free(r.source);
 	profiles_free(deep);
 }
 

@@ -26,7 +26,7 @@ struct measuring {
 	bool open; /* which of q->series are selected is told by their samples */
 };
 
-static struct str text_of(struct query_attributes list, struct str key)
+static struct str text_of(struct source_attributes list, struct str key)
 {
 	for (uint32_t i = 0; i < list.count; i++)
 		if (str_equal(list.ptr[i].key, key) && list.ptr[i].value->kind == ANY_STRING)
@@ -34,7 +34,7 @@ static struct str text_of(struct query_attributes list, struct str key)
 	return (struct str){ 0 };
 }
 
-static uint64_t profiler_of(const struct query_series *s)
+static uint64_t profiler_of(const struct source_series *s)
 {
 	struct str host = text_of(s->resource, STR("host.id"));
 	uint64_t parts[6] = { s->owner };
@@ -60,7 +60,7 @@ static bool is_selected(const struct measuring *m, uint64_t id)
 	return s && (s->seen || !m->open);
 }
 
-static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+static bool take_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct measuring *m = ctx;
 	struct query *q = m->q;
@@ -93,8 +93,8 @@ static bool keep_measured(struct measuring *m, struct err *err)
 static bool measure(struct measuring *m, struct err *err)
 {
 	struct query *q = m->q;
-	struct query_source *s = q->request.source;
-	struct query_series_ask ask = {
+	struct source *s = q->request.source;
+	struct source_series_ask ask = {
 		.range = q->request.range, .asof = q->request.asof, .brief = true, .profiler = true
 	};
 	bool ok = s->ops->series(s, &ask, take_series, m, err) && keep_measured(m, err);

@@ -38,7 +38,7 @@ static struct str type_name(struct str type, struct str period_type)
 }
 
 /* Counted samples of a period in time are that much time. */
-static struct shown_type show_type(const struct query_series *s)
+static struct shown_type show_type(const struct source_series *s)
 {
 	int64_t period_ns = unit_in_ns(s->period_unit), own_ns = unit_in_ns(s->sample_unit);
 	int64_t own_bytes = unit_in_bytes(s->sample_unit);
@@ -54,7 +54,7 @@ static struct shown_type show_type(const struct query_series *s)
 	return (struct shown_type){ s->sample_type, s->sample_unit, 1, false };
 }
 
-static bool dup_type(struct query *q, const struct query_series *s, struct shown_type shown,
+static bool dup_type(struct query *q, const struct source_series *s, struct shown_type shown,
 		     struct query_type *out, struct err *err)
 {
 	struct str name = type_name(shown.type, s->period_type);
@@ -76,7 +76,7 @@ static bool dup_type(struct query *q, const struct query_series *s, struct shown
 	return true;
 }
 
-static bool is_shown_as(const struct query_series *s, struct shown_type shown,
+static bool is_shown_as(const struct source_series *s, struct shown_type shown,
 			const struct query_type *t)
 {
 	return str_equal(t->type, shown.type) && str_equal(t->unit, shown.unit) &&
@@ -84,12 +84,12 @@ static bool is_shown_as(const struct query_series *s, struct shown_type shown,
 	       str_equal(t->period_unit, s->period_unit);
 }
 
-bool profile_type_is_chosen(const struct query *q, const struct query_series *s)
+bool profile_type_is_chosen(const struct query *q, const struct source_series *s)
 {
 	return q->type < q->type_count && is_shown_as(s, show_type(s), &q->types[q->type]);
 }
 
-bool profile_type_enter(struct query *q, const struct query_series *s, struct shown_type shown,
+bool profile_type_enter(struct query *q, const struct source_series *s, struct shown_type shown,
 			struct series_says *series, struct err *err)
 {
 	uint32_t at;
@@ -111,7 +111,7 @@ bool profile_type_enter(struct query *q, const struct query_series *s, struct sh
 	return true;
 }
 
-bool profile_type_of(struct query *q, const struct query_series *s, struct series_says *series,
+bool profile_type_of(struct query *q, const struct source_series *s, struct series_says *series,
 		     struct err *err)
 {
 	return profile_type_enter(q, s, show_type(s), series, err);

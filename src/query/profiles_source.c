@@ -17,7 +17,7 @@ struct memory_series {
 };
 
 struct profiles_source {
-	struct query_source base;
+	struct source base;
 	const struct profiles *p;
 	struct profiles_source_options options;
 	struct any_value extra;       /* of options.key */
@@ -34,12 +34,12 @@ struct profiles_source {
 	struct range *sets;       /* of attribute_refs; id - 1 */
 	uint32_t set_count;
 	uint32_t *set_of_sample;
-	struct query_attribute *scratch;
+	struct source_attribute *scratch;
 	uint32_t scratch_count;
-	struct query_range extent;
+	struct source_range extent;
 };
 
-static struct profiles_source *source_of(struct query_source *s)
+static struct profiles_source *source_of(struct source *s)
 {
 	return CONTAINER_OF(s, struct profiles_source, base);
 }
@@ -280,7 +280,7 @@ static void number_sets(struct profiles_source *m)
 	intern_release(&table);
 }
 
-static void widen(struct query_range *extent, uint64_t from, uint64_t to)
+static void widen(struct source_range *extent, uint64_t from, uint64_t to)
 {
 	if (from < extent->from)
 		extent->from = from;
@@ -292,7 +292,7 @@ static void measure_extent(struct profiles_source *m)
 {
 	const struct profiles *p = m->p;
 
-	m->extent = (struct query_range){ UINT64_MAX, 0 };
+	m->extent = (struct source_range){ UINT64_MAX, 0 };
 	for (uint32_t i = 0; i < p->profile_count; i++) {
 		const struct profile *profile = &p->profiles[i];
 
@@ -309,23 +309,24 @@ static void measure_extent(struct profiles_source *m)
 
 /* ---- the walks ---- */
 
-static struct query_attribute query_attribute_of(const struct profiles *p, struct attribute_index i)
+static struct source_attribute query_attribute_of(const struct profiles *p,
+						  struct attribute_index i)
 {
 	const struct attribute *a = &p->dict.attributes[i.v];
 
-	return (struct query_attribute){ .key = profiles_string(p, a->key),
-					 .unit = profiles_string(p, a->unit),
-					 .value = &a->value };
+	return (struct source_attribute){ .key = profiles_string(p, a->key),
+					  .unit = profiles_string(p, a->unit),
+					  .value = &a->value };
 }
 
-static void attributes_of_list(struct key_values list, struct query_attributes *out)
+static void attributes_of_list(struct key_values list, struct source_attributes *out)
 {
-	struct query_attribute *a = must(calloc(list.count + 1u, sizeof(*a))); /* one to spare */
+	struct source_attribute *a = must(calloc(list.count + 1u, sizeof(*a))); /* one to spare */
 
 	for (uint32_t i = 0; i < list.count; i++)
-		a[i] = (struct query_attribute){ .key = list.ptr[i].key,
-						 .value = &list.ptr[i].value };
-	*out = (struct query_attributes){ a, list.count };
+		a[i] = (struct source_attribute){ .key = list.ptr[i].key,
+						  .value = &list.ptr[i].value };
+	*out = (struct source_attributes){ a, list.count };
 }
 
 static bool holds(const uint64_t *ids, uint32_t count, uint64_t id)
@@ -344,23 +345,23 @@ static bool holds(const uint64_t *ids, uint32_t count, uint64_t id)
 }
 
 static void lifted_list(const struct profiles_source *m, struct range r,
-			struct query_attributes *out)
+			struct source_attributes *out)
 {
-	struct query_attribute *a = must(calloc(r.count + 1u, sizeof(*a)));
+	struct source_attribute *a = must(calloc(r.count + 1u, sizeof(*a)));
 
 	for (uint32_t i = 0; i < r.count; i++)
 		a[i] = query_attribute_of(m->p, m->lifted[r.first + i]);
-	*out = (struct query_attributes){ a, r.count };
+	*out = (struct source_attributes){ a, r.count };
 }
 
-static bool asked_for(const struct query_series_ask *ask, uint64_t id)
+static bool asked_for(const struct source_series_ask *ask, uint64_t id)
 {
 	return !ask->ids || holds(ask->ids, ask->id_count, id);
 }
 
 /* A message is one window's worth: the scan looks at times. */
-static bool walk_series(struct query_source *s, const struct query_series_ask *ask,
-			query_series_fn *fn, void *ctx, struct err *err)
+static bool walk_series(struct source *s, const struct source_series_ask *ask, source_series_fn *fn,
+			void *ctx, struct err *err)
 {
 	struct profiles_source *m = source_of(s);
 	bool ok = true;
@@ -370,7 +371,7 @@ static bool walk_series(struct query_source *s, const struct query_series_ask *a
 		const struct scope_profiles *scope = &m->p->scopes[m->series[i].scope];
 		const struct resource_profiles *resource =
 			&m->p->resources[m->resource_of_scope[m->series[i].scope]];
-		struct query_series q = {
+		struct source_series q = {
 			.id = i + 1,
 			.owner = m->owner_of_scope[m->series[i].scope],
 			.sample_type = profiles_string(m->p, profile->sample_type.type),
@@ -389,9 +390,9 @@ static bool walk_series(struct query_source *s, const struct query_series_ask *a
 		attributes_of_list(resource->attributes, &q.resource);
 		attributes_of_list(scope->attributes, &q.scope);
 		if (m->options.key.len)
-			((struct query_attribute *)q.resource.ptr)[q.resource.count++] =
-				(struct query_attribute){ .key = m->options.key,
-							  .value = &m->extra };
+			((struct source_attribute *)q.resource.ptr)[q.resource.count++] =
+				(struct source_attribute){ .key = m->options.key,
+							   .value = &m->extra };
 		ok = fn(ctx, &q, err);
 		free((void *)q.lifted.ptr);
 		free((void *)q.resource.ptr);
@@ -400,7 +401,7 @@ static bool walk_series(struct query_source *s, const struct query_series_ask *a
 	return ok;
 }
 
-static bool in_range(const struct query_row *row, struct query_range range)
+static bool in_range(const struct source_row *row, struct source_range range)
 {
 	if (row->timestamp_count == 0)
 		return row->time >= range.from && row->time < range.to;
@@ -411,7 +412,7 @@ static bool in_range(const struct query_row *row, struct query_range range)
 }
 
 static void fill_row(const struct profiles_source *m, uint32_t profile_index, uint32_t index,
-		     struct query_row *row)
+		     struct source_row *row)
 {
 	const struct profiles *p = m->p;
 	const struct profile *profile = &p->profiles[profile_index];
@@ -421,7 +422,7 @@ static void fill_row(const struct profiles_source *m, uint32_t profile_index, ui
 				      ? sample->values
 				      : (struct range){ 0 };
 
-	*row = (struct query_row){
+	*row = (struct source_row){
 		.series = m->series_of_sample[index],
 		.sample = index + 1,
 		.stack = sample->stack.v,
@@ -437,7 +438,7 @@ static void fill_row(const struct profiles_source *m, uint32_t profile_index, ui
 
 /* One of the scan's series that the profile is of; 0: it is of none. */
 static uint32_t one_of_series(const struct profiles_source *m, uint32_t profile,
-			      const struct query_scan *scan)
+			      const struct source_scan *scan)
 {
 	struct range r = m->series_of_profile[profile];
 
@@ -447,13 +448,13 @@ static uint32_t one_of_series(const struct profiles_source *m, uint32_t profile,
 	return 0;
 }
 
-static bool scan_profile(struct profiles_source *m, uint32_t index, const struct query_scan *scan,
-			 query_row_fn *fn, void *ctx, struct err *err)
+static bool scan_profile(struct profiles_source *m, uint32_t index, const struct source_scan *scan,
+			 source_row_fn *fn, void *ctx, struct err *err)
 {
 	struct range samples = m->p->profiles[index].samples;
 
 	for (uint32_t k = samples.first; k < samples.first + samples.count; k++) {
-		struct query_row row;
+		struct source_row row;
 
 		fill_row(m, index, k, &row);
 		if ((scan->links && !holds(scan->links, scan->link_count, row.link)) ||
@@ -465,7 +466,7 @@ static bool scan_profile(struct profiles_source *m, uint32_t index, const struct
 	return true;
 }
 
-static bool walk_samples(struct query_source *s, const struct query_scan *scan, query_row_fn *fn,
+static bool walk_samples(struct source *s, const struct source_scan *scan, source_row_fn *fn,
 			 void *ctx, struct err *err)
 {
 	struct profiles_source *m = source_of(s);
@@ -478,23 +479,23 @@ static bool walk_samples(struct query_source *s, const struct query_scan *scan, 
 	return true;
 }
 
-static struct query_attributes attributes_of_range(struct profiles_source *m, struct range r)
+static struct source_attributes attributes_of_range(struct profiles_source *m, struct range r)
 {
 	const struct profiles *p = m->p;
 
 	for (uint32_t k = 0; k < r.count; k++)
 		m->scratch[k] = query_attribute_of(p, p->attribute_refs[r.first + k]);
-	return (struct query_attributes){ m->scratch, r.count };
+	return (struct source_attributes){ m->scratch, r.count };
 }
 
-static bool walk_profiles(struct query_source *s, const struct query_scan *scan,
-			  query_profile_fn *fn, void *ctx, struct err *err)
+static bool walk_profiles(struct source *s, const struct source_scan *scan, source_profile_fn *fn,
+			  void *ctx, struct err *err)
 {
 	struct profiles_source *m = source_of(s);
 
 	for (uint32_t i = 0; i < m->p->profile_count; i++) {
 		const struct profile *profile = &m->p->profiles[i];
-		struct query_profile q = {
+		struct source_profile q = {
 			.series = one_of_series(m, i, scan),
 			.first_sample = profile->samples.first + 1,
 			.sample_count = profile->samples.count,
@@ -512,8 +513,8 @@ static bool walk_profiles(struct query_source *s, const struct query_scan *scan,
 	return true;
 }
 
-static bool walk_stacks(struct query_source *s, const uint64_t *ids, uint32_t count,
-			query_stack_fn *fn, void *ctx, struct err *err)
+static bool walk_stacks(struct source *s, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
+			void *ctx, struct err *err)
 {
 	const struct dictionary *d = &source_of(s)->p->dict;
 	uint64_t *locations = NULL;
@@ -552,11 +553,11 @@ static struct str build_id_of(const struct profiles *p, const struct mapping *ma
 	return (struct str){ 0 };
 }
 
-static void fill_line(const struct profiles *p, const struct line *line, struct query_line *out)
+static void fill_line(const struct profiles *p, const struct line *line, struct source_line *out)
 {
 	const struct function *f = &p->dict.functions[line->function.v];
 
-	*out = (struct query_line){
+	*out = (struct source_line){
 		.function = profiles_string(p, f->name),
 		.system_name = profiles_string(p, f->system_name),
 		.file = profiles_string(p, f->filename),
@@ -566,18 +567,18 @@ static void fill_line(const struct profiles *p, const struct line *line, struct 
 	};
 }
 
-static bool walk_locations(struct query_source *s, const uint64_t *ids, uint32_t count,
-			   query_location_fn *fn, void *ctx, struct err *err)
+static bool walk_locations(struct source *s, const uint64_t *ids, uint32_t count,
+			   source_location_fn *fn, void *ctx, struct err *err)
 {
 	const struct profiles *p = source_of(s)->p;
-	struct query_line *lines = NULL;
+	struct source_line *lines = NULL;
 	uint32_t cap = 0;
 	bool ok = true;
 
 	for (uint32_t i = 0; i < count && ok; i++) {
 		const struct location *l = &p->dict.locations[ids[i]];
 		const struct mapping *mapping = &p->dict.mappings[l->mapping.v];
-		struct query_location q = {
+		struct source_location q = {
 			.id = ids[i],
 			.address = l->address,
 			.frame_type = location_frame_type(p, l),
@@ -603,8 +604,8 @@ static bool walk_locations(struct query_source *s, const uint64_t *ids, uint32_t
 	return ok;
 }
 
-static bool walk_attributes(struct query_source *s, const uint64_t *ids, uint32_t count,
-			    query_attributes_fn *fn, void *ctx, struct err *err)
+static bool walk_attributes(struct source *s, const uint64_t *ids, uint32_t count,
+			    source_attributes_fn *fn, void *ctx, struct err *err)
 {
 	struct profiles_source *m = source_of(s);
 
@@ -617,18 +618,18 @@ static bool walk_attributes(struct query_source *s, const uint64_t *ids, uint32_
 	return true;
 }
 
-static void fill_link(const struct profiles *p, uint64_t id, struct query_link *out)
+static void fill_link(const struct profiles *p, uint64_t id, struct source_link *out)
 {
 	out->id = id;
 	memcpy(out->trace_id, p->dict.links[id].trace_id, sizeof(out->trace_id));
 	memcpy(out->span_id, p->dict.links[id].span_id, sizeof(out->span_id));
 }
 
-static bool walk_links(struct query_source *s, const uint64_t *ids, uint32_t count,
-		       query_link_fn *fn, void *ctx, struct err *err)
+static bool walk_links(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
+		       void *ctx, struct err *err)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct query_link link;
+		struct source_link link;
 
 		fill_link(source_of(s)->p, ids[i], &link);
 		if (!fn(ctx, &link, err))
@@ -637,14 +638,14 @@ static bool walk_links(struct query_source *s, const uint64_t *ids, uint32_t cou
 	return true;
 }
 
-static bool find_links(struct query_source *s, const uint8_t *trace_id, const uint8_t *span_id,
-		       query_link_fn *fn, void *ctx, struct err *err)
+static bool find_links(struct source *s, const uint8_t *trace_id, const uint8_t *span_id,
+		       source_link_fn *fn, void *ctx, struct err *err)
 {
 	const struct profiles *p = source_of(s)->p;
 
 	for (uint32_t i = 1; i < p->dict.link_count; i++) {
 		const struct link *l = &p->dict.links[i];
-		struct query_link link;
+		struct source_link link;
 
 		if ((trace_id && memcmp(trace_id, l->trace_id, sizeof(l->trace_id)) != 0) ||
 		    (span_id && memcmp(span_id, l->span_id, sizeof(l->span_id)) != 0))
@@ -657,32 +658,32 @@ static bool find_links(struct query_source *s, const uint8_t *trace_id, const ui
 }
 
 /* Agents report in attributes of their own; only a store gathers them. */
-static bool no_coverage(struct query_source *s, struct query_range range, query_coverage_fn *fn,
+static bool no_coverage(struct source *s, struct source_range range, source_coverage_fn *fn,
 			void *ctx, struct err *err)
 {
 	(void)s, (void)range, (void)fn, (void)ctx, (void)err;
 	return true;
 }
 
-static bool tell_asof(struct query_source *s, uint64_t *out, struct err *err)
+static bool tell_asof(struct source *s, uint64_t *out, struct err *err)
 {
 	(void)err;
 	*out = source_of(s)->p->profile_count; /* a message does not change */
 	return true;
 }
 
-static bool tell_extent(struct query_source *s, struct query_range *out, struct err *err)
+static bool tell_extent(struct source *s, struct source_range *out, struct err *err)
 {
 	const struct profiles_source *m = source_of(s);
 
 	if (m->extent.from > m->extent.to)
 		return err_set(err, ERR_NOT_FOUND, "there are no samples");
-	*out = (struct query_range){ m->extent.from,
-				     m->extent.to + (m->extent.to < UINT64_MAX ? 1 : 0) };
+	*out = (struct source_range){ m->extent.from,
+				      m->extent.to + (m->extent.to < UINT64_MAX ? 1 : 0) };
 	return true;
 }
 
-static void free_source(struct query_source *s)
+static void free_source(struct source *s)
 {
 	struct profiles_source *m = source_of(s);
 
@@ -701,7 +702,7 @@ static void free_source(struct query_source *s)
 	free(m);
 }
 
-static const struct query_source_ops ops = {
+static const struct source_ops ops = {
 	.series = walk_series,
 	.scan = walk_samples,
 	.profiles = walk_profiles,
@@ -716,13 +717,13 @@ static const struct query_source_ops ops = {
 	.free = free_source,
 };
 
-struct query_source *profiles_source_new(const struct profiles *p)
+struct source *profiles_source_new(const struct profiles *p)
 {
 	return profiles_source_new_with(p, &(struct profiles_source_options){ 0 });
 }
 
-struct query_source *profiles_source_new_with(const struct profiles *p,
-					      const struct profiles_source_options *options)
+struct source *profiles_source_new_with(const struct profiles *p,
+					const struct profiles_source_options *options)
 {
 	struct profiles_source *m = must(calloc(1, sizeof(*m)));
 

@@ -7,9 +7,9 @@
  */
 #pragma once
 #include "model/profiles.h"
-#include "query/source.h"
+#include "store/source.h"
 
-struct query_source *profiles_source_new(const struct profiles *p);
+struct source *profiles_source_new(const struct profiles *p);
 
 struct profiles_source_options {
 	struct str key,
@@ -17,5 +17,5 @@ struct profiles_source_options {
 	void (*freed)(void *ctx); /* the source is gone; may be NULL */
 	void *ctx;
 };
-struct query_source *profiles_source_new_with(const struct profiles *p,
-					      const struct profiles_source_options *options);
+struct source *profiles_source_new_with(const struct profiles *p,
+					const struct profiles_source_options *options);

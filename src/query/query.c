@@ -31,13 +31,13 @@ static uint32_t count_processes(const struct query *q)
 
 static bool begin(struct query *q, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 
 	q->selector = selector_parse(q->request.selector, err);
 	if (!q->selector)
 		return false;
 	if (q->request.range.from == 0 && q->request.range.to == 0)
-		q->request.range = QUERY_ALWAYS;
+		q->request.range = SOURCE_ALWAYS;
 	if (q->request.asof == 0 && !s->ops->asof(s, &q->request.asof, err))
 		return false;
 	return selector_take_ids(q, err) && select_links(q, err) && linked_series(q, err) &&

@@ -28,7 +28,7 @@
 #pragma once
 #include <stdatomic.h>
 #include "base/arena.h"
-#include "query/source.h"
+#include "store/source.h"
 
 enum { QUERY_LIMIT_BYTES = 32 << 20, QUERY_NODES_MOST = 1 << 20, QUERY_FILTERS_MOST = 16 };
 
@@ -71,12 +71,12 @@ void query_filter_parse(struct str text, enum query_filter_kind kind, struct que
 typedef bool query_given_up_fn(const void *ctx);
 
 struct query_request {
-	struct query_source *source; /* the caller's, outlives the query */
-	struct query_range range;    /* zero: all */
-	struct str selector;         /* selector.h; may name the profile type */
-	struct str profile_type;     /* "cpu", "off_cpu", "inuse_space", "alloc_space:bytes" or
-					all five parts of the id; empty: as the selector says, else the
-					most usual one that matches */
+	struct source *source;     /* the caller's, outlives the query */
+	struct source_range range; /* zero: all */
+	struct str selector;       /* selector.h; may name the profile type */
+	struct str profile_type;   /* "cpu", "off_cpu", "inuse_space", "alloc_space:bytes" or
+				      all five parts of the id; empty: as the selector says, else the
+				      most usual one that matches */
 	struct str group_by; /* the label that the answer will be grouped by, where that is known:
 				series are read once then. May be empty */
 	struct query_filter filters[QUERY_FILTERS_MOST];
@@ -127,7 +127,7 @@ void query_end(struct query *q); /* NULL is fine */
 
 /* What the selection turned out to be. */
 struct query_facts {
-	struct query_range range; /* as asked */
+	struct source_range range; /* as asked */
 	uint64_t asof;
 	struct query_type type; /* the one that is answered about; id empty: nothing matches */
 	const struct query_type *types;    /* all that match */
@@ -262,12 +262,12 @@ bool query_lines(struct query *q, struct str function, struct str file, struct q
 /* ---- time ---- */
 
 struct query_timeline_options {
-	uint64_t step_ns;          /* 0: the range in `steps` */
-	uint32_t steps;            /* 0: 200. An open end of the range is where the samples end */
-	struct query_range within; /* zero: the query's */
-	struct str group_by;       /* an attribute; empty: one group */
-	uint32_t groups_most;      /* 0: 20; the lightest go together into `other` */
-	bool average;              /* of the profiles with events in the bucket and group, no sum */
+	uint64_t step_ns;           /* 0: the range in `steps` */
+	uint32_t steps;             /* 0: 200. An open end of the range is where the samples end */
+	struct source_range within; /* zero: the query's */
+	struct str group_by;        /* an attribute; empty: one group */
+	uint32_t groups_most;       /* 0: 20; the lightest go together into `other` */
+	bool average; /* of the profiles with events in the bucket and group, no sum */
 	/* What has no timestamps lasts as long as its profile: sums are spread over that time (all
 	 * of it within the range), gauges hold their level. Else it is where its profile begins. */
 	bool spread;
@@ -330,7 +330,7 @@ struct query_lane {
 	uint32_t box_count;
 };
 struct query_chart {
-	struct query_range range;
+	struct source_range range;
 	uint64_t bin_ns;
 	const struct query_lane *lanes; /* heaviest first */
 	uint32_t lane_count, lanes_in_all;
@@ -362,8 +362,8 @@ struct query_samples_options {
 struct query_sample {
 	uint64_t time, sample; /* the first event's; place in order of arrival */
 	uint64_t profile_time, profile_duration;
-	uint8_t profile_id[16], trace_id[16], span_id[8];                 /* zero: none */
-	struct query_attributes attributes, profile_attributes, resource; /* as they came */
+	uint8_t profile_id[16], trace_id[16], span_id[8];                  /* zero: none */
+	struct source_attributes attributes, profile_attributes, resource; /* as they came */
 	int64_t value; /* all its events', converted as everywhere */
 	const uint64_t *timestamps;
 	const int64_t *values; /* as they came */
@@ -413,7 +413,8 @@ bool query_collect_merged(struct query *q, struct profiles **out, struct err *er
 
 /* The series that have events in the window, as their attributes of resource, scope and profile
  * type say; of the chosen type. The callback may end the walk with its own err. */
-bool query_each_series(struct query *q, query_series_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+bool query_each_series(struct query *q, source_series_fn *fn, void *ctx,
+		       struct err *err) MUST_CHECK;
 
 /* What labels come together: of a series, of samples in it (their own attributes), and of the
  * profiles those are of. `wanted` says which keys of samples and profiles it is about; where
@@ -426,7 +427,7 @@ struct query_label_pairs {
 	uint32_t count;
 };
 struct query_label_set {
-	const struct query_series *series;
+	const struct source_series *series;
 	struct query_label_pairs sample, profile; /* where both say something, the sample's holds */
 };
 typedef bool query_label_wanted_fn(void *ctx, struct str key);

@@ -425,7 +425,7 @@ static void a_collected_selection_is_the_selection(void **state)
 	}
 	assert_int_equal(query_facts(q).events, query_facts(again).events);
 	query_end(again);
-	query_source_free(r.source);
+	source_free(r.source);
 	profiles_free(p);
 	query_end(q);
 }

@@ -11,7 +11,7 @@ static bool within(const struct query *q, uint64_t time)
 }
 
 /* Of request.clip: has the row timestamps outside of the window? */
-static bool clips(const struct query *q, const struct query_row *row)
+static bool clips(const struct query *q, const struct source_row *row)
 {
 	if (!q->request.clip)
 		return false;
@@ -22,7 +22,7 @@ static bool clips(const struct query *q, const struct query_row *row)
 }
 
 /* Keeps the events in the window, each with what it counts. */
-static void clip(struct kept_rows *k, const struct query_row *row, struct kept_row *out)
+static void clip(struct kept_rows *k, const struct source_row *row, struct kept_row *out)
 {
 	int64_t sum = engine_row_sum(row);
 
@@ -42,7 +42,7 @@ static void clip(struct kept_rows *k, const struct query_row *row, struct kept_r
 	}
 }
 
-static void keep_all(struct kept_rows *k, const struct query_row *row, struct kept_row *out)
+static void keep_all(struct kept_rows *k, const struct source_row *row, struct kept_row *out)
 {
 	for (uint32_t i = 0; i < row->timestamp_count; i++)
 		k->timestamps[k->timestamp_count++] = row->timestamps[i];
@@ -56,7 +56,7 @@ static void keep_all(struct kept_rows *k, const struct query_row *row, struct ke
 
 bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err *err)
 {
-	const struct query_row *row = e->row;
+	const struct source_row *row = e->row;
 	struct query *q = k->q;
 	struct kept_row out = {
 		.time = e->time,

@@ -23,9 +23,9 @@ struct paging {
 	struct query_sample *out;
 	uint64_t *ids;
 	uint32_t id_count;
-	struct query_attributes *sets; /* by place of ids */
-	struct query_link *links;
-	struct query_attributes *resources; /* by place of series */
+	struct source_attributes *sets; /* by place of ids */
+	struct source_link *links;
+	struct source_attributes *resources; /* by place of series */
 	struct copier copier;
 };
 
@@ -133,29 +133,29 @@ static int row_order_newest(const void *a, const void *b)
 
 /* ---- what the numbers mean ---- */
 
-static bool copy_attributes(struct paging *p, struct query_attributes from,
-			    struct query_attributes *out, struct err *err)
+static bool copy_attributes(struct paging *p, struct source_attributes from,
+			    struct source_attributes *out, struct err *err)
 {
-	struct query_attribute *a = query_alloc(p->q, from.count + 1u, sizeof(*a), err);
+	struct source_attribute *a = query_alloc(p->q, from.count + 1u, sizeof(*a), err);
 	struct any_value *values = query_alloc(p->q, from.count + 1u, sizeof(*values), err);
 
 	if (!a || !values)
 		return false;
 	for (uint32_t i = 0; i < from.count; i++) {
 		values[i] = copy_any(&p->copier, from.ptr[i].value);
-		a[i] = (struct query_attribute){
+		a[i] = (struct source_attribute){
 			.key = copy_string(&p->copier, from.ptr[i].key),
 			.unit = copy_string(&p->copier, from.ptr[i].unit),
 			.value = &values[i],
 		};
 	}
-	*out = (struct query_attributes){ a, from.count };
+	*out = (struct source_attributes){ a, from.count };
 	return !p->copier.failed || err_set(err, ERR_LIMIT,
 					    "the page's attributes need more than "
 					    "one query's memory");
 }
 
-static bool take_set(void *ctx, uint64_t id, struct query_attributes list, struct err *err)
+static bool take_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct paging *p = ctx;
 	uint32_t at = id_place(p->ids, p->id_count, id);
@@ -163,7 +163,7 @@ static bool take_set(void *ctx, uint64_t id, struct query_attributes list, struc
 	return at == UINT32_MAX || copy_attributes(p, list, &p->sets[at], err);
 }
 
-static bool take_link(void *ctx, const struct query_link *link, struct err *err)
+static bool take_link(void *ctx, const struct source_link *link, struct err *err)
 {
 	struct paging *p = ctx;
 	uint32_t at = id_place(p->ids, p->id_count, link->id);
@@ -174,7 +174,7 @@ static bool take_link(void *ctx, const struct query_link *link, struct err *err)
 	return true;
 }
 
-static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+static bool take_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct paging *p = ctx;
 	uint32_t at = id_place(p->ids, p->id_count, s->id);
@@ -210,7 +210,7 @@ static bool each_member(struct paging *p, size_t offset,
 
 static bool walk_sets(struct paging *p, struct err *err)
 {
-	struct query_source *s = p->q->request.source;
+	struct source *s = p->q->request.source;
 
 	p->sets = query_alloc(p->q, p->id_count + 1u, sizeof(*p->sets), err);
 	return p->sets && s->ops->attributes(s, p->ids, p->id_count, take_set, p, err);
@@ -223,7 +223,7 @@ static void put_set(struct paging *p, uint32_t row, uint32_t at)
 
 static bool walk_links(struct paging *p, struct err *err)
 {
-	struct query_source *s = p->q->request.source;
+	struct source *s = p->q->request.source;
 
 	p->links = query_alloc(p->q, p->id_count + 1u, sizeof(*p->links), err);
 	return p->links && s->ops->links(s, p->ids, p->id_count, take_link, p, err);
@@ -237,11 +237,11 @@ static void put_link(struct paging *p, uint32_t row, uint32_t at)
 
 static bool walk_series(struct paging *p, struct err *err)
 {
-	struct query_source *s = p->q->request.source;
+	struct source *s = p->q->request.source;
 
-	struct query_series_ask ask = { .range = p->q->request.range,
-					.ids = p->ids,
-					.id_count = p->id_count };
+	struct source_series_ask ask = { .range = p->q->request.range,
+					 .ids = p->ids,
+					 .id_count = p->id_count };
 
 	p->resources = query_alloc(p->q, p->id_count + 1u, sizeof(*p->resources), err);
 	return p->resources && s->ops->series(s, &ask, take_series, p, err);
@@ -252,11 +252,11 @@ static void put_series(struct paging *p, uint32_t row, uint32_t at)
 	p->out[row].resource = p->resources[at];
 }
 
-static bool take_profile(void *ctx, const struct query_profile *profile, struct err *err)
+static bool take_profile(void *ctx, const struct source_profile *profile, struct err *err)
 {
 	struct paging *p = ctx;
 	bool copied = false;
-	struct query_attributes attributes = { 0 };
+	struct source_attributes attributes = { 0 };
 
 	for (uint32_t i = 0; i < p->rows.count; i++) {
 		struct query_sample *out = &p->out[i];
@@ -278,8 +278,8 @@ static bool take_profile(void *ctx, const struct query_profile *profile, struct 
 static bool put_profiles(struct paging *p, struct err *err)
 {
 	struct query *q = p->q;
-	struct query_source *s = q->request.source;
-	struct query_scan scan = engine_series_scan(q);
+	struct source *s = q->request.source;
+	struct source_scan scan = engine_series_scan(q);
 
 	return s->ops->profiles(s, &scan, take_profile, p, err);
 }

@@ -15,13 +15,13 @@ struct shown_type {
 };
 
 /* Counts the series under the type, which is added where it is new. */
-bool profile_type_enter(struct query *q, const struct query_series *s, struct shown_type shown,
+bool profile_type_enter(struct query *q, const struct source_series *s, struct shown_type shown,
 			struct series_says *series, struct err *err) MUST_CHECK;
 /* The same with what the series is usually shown as. */
-bool profile_type_of(struct query *q, const struct query_series *s, struct series_says *series,
+bool profile_type_of(struct query *q, const struct source_series *s, struct series_says *series,
 		     struct err *err) MUST_CHECK;
 /* Is the series shown as what q->type is? */
-bool profile_type_is_chosen(const struct query *q, const struct query_series *s);
+bool profile_type_is_chosen(const struct query *q, const struct source_series *s);
 /* Sets q->type, of the series selected so far: to what the request or its selector asks for, else
  * to what most people want of what the selection has. ERR_NOT_FOUND names what there is. */
 bool profile_type_choose(struct query *q, struct err *err) MUST_CHECK;
@@ -36,7 +36,7 @@ struct first_type {
 };
 
 /* Notes in the type of a series what its scope says of the type to be seen first. */
-void first_type_note(struct query *q, struct first_type *before, const struct query_series *s,
+void first_type_note(struct query *q, struct first_type *before, const struct source_series *s,
 		     uint32_t type);
 
 /* ---- series_says.c ---- */

@@ -5,7 +5,7 @@
 #include "query/select.h"
 #include "store/id_list.h"
 
-static bool take_link(void *ctx, const struct query_link *link, struct err *err)
+static bool take_link(void *ctx, const struct source_link *link, struct err *err)
 {
 	struct query *q = ctx;
 
@@ -67,7 +67,7 @@ static void drop_doubles(struct query *q)
 
 bool select_links(struct query *q, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 
 	q->by_link = q->request.trace_id || q->request.span_id;
 	if (!q->by_link)

@@ -7,7 +7,7 @@
 #include "query/label_match.h"
 #include "query/select.h"
 
-static bool match_series(struct query *q, const struct query_series *s, struct series_says *out,
+static bool match_series(struct query *q, const struct source_series *s, struct series_says *out,
 			 struct err *err)
 {
 	struct label_matching m;
@@ -44,7 +44,7 @@ struct selecting {
 };
 
 /* The number of the series' types and units, + 1; 0: there are too many. */
-static bool number_texts(struct selecting *x, const struct query_series *s, uint32_t *out,
+static bool number_texts(struct selecting *x, const struct source_series *s, uint32_t *out,
 			 struct err *err)
 {
 	const struct str texts[] = { s->sample_type, s->sample_unit, s->period_type,
@@ -69,7 +69,7 @@ static bool number_texts(struct selecting *x, const struct query_series *s, uint
 }
 
 /* Where what they say is, or would be, known: the types, the period and the labels make it. */
-static struct known_says *known_place(struct selecting *x, const struct query_series *s,
+static struct known_says *known_place(struct selecting *x, const struct source_series *s,
 				      uint32_t texts)
 {
 	uint64_t parts[] = { texts, (uint64_t)s->period, s->labels };
@@ -77,12 +77,12 @@ static struct known_says *known_place(struct selecting *x, const struct query_se
 	return &x->known[hash64(str_from(parts, sizeof(parts))) % KNOWN_MOST];
 }
 
-static bool is_known(const struct known_says *k, const struct query_series *s, uint32_t texts)
+static bool is_known(const struct known_says *k, const struct source_series *s, uint32_t texts)
 {
 	return texts && k->texts == texts && k->period == s->period && k->labels == s->labels;
 }
 
-static bool judge_series(struct selecting *x, const struct query_series *s, bool plain,
+static bool judge_series(struct selecting *x, const struct source_series *s, bool plain,
 			 uint32_t *type, const struct series_says **out, struct err *err)
 {
 	struct series_says says = { .period = s->period };
@@ -101,7 +101,7 @@ static bool judge_series(struct selecting *x, const struct query_series *s, bool
 }
 
 /* The series' type and what it says; *out NULL: it is none of those that are asked for. */
-static bool says_of(struct selecting *x, const struct query_series *s, uint32_t *type,
+static bool says_of(struct selecting *x, const struct source_series *s, uint32_t *type,
 		    const struct series_says **out, struct err *err)
 {
 	struct query *q = x->q;
@@ -127,7 +127,7 @@ static bool says_of(struct selecting *x, const struct query_series *s, uint32_t 
 	return true;
 }
 
-static bool take_series(void *ctx, const struct query_series *s, struct err *err)
+static bool take_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct selecting *x = ctx;
 	struct query *q = x->q;
@@ -196,7 +196,7 @@ static bool take_key(void *ctx, struct str key, struct err *err)
 /* What samples themselves may say of what is asked; the rest their series decide. */
 static bool find_open(struct query *q, struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 	bool known = false;
 
 	q->open_matchers = 0;
@@ -257,10 +257,10 @@ static void note_keys(struct selecting *x)
 		x->keys[x->key_count++] = q->group_key;
 }
 
-static bool take_all(struct query *q, struct selecting *x, struct query_series_ask *ask,
+static bool take_all(struct query *q, struct selecting *x, struct source_series_ask *ask,
 		     struct err *err)
 {
-	struct query_source *s = q->request.source;
+	struct source *s = q->request.source;
 
 	forget_series(x);
 	x->too_brief = false;
@@ -276,9 +276,9 @@ static bool take_all(struct query *q, struct selecting *x, struct query_series_a
 
 bool select_series(struct query *q, struct str group_key, struct err *err)
 {
-	struct query_series_ask ask = { .range = q->request.range,
-					.after = q->request.after,
-					.asof = q->request.asof };
+	struct source_series_ask ask = { .range = q->request.range,
+					 .after = q->request.after,
+					 .asof = q->request.asof };
 	struct selecting x = { .q = q };
 	bool ok;
 

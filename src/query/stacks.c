@@ -80,7 +80,7 @@ static bool repeats(const struct loading *l, uint32_t k)
 
 static bool load_stacks(struct loading *l, struct err *err)
 {
-	struct query_source *s = l->from->request.source;
+	struct source *s = l->from->request.source;
 	struct query *q = l->set->q;
 	uint64_t *ids = NULL;
 	uint32_t cap = 0, count = 0;
@@ -101,7 +101,7 @@ static bool load_stacks(struct loading *l, struct err *err)
 	return ok;
 }
 
-static bool take_location(void *ctx, const struct query_location *location, struct err *err)
+static bool take_location(void *ctx, const struct source_location *location, struct err *err)
 {
 	struct loading *l = ctx;
 	struct query *q = l->set->q;
@@ -127,7 +127,7 @@ static bool take_location(void *ctx, const struct query_location *location, stru
 
 static bool load_locations(struct loading *l, struct err *err)
 {
-	struct query_source *s = l->from->request.source;
+	struct source *s = l->from->request.source;
 	uint32_t known = l->locations_known, count = l->location_count - known;
 
 	if (!query_grow(l->set->q, &l->frame_first, &l->frame_first_cap,

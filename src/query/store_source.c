@@ -13,11 +13,11 @@ static_assert((int)ROW_STACK == (int)SAMPLE_STACK &&
 	      "the parts of a row are those of the store's sample");
 
 struct store_source {
-	struct query_source base;
+	struct source base;
 	struct store_snapshot *snapshot;
-	struct query_attribute *attributes[3]; /* room for the lists that one callback gets */
+	struct source_attribute *attributes[3]; /* room for the lists that one callback gets */
 	uint32_t attribute_cap[3];
-	struct query_line *lines;
+	struct source_line *lines;
 	uint32_t line_cap;
 };
 
@@ -25,24 +25,24 @@ struct store_source {
 struct walk {
 	struct store_source *source;
 	union {
-		query_series_fn *series;
-		query_key_fn *key;
-		query_row_fn *row;
-		query_events_fn *events;
-		query_profile_fn *profile;
-		query_stack_fn *stack;
-		query_location_fn *location;
-		query_attributes_fn *attributes;
-		query_value_fn *value;
-		query_link_fn *link;
-		query_coverage_fn *coverage;
+		source_series_fn *series;
+		source_key_fn *key;
+		source_row_fn *row;
+		source_events_fn *events;
+		source_profile_fn *profile;
+		source_stack_fn *stack;
+		source_location_fn *location;
+		source_attributes_fn *attributes;
+		source_value_fn *value;
+		source_link_fn *link;
+		source_coverage_fn *coverage;
 	} fn;
 	void *ctx;
 	struct err *err;
 	bool failed;
 };
 
-static struct store_source *source_of(struct query_source *s)
+static struct store_source *source_of(struct source *s)
 {
 	return CONTAINER_OF(s, struct store_source, base);
 }
@@ -59,20 +59,20 @@ static bool go_on(struct walk *w, bool ok)
 	return ok;
 }
 
-static struct query_attributes attributes_of(struct store_source *s, unsigned room,
-					     struct store_attributes from)
+static struct source_attributes attributes_of(struct store_source *s, unsigned room,
+					      struct store_attributes from)
 {
 	if (from.count > s->attribute_cap[room]) {
 		free(s->attributes[room]);
 		s->attribute_cap[room] = from.count;
-		s->attributes[room] = calloc(from.count, sizeof(struct query_attribute));
+		s->attributes[room] = calloc(from.count, sizeof(struct source_attribute));
 		assert(s->attributes[room]);
 	}
 	for (uint32_t i = 0; i < from.count; i++)
-		s->attributes[room][i] = (struct query_attribute){ .key = from.ptr[i].key,
-								   .unit = from.ptr[i].unit,
-								   .value = &from.ptr[i].value };
-	return (struct query_attributes){ s->attributes[room], from.count };
+		s->attributes[room][i] = (struct source_attribute){ .key = from.ptr[i].key,
+								    .unit = from.ptr[i].unit,
+								    .value = &from.ptr[i].value };
+	return (struct source_attributes){ s->attributes[room], from.count };
 }
 
 /* ---- series and rows ---- */
@@ -80,7 +80,7 @@ static struct query_attributes attributes_of(struct store_source *s, unsigned ro
 static bool give_series(void *arg, const struct store_series *from)
 {
 	struct walk *w = arg;
-	struct query_series s = {
+	struct source_series s = {
 		.id = from->id,
 		.owner = from->resource * UINT64_C(0x9e3779b97f4a7c15) ^ from->scope,
 		.sample_type = from->sample_type,
@@ -125,8 +125,8 @@ static bool narrow(struct store_snapshot *snap, struct store_scan *what, struct 
 	return true;
 }
 
-static bool walk_series(struct query_source *q, const struct query_series_ask *ask,
-			query_series_fn *fn, void *ctx, struct err *err)
+static bool walk_series(struct source *q, const struct source_series_ask *ask, source_series_fn *fn,
+			void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.series = fn, .ctx = ctx, .err = err };
 	struct store_scan since = {
@@ -162,7 +162,7 @@ static bool give_key(void *arg, struct str key)
 	return go_on(w, w->fn.key(w->ctx, key, w->err));
 }
 
-static bool walk_sample_keys(struct query_source *q, query_key_fn *fn, void *ctx, bool *known,
+static bool walk_sample_keys(struct source *q, source_key_fn *fn, void *ctx, bool *known,
 			     struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.key = fn, .ctx = ctx, .err = err };
@@ -173,7 +173,7 @@ static bool walk_sample_keys(struct query_source *q, query_key_fn *fn, void *ctx
 static bool give_row(void *arg, const struct store_sample *from)
 {
 	struct walk *w = arg;
-	struct query_row row = {
+	struct source_row row = {
 		.series = from->series,
 		.sample = from->seq,
 		.stack = from->stack,
@@ -193,7 +193,7 @@ static bool give_row(void *arg, const struct store_sample *from)
 	return go_on(w, w->fn.row(w->ctx, &row, w->err));
 }
 
-static struct store_scan scan_of(const struct query_scan *scan)
+static struct store_scan scan_of(const struct source_scan *scan)
 {
 	return (struct store_scan){
 		.from = scan->range.from,
@@ -207,7 +207,7 @@ static struct store_scan scan_of(const struct query_scan *scan)
 	};
 }
 
-static bool walk_rows(struct query_source *q, const struct query_scan *scan, query_row_fn *fn,
+static bool walk_rows(struct source *q, const struct source_scan *scan, source_row_fn *fn,
 		      void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.row = fn, .ctx = ctx, .err = err };
@@ -229,7 +229,7 @@ static bool walk_rows(struct query_source *q, const struct query_scan *scan, que
 static bool give_events(void *arg, const struct store_events *from)
 {
 	struct walk *w = arg;
-	struct query_events events = {
+	struct source_events events = {
 		.count = from->count,
 		.run_count = from->run_count,
 		.series = from->series,
@@ -247,7 +247,7 @@ static bool give_events(void *arg, const struct store_events *from)
 	return go_on(w, w->fn.events(w->ctx, &events, w->err));
 }
 
-static bool walk_events(struct query_source *q, const struct query_scan *scan, query_events_fn *fn,
+static bool walk_events(struct source *q, const struct source_scan *scan, source_events_fn *fn,
 			void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.events = fn, .ctx = ctx, .err = err };
@@ -263,7 +263,7 @@ static bool walk_events(struct query_source *q, const struct query_scan *scan, q
 static bool give_profile(void *arg, const struct store_profile *from)
 {
 	struct walk *w = arg;
-	struct query_profile p = {
+	struct source_profile p = {
 		.series = from->series,
 		.first_sample = from->seq + 1,
 		.sample_count = from->sample_count,
@@ -277,8 +277,8 @@ static bool give_profile(void *arg, const struct store_profile *from)
 	return go_on(w, w->fn.profile(w->ctx, &p, w->err));
 }
 
-static bool walk_profiles(struct query_source *q, const struct query_scan *scan,
-			  query_profile_fn *fn, void *ctx, struct err *err)
+static bool walk_profiles(struct source *q, const struct source_scan *scan, source_profile_fn *fn,
+			  void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.profile = fn, .ctx = ctx, .err = err };
 	struct store_scan what = scan_of(scan);
@@ -296,8 +296,8 @@ static bool give_stack(void *arg, store_id id, const store_id *locations, uint32
 }
 
 /* The empty entry, which the store is never asked for, stands first where it is among the ids. */
-static bool walk_stacks(struct query_source *q, const uint64_t *ids, uint32_t count,
-			query_stack_fn *fn, void *ctx, struct err *err)
+static bool walk_stacks(struct source *q, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
+			void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.stack = fn, .ctx = ctx, .err = err };
 	uint32_t empty = count && ids[0] == 0;
@@ -312,7 +312,7 @@ static bool give_location(void *arg, store_id id, const struct store_location *f
 {
 	struct walk *w = arg;
 	struct store_source *s = w->source;
-	struct query_location l = {
+	struct source_location l = {
 		.id = id,
 		.address = from->address,
 		.frame_type = from->frame_type,
@@ -331,7 +331,7 @@ static bool give_location(void *arg, store_id id, const struct store_location *f
 		assert(s->lines);
 	}
 	for (uint32_t i = 0; i < from->line_count; i++)
-		s->lines[i] = (struct query_line){
+		s->lines[i] = (struct source_line){
 			.function = from->lines[i].function,
 			.system_name = from->lines[i].system_name,
 			.file = from->lines[i].filename,
@@ -343,12 +343,12 @@ static bool give_location(void *arg, store_id id, const struct store_location *f
 	return go_on(w, w->fn.location(w->ctx, &l, w->err));
 }
 
-static bool walk_locations(struct query_source *q, const uint64_t *ids, uint32_t count,
-			   query_location_fn *fn, void *ctx, struct err *err)
+static bool walk_locations(struct source *q, const uint64_t *ids, uint32_t count,
+			   source_location_fn *fn, void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.location = fn, .ctx = ctx, .err = err };
 	uint32_t empty = count && ids[0] == 0;
-	struct query_location none = { 0 };
+	struct source_location none = { 0 };
 
 	if (empty && !fn(ctx, &none, err))
 		return false;
@@ -363,13 +363,13 @@ static bool give_attributes(void *arg, store_id id, struct store_attributes from
 	return go_on(w, w->fn.attributes(w->ctx, id, attributes_of(w->source, 0, from), w->err));
 }
 
-static bool walk_attributes(struct query_source *q, const uint64_t *ids, uint32_t count,
-			    query_attributes_fn *fn, void *ctx, struct err *err)
+static bool walk_attributes(struct source *q, const uint64_t *ids, uint32_t count,
+			    source_attributes_fn *fn, void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.attributes = fn, .ctx = ctx, .err = err };
 	uint32_t empty = count && ids[0] == 0;
 
-	if (empty && !fn(ctx, 0, (struct query_attributes){ 0 }, err))
+	if (empty && !fn(ctx, 0, (struct source_attributes){ 0 }, err))
 		return false;
 	return ended(&w, store_each_attributes(w.source->snapshot, ids + empty, count - empty,
 					       give_attributes, &w, err));
@@ -378,13 +378,13 @@ static bool walk_attributes(struct query_source *q, const uint64_t *ids, uint32_
 static bool give_value(void *arg, const struct store_attribute *from)
 {
 	struct walk *w = arg;
-	struct query_attribute a = { from->key, from->unit, &from->value };
+	struct source_attribute a = { from->key, from->unit, &from->value };
 
 	return go_on(w, w->fn.value(w->ctx, &a, w->err));
 }
 
-static bool walk_values(struct query_source *q, struct str key, const uint64_t *ids, uint32_t count,
-			query_value_fn *fn, void *ctx, uint32_t *out, struct err *err)
+static bool walk_values(struct source *q, struct str key, const uint64_t *ids, uint32_t count,
+			source_value_fn *fn, void *ctx, uint32_t *out, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.value = fn, .ctx = ctx, .err = err };
 	uint32_t empty = count && ids[0] == 0;
@@ -400,19 +400,19 @@ static bool walk_values(struct query_source *q, struct str key, const uint64_t *
 static bool give_link(void *arg, store_id id, const struct store_link *from)
 {
 	struct walk *w = arg;
-	struct query_link l = { .id = id };
+	struct source_link l = { .id = id };
 
 	memcpy(l.trace_id, from->trace_id, sizeof(l.trace_id));
 	memcpy(l.span_id, from->span_id, sizeof(l.span_id));
 	return go_on(w, w->fn.link(w->ctx, &l, w->err));
 }
 
-static bool walk_links(struct query_source *q, const uint64_t *ids, uint32_t count,
-		       query_link_fn *fn, void *ctx, struct err *err)
+static bool walk_links(struct source *q, const uint64_t *ids, uint32_t count, source_link_fn *fn,
+		       void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.link = fn, .ctx = ctx, .err = err };
 	uint32_t empty = count && ids[0] == 0;
-	struct query_link none = { 0 };
+	struct source_link none = { 0 };
 
 	if (empty && !fn(ctx, &none, err))
 		return false;
@@ -420,8 +420,8 @@ static bool walk_links(struct query_source *q, const uint64_t *ids, uint32_t cou
 					 &w, err));
 }
 
-static bool find_links(struct query_source *q, const uint8_t *trace_id, const uint8_t *span_id,
-		       query_link_fn *fn, void *ctx, struct err *err)
+static bool find_links(struct source *q, const uint8_t *trace_id, const uint8_t *span_id,
+		       source_link_fn *fn, void *ctx, struct err *err)
 {
 	struct store_source *s = source_of(q);
 	size_t count = 0, cap;
@@ -450,15 +450,15 @@ static bool find_links(struct query_source *q, const uint8_t *trace_id, const ui
 static bool give_coverage(void *arg, const struct store_coverage *from)
 {
 	struct walk *w = arg;
-	struct query_coverage c = { .host = from->host,
-				    .reason = from->reason,
-				    .range = { from->t0, from->t1 },
-				    .n = from->n };
+	struct source_coverage c = { .host = from->host,
+				     .reason = from->reason,
+				     .range = { from->t0, from->t1 },
+				     .n = from->n };
 
 	return go_on(w, w->fn.coverage(w->ctx, &c, w->err));
 }
 
-static bool walk_coverage(struct query_source *q, struct query_range range, query_coverage_fn *fn,
+static bool walk_coverage(struct source *q, struct source_range range, source_coverage_fn *fn,
 			  void *ctx, struct err *err)
 {
 	struct walk w = { .source = source_of(q), .fn.coverage = fn, .ctx = ctx, .err = err };
@@ -467,17 +467,17 @@ static bool walk_coverage(struct query_source *q, struct query_range range, quer
 					     give_coverage, &w, err));
 }
 
-static bool tell_asof(struct query_source *q, uint64_t *out, struct err *err)
+static bool tell_asof(struct source *q, uint64_t *out, struct err *err)
 {
 	return store_asof(source_of(q)->snapshot, out, err);
 }
 
-static bool tell_names_state(struct query_source *q, uint64_t *out, struct err *err)
+static bool tell_names_state(struct source *q, uint64_t *out, struct err *err)
 {
 	return store_names_state(source_of(q)->snapshot, out, err);
 }
 
-static bool tell_extent(struct query_source *q, struct query_range *out, struct err *err)
+static bool tell_extent(struct source *q, struct source_range *out, struct err *err)
 {
 	uint64_t oldest, newest;
 
@@ -485,11 +485,11 @@ static bool tell_extent(struct query_source *q, struct query_range *out, struct 
 		return false;
 	if (!newest)
 		return err_set(err, ERR_NOT_FOUND, "there are no samples");
-	*out = (struct query_range){ oldest, newest + (newest < UINT64_MAX) };
+	*out = (struct source_range){ oldest, newest + (newest < UINT64_MAX) };
 	return true;
 }
 
-static void free_source(struct query_source *q)
+static void free_source(struct source *q)
 {
 	struct store_source *s = source_of(q);
 
@@ -517,13 +517,12 @@ static void free_source(struct query_source *q)
 	.extent = tell_extent, \
 	.free = free_source
 /* clang-format on */
-static const struct query_source_ops plain = { OPS }, with_values = { OPS, .values = walk_values },
-				     with_events = { OPS, .events = walk_events },
-				     with_both = { OPS, .values = walk_values,
-						   .events = walk_events };
+static const struct source_ops plain = { OPS }, with_values = { OPS, .values = walk_values },
+			       with_events = { OPS, .events = walk_events },
+			       with_both = { OPS, .values = walk_values, .events = walk_events };
 
 /* What that store can do. */
-static const struct query_source_ops *ops_of(const struct store_snapshot *snap)
+static const struct source_ops *ops_of(const struct store_snapshot *snap)
 {
 	if (store_has_events(snap))
 		return store_has_values(snap) ? &with_both : &with_events;
@@ -547,7 +546,7 @@ void store_source_close(struct store *store)
 	store_close(store);
 }
 
-bool store_source_new(struct store *store, struct query_source **out, struct err *err)
+bool store_source_new(struct store *store, struct source **out, struct err *err)
 {
 	struct store_source *s = calloc(1, sizeof(*s));
 

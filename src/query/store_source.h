@@ -6,7 +6,7 @@
  * must outlive the source.
  */
 #pragma once
-#include "query/source.h"
+#include "store/source.h"
 
 struct store;
 
@@ -16,4 +16,4 @@ void store_source_close(struct store *store); /* NULL is fine */
 /* What its exporter calls it when it fails (pipeline/failing.h), from malloc(). */
 char *store_source_name(const char *location);
 
-bool store_source_new(struct store *store, struct query_source **out, struct err *err) MUST_CHECK;
+bool store_source_new(struct store *store, struct source **out, struct err *err) MUST_CHECK;

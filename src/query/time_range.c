@@ -213,10 +213,10 @@ bool time_parse(struct str text, uint64_t now_ns, uint64_t *out_ns, struct err *
 		       (int)(t.len < 64 ? t.len : 64), t.ptr ? t.ptr : "");
 }
 
-bool time_range_parse(struct str from, struct str to, uint64_t now_ns, struct query_range *out,
+bool time_range_parse(struct str from, struct str to, uint64_t now_ns, struct source_range *out,
 		      struct err *err)
 {
-	struct query_range r = QUERY_ALWAYS;
+	struct source_range r = SOURCE_ALWAYS;
 
 	if (from.len && !time_parse(from, now_ns, &r.from, err))
 		return err_prefix(err, "from");

@@ -6,9 +6,9 @@
  * its size) or in seconds with a fraction.
  */
 #pragma once
-#include "query/source.h"
+#include "store/source.h"
 
 bool time_parse(struct str text, uint64_t now_ns, uint64_t *out_ns, struct err *err) MUST_CHECK;
 /* Empty texts: the beginning and the end of time. `from` must not be behind `to`. */
-bool time_range_parse(struct str from, struct str to, uint64_t now_ns, struct query_range *out,
+bool time_range_parse(struct str from, struct str to, uint64_t now_ns, struct source_range *out,
 		      struct err *err) MUST_CHECK;

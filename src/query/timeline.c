@@ -144,7 +144,8 @@ static bool draw_batch(void *ctx, const struct engine_batch *b, struct err *err)
 }
 
 /* Batches know no profiles. Where it turns out that these are needed, from the start again. */
-static bool draw_events(struct drawing *d, struct query_range within, bool batches, struct err *err)
+static bool draw_events(struct drawing *d, struct source_range within, bool batches,
+			struct err *err)
 {
 	struct query *q = d->q;
 
@@ -273,7 +274,7 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 {
 	struct query *q = d->q;
 	uint32_t most = o->groups_most ? o->groups_most : GROUPS_DEFAULT;
-	struct query_range within = o->within.to ? o->within : q->request.range;
+	struct source_range within = o->within.to ? o->within : q->request.range;
 
 	d->average = o->average;
 	d->spread = o->spread && !o->average;
@@ -304,7 +305,7 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 	static const struct query_timeline_options defaults;
 	struct query_timeline t = { 0 };
 	struct drawing d = { .q = q };
-	struct query_range bounds;
+	struct source_range bounds;
 	uint64_t count;
 	bool ok;
 
@@ -405,7 +406,7 @@ static bool fill_cells(struct query *q, struct heat *h, struct err *err)
 }
 
 /* A column's length: a second, or as many as make `most` columns of the range. */
-static uint64_t seconds_of(struct query_range r, uint32_t most)
+static uint64_t seconds_of(struct source_range r, uint32_t most)
 {
 	uint64_t seconds = most ? (r.to - r.from) / SECOND_NS / most + 1 : 1;
 
@@ -416,7 +417,7 @@ bool query_heatmap(struct query *q, const struct query_heatmap_options *o,
 		   struct query_heatmap *out, struct err *err)
 {
 	static const struct query_heatmap_options defaults;
-	struct query_range bounds;
+	struct source_range bounds;
 	struct heat h = { 0 };
 	uint64_t columns;
 	int64_t most = 0;

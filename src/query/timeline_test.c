@@ -47,7 +47,7 @@ static struct profiles *message(bool moment_first)
 static void draw(bool moment_first, bool spread, const int64_t *want)
 {
 	struct profiles *p = message(moment_first);
-	struct query_source *source = profiles_source_new(p);
+	struct source *source = profiles_source_new(p);
 	struct query_request r = { .source = source, .range = { BEGIN, BEGIN + SECONDS * SECOND } };
 	struct query_timeline_options o = { .steps = SECONDS, .spread = spread };
 	struct query_timeline t;
@@ -66,7 +66,7 @@ static void draw(bool moment_first, bool spread, const int64_t *want)
 				 moment_first, (long long)t.groups[0].values[i],
 				 (long long)want[i]);
 	query_end(q);
-	query_source_free(source);
+	source_free(source);
 	profiles_free(p);
 }
 

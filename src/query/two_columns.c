@@ -60,8 +60,8 @@ static bool says_counts(struct query *q, const struct series_says *says,
 			const struct series_says **out, struct err *err)
 {
 	struct query_type *time = &q->types[says->type];
-	struct query_series counts = { .period_type = time->period_type,
-				       .period_unit = time->period_unit };
+	struct source_series counts = { .period_type = time->period_type,
+					.period_unit = time->period_unit };
 	struct shown_type shown = { STR("samples"), STR("count"), 1, false };
 	struct series_says own = *says;
 

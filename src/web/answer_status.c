@@ -2,7 +2,7 @@
 #include "pipeline/failing.h"
 #include "web/internal.h"
 
-static void put_type(struct buf *b, const struct query_type *t, struct query_range extent)
+static void put_type(struct buf *b, const struct query_type *t, struct source_range extent)
 {
 	buf_lit(b, "{\"id\":");
 	buf_json_string(b, t->id);
@@ -16,7 +16,7 @@ static void put_type(struct buf *b, const struct query_type *t, struct query_ran
 }
 
 /* The type that a selection without one is answered for comes first. */
-static void put_types(struct buf *b, const struct query_facts *f, struct query_range extent)
+static void put_types(struct buf *b, const struct query_facts *f, struct source_range extent)
 {
 	bool any = f->type.id.len > 0;
 
@@ -48,7 +48,7 @@ void web_put_failing(struct buf *b, const struct store_failing *f)
 
 /* Of all time; where that is more than one query may hold, of the time that is looked at first: a
  * page without a list of old types is better than none. */
-static struct query *begin_types(struct query_request *all, struct query_range recent,
+static struct query *begin_types(struct query_request *all, struct source_range recent,
 				 struct err *err)
 {
 	struct query *q = query_begin(all, err);
@@ -67,8 +67,8 @@ bool web_answer_status(struct web_ask *a, struct err *err)
 				     .cancelled = a->cancelled,
 				     .given_up = a->given_up,
 				     .given_up_ctx = a->given_up_ctx };
-	struct query_range extent = { 0, 0 };
-	struct query_range recent;
+	struct source_range extent = { 0, 0 };
+	struct source_range recent;
 	struct query_facts f;
 	struct query *q;
 	struct store_failing failing;

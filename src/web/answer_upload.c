@@ -63,8 +63,7 @@ static struct str wanted_upload(struct arena *arena, struct str query)
 	return id;
 }
 
-static bool open_one(struct web_ask *a, struct str query, struct query_source **out,
-		     struct err *err)
+static bool open_one(struct web_ask *a, struct str query, struct source **out, struct err *err)
 {
 	const struct web_sources *sources = &a->options->sources;
 	struct str id = wanted_upload(&a->arena, query);

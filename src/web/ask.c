@@ -17,7 +17,7 @@ static struct str side_param(const struct web_ask *a, const char *name, int side
 	return params_get(&a->params, params_has(&a->params, key) ? key : name);
 }
 
-static struct query_source *source_of(const struct web_ask *a, int side)
+static struct source *source_of(const struct web_ask *a, int side)
 {
 	return side && a->source2 ? a->source2 : a->source;
 }
@@ -44,7 +44,7 @@ static void type_of(struct web_ask *a, int side, struct str *out)
 	query_end(q);
 }
 
-static bool range_of(struct web_ask *a, int side, struct query_range *out, struct err *err)
+static bool range_of(struct web_ask *a, int side, struct source_range *out, struct err *err)
 {
 	struct str from = side_param(a, "from", side), to = side_param(a, "to", side);
 	struct str type;

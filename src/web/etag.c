@@ -15,9 +15,9 @@ static bool stands_still(struct str from, struct str to)
 
 /* The newest sample, the oldest (upkeep takes those away), names that were found later, and the
  * window where none was named. */
-static bool put_source(struct web_ask *a, struct query_source *s, struct buf *b)
+static bool put_source(struct web_ask *a, struct source *s, struct buf *b)
 {
-	struct query_range extent = { 0, 0 }, recent;
+	struct source_range extent = { 0, 0 }, recent;
 	struct err err;
 	uint64_t asof, names = 0;
 

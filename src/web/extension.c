@@ -75,7 +75,7 @@ static struct store *opened(struct web_state *w, struct err *err)
 	return store;
 }
 
-static bool open_source(void *ctx, struct query_source **out, struct err *err)
+static bool open_source(void *ctx, struct source **out, struct err *err)
 {
 	struct store *store = opened(ctx, err);
 

@@ -17,8 +17,8 @@ struct web_ask {
 	const struct web_options *options;
 	struct params params;
 	struct arena arena;
-	struct query_source *source, *source2; /* source2: of a diff's right side; NULL: the same */
-	struct blob *sent;                     /* the body that came with it, or NULL */
+	struct source *source, *source2; /* source2: of a diff's right side; NULL: the same */
+	struct blob *sent;               /* the body that came with it, or NULL */
 	uint64_t now_ns, deadline_ns;
 	const atomic_bool *cancelled; /* the client has gone; NULL: given_up() says it */
 	query_given_up_fn *given_up;  /* NULL, or of `given_up_ctx` */
@@ -58,11 +58,11 @@ bool web_request(struct web_ask *a, int side, struct query_request *out,
 
 /* Without times: the last 15 minutes that have data, and lie no more than 15 minutes ahead of now
  * if there are such; a sender with a wrong clock hides nothing. [0, 1) of an empty source. */
-bool web_recent(struct web_ask *a, struct query_source *source, struct query_range *out,
+bool web_recent(struct web_ask *a, struct source *source, struct source_range *out,
 		struct err *err) MUST_CHECK;
 /* Where those have nothing of the profile type: the last 15 minutes that have. "": any type. */
-bool web_recent_of(struct web_ask *a, struct query_source *source, struct str type,
-		   struct query_range *out, struct err *err) MUST_CHECK;
+bool web_recent_of(struct web_ask *a, struct source *source, struct str type,
+		   struct source_range *out, struct err *err) MUST_CHECK;
 
 /* What frames are told apart by; query_begin() has refused what is none. */
 enum query_by web_by(const struct web_ask *a);
@@ -177,7 +177,7 @@ struct live_also {
 	bool coverage;  /* what agents reported of the whole of `is` */
 	bool processes; /* how many the whole of `is` is of: walks all its samples */
 };
-bool live_delta(struct query_source *source, const struct live_selection *s, struct live_state was,
+bool live_delta(struct source *source, const struct live_selection *s, struct live_state was,
 		struct live_state is, struct live_also also, struct buf *out,
 		struct err *err) MUST_CHECK;
 

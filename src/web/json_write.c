@@ -92,7 +92,7 @@ void json_any(struct buf *b, const struct any_value *v)
 	any_at(b, v, 0);
 }
 
-static uint32_t seen_before(struct query_attributes a, uint32_t at)
+static uint32_t seen_before(struct source_attributes a, uint32_t at)
 {
 	uint32_t n = 0;
 
@@ -101,7 +101,7 @@ static uint32_t seen_before(struct query_attributes a, uint32_t at)
 	return n;
 }
 
-static void put_key(struct buf *b, struct query_attributes a, uint32_t at)
+static void put_key(struct buf *b, struct source_attributes a, uint32_t at)
 {
 	uint32_t before = a.count <= 256 ? seen_before(a, at) : 0;
 	struct buf name = { 0 };
@@ -116,7 +116,7 @@ static void put_key(struct buf *b, struct query_attributes a, uint32_t at)
 	buf_release(&name);
 }
 
-void json_attributes(struct buf *b, struct query_attributes attributes)
+void json_attributes(struct buf *b, struct source_attributes attributes)
 {
 	buf_char(b, '{');
 	for (uint32_t i = 0; i < attributes.count; i++) {

@@ -220,7 +220,7 @@ static struct live_state state_now(const struct channel *c, uint64_t asof)
 }
 
 /* Without the lock. What it costs follows what came. */
-static void channel_turn(struct channel *c, struct query_source *source, uint64_t asof)
+static void channel_turn(struct channel *c, struct source *source, uint64_t asof)
 {
 	struct live_state is = state_now(c, asof), was = c->state;
 	struct live_also also;
@@ -379,7 +379,7 @@ static void tell(struct web_live *l, bool known, uint64_t asof, bool beat)
 static bool turn(struct web_live *l, struct channel *channels, uint64_t *asof)
 {
 	const struct web_sources *sources = &l->options->sources;
-	struct query_source *source;
+	struct source *source;
 	struct err err;
 	bool ok;
 
@@ -390,7 +390,7 @@ static bool turn(struct web_live *l, struct channel *channels, uint64_t *asof)
 	ok = source->ops->asof(source, asof, &err);
 	for (struct channel *c = channels; c && ok && !atomic_load(&l->stopping); c = c->next)
 		channel_turn(c, source, *asof);
-	query_source_free(source);
+	source_free(source);
 	return ok;
 }
 

@@ -195,7 +195,7 @@ static bool put_part(struct part *p, struct err *err)
 	return ok;
 }
 
-static bool any_series(void *ctx, const struct query_series *s, struct err *err)
+static bool any_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	(void)ctx;
 	(void)s;
@@ -211,14 +211,14 @@ static void put_processes(struct part *p, struct live_state is)
 	struct query *q;
 
 	whole.after = 0;
-	whole.range = (struct query_range){ is.from, UINT64_MAX };
+	whole.range = (struct source_range){ is.from, UINT64_MAX };
 	q = query_begin(&whole, &ignored);
 	if (q && query_each_series(q, any_series, NULL, &ignored))
 		buf_printf(p->out, ",\"processes\":%u", query_facts(q).processes);
 	query_end(q);
 }
 
-bool live_delta(struct query_source *source, const struct live_selection *s, struct live_state was,
+bool live_delta(struct source *source, const struct live_selection *s, struct live_state was,
 		struct live_state is, struct live_also also, struct buf *out, struct err *err)
 {
 	struct web_ask a = { .options = s->options,
@@ -242,13 +242,13 @@ bool live_delta(struct query_source *source, const struct live_selection *s, str
 		p.newest = true;
 		p.coverage = also.coverage;
 		p.request.after = was.asof;
-		p.request.range = (struct query_range){ was.from, UINT64_MAX };
+		p.request.range = (struct source_range){ was.from, UINT64_MAX };
 		ok = put_part(&p, err);
 	}
 	if (ok && is.from > was.from) {
 		p.newest = p.coverage = false;
 		p.request.after = 0;
-		p.request.range = (struct query_range){ was.from, is.from };
+		p.request.range = (struct source_range){ was.from, is.from };
 		buf_lit(out, ",\"drop\":");
 		ok = put_part(&p, err);
 	}

@@ -17,11 +17,11 @@ struct fake {
 	atomic_uint opened, freed;
 };
 struct fake_source {
-	struct query_source base;
+	struct source base;
 	struct fake *fake;
 };
 
-static bool fake_asof(struct query_source *s, uint64_t *out, struct err *err)
+static bool fake_asof(struct source *s, uint64_t *out, struct err *err)
 {
 	struct fake *f = ((struct fake_source *)s)->fake;
 
@@ -31,15 +31,15 @@ static bool fake_asof(struct query_source *s, uint64_t *out, struct err *err)
 	return true;
 }
 
-static void fake_free(struct query_source *s)
+static void fake_free(struct source *s)
 {
 	atomic_fetch_add(&((struct fake_source *)s)->fake->freed, 1);
 	free(s);
 }
 
-static const struct query_source_ops fake_ops = { .asof = fake_asof, .free = fake_free };
+static const struct source_ops fake_ops = { .asof = fake_asof, .free = fake_free };
 
-static bool fake_open(void *ctx, struct query_source **out, struct err *err)
+static bool fake_open(void *ctx, struct source **out, struct err *err)
 {
 	struct fake_source *s = calloc(1, sizeof(*s));
 

@@ -174,7 +174,7 @@ bool pyro_answer_label_names(struct web_ask *a, struct err *err)
 	return false;
 }
 
-static bool ignore_series(void *ctx, const struct query_series *s, struct err *err)
+static bool ignore_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	(void)s, (void)err;
 	*(bool *)ctx = true;
@@ -295,7 +295,7 @@ static void add_pair(struct listing *l, struct str name, struct str value)
 	l->pairs[l->count++] = (struct pair){ name, value };
 }
 
-static void add_attributes(struct listing *l, struct query_attributes list)
+static void add_attributes(struct listing *l, struct source_attributes list)
 {
 	struct arena *arena = &l->ask->arena;
 
@@ -320,7 +320,7 @@ static const char EXECUTABLE[] = "process.executable.name";
 
 static struct str executable_of(const struct query_label_set *set)
 {
-	const struct query_attributes lists[] = { set->series->lifted, set->series->resource };
+	const struct source_attributes lists[] = { set->series->lifted, set->series->resource };
 
 	for (uint32_t i = 0; i < set->sample.count; i++)
 		if (str_is(set->sample.ptr[i].key, EXECUTABLE))
@@ -361,7 +361,7 @@ static bool wants_key(void *ctx, struct str key)
 static bool take_set(void *ctx, const struct query_label_set *set, struct err *err)
 {
 	struct listing *l = ctx;
-	const struct query_series *s = set->series;
+	const struct source_series *s = set->series;
 	struct buf message = { 0 };
 	struct pb_writer w;
 	bool ok;
@@ -429,7 +429,7 @@ bool pyro_answer_series(struct web_ask *a, struct err *err)
 
 bool pyro_answer_profile_stats(struct web_ask *a, struct err *err)
 {
-	struct query_range extent;
+	struct source_range extent;
 	struct pb_writer w;
 	struct err why;
 

@@ -132,7 +132,7 @@ static void put_timeline(struct buf *b, const struct query_timeline *t, const st
 }
 
 /* Whole seconds, so that startTime and durationDelta say it. */
-static uint64_t step_of(struct query_range r)
+static uint64_t step_of(struct source_range r)
 {
 	uint64_t seconds = (r.to - r.from) / SECOND / TIMELINE_STEPS + 1;
 

@@ -7,7 +7,7 @@
 
 enum { TYPE_ID_PARTS = 5, TYPES_MOST = 256, MS = 1000000, CALL_SITE_MOST = 4096 };
 
-static bool range_of(const struct pyro_request *r, struct query_range *out, struct err *err)
+static bool range_of(const struct pyro_request *r, struct source_range *out, struct err *err)
 {
 	const int64_t most = INT64_MAX / MS;
 
@@ -17,8 +17,8 @@ static bool range_of(const struct pyro_request *r, struct query_range *out, stru
 			"start is %lld and end %lld: wanted are milliseconds since 1970, the "
 			"end not before the start",
 			(long long)r->start, (long long)r->end);
-	*out = (struct query_range){ (uint64_t)(r->start > most ? most : r->start) * MS,
-				     (uint64_t)(r->end > most ? most : r->end) * MS };
+	*out = (struct source_range){ (uint64_t)(r->start > most ? most : r->start) * MS,
+				      (uint64_t)(r->end > most ? most : r->end) * MS };
 	return true;
 }
 

@@ -9,8 +9,8 @@
 
 static void question_free(struct web_question *q)
 {
-	query_source_free(q->ask.source);
-	query_source_free(q->ask.source2);
+	source_free(q->ask.source);
+	source_free(q->ask.source2);
 	blob_unref(q->ask.sent);
 	buf_release(&q->ask.body);
 	arena_release(&q->ask.arena);

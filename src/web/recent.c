@@ -10,8 +10,8 @@ enum { NARROWINGS_MOST = 12 };
 #define AHEAD_NS RECENT_NS
 
 /* The last bucket of the range that has anything, or nothing: false without err. */
-static bool last_bucket(struct web_ask *a, struct query_source *source, struct str type,
-			struct query_range *range, bool *found, struct err *err)
+static bool last_bucket(struct web_ask *a, struct source *source, struct str type,
+			struct source_range *range, bool *found, struct err *err)
 {
 	struct query_request all = { .source = source,
 				     .profile_type = type,
@@ -48,10 +48,10 @@ static bool last_bucket(struct web_ask *a, struct query_source *source, struct s
 
 /* There are samples of times to come: the last moment up to now that has any. *to stays as it is
  * where there is none. */
-static bool last_until_now(struct web_ask *a, struct query_source *source, uint64_t from,
-			   uint64_t *to, struct err *err)
+static bool last_until_now(struct web_ask *a, struct source *source, uint64_t from, uint64_t *to,
+			   struct err *err)
 {
-	struct query_range range = { from, a->now_ns + AHEAD_NS };
+	struct source_range range = { from, a->now_ns + AHEAD_NS };
 	bool found = true;
 
 	for (int i = 0; i < NARROWINGS_MOST && found && range.to - range.from > SECOND_NS; i++)
@@ -62,10 +62,9 @@ static bool last_until_now(struct web_ask *a, struct query_source *source, uint6
 	return true;
 }
 
-bool web_recent(struct web_ask *a, struct query_source *source, struct query_range *out,
-		struct err *err)
+bool web_recent(struct web_ask *a, struct source *source, struct source_range *out, struct err *err)
 {
-	struct query_range extent;
+	struct source_range extent;
 	struct err why;
 
 	if (!source->ops->extent(source, &extent, &why)) {
@@ -73,7 +72,7 @@ bool web_recent(struct web_ask *a, struct query_source *source, struct query_ran
 			*err = why;
 			return false;
 		}
-		*out = (struct query_range){ 0, 1 };
+		*out = (struct source_range){ 0, 1 };
 		return true;
 	}
 	out->to = extent.to == UINT64_MAX ? extent.to : extent.to + 1;
@@ -84,10 +83,10 @@ bool web_recent(struct web_ask *a, struct query_source *source, struct query_ran
 	return true;
 }
 
-bool web_recent_of(struct web_ask *a, struct query_source *source, struct str type,
-		   struct query_range *out, struct err *err)
+bool web_recent_of(struct web_ask *a, struct source *source, struct str type,
+		   struct source_range *out, struct err *err)
 {
-	struct query_range range, some;
+	struct source_range range, some;
 	struct err why;
 	bool found;
 

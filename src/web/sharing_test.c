@@ -36,14 +36,14 @@ static void wait_sem(sem_t *s)
 		fail_msg("waited %d s in vain", HANG_S);
 }
 
-static void free_source(struct query_source *s)
+static void free_source(struct source *s)
 {
 	free(s);
 }
 
-static bool open_source(void *ctx, struct query_source **out, struct err *err)
+static bool open_source(void *ctx, struct source **out, struct err *err)
 {
-	static const struct query_source_ops ops = { .free = free_source };
+	static const struct source_ops ops = { .free = free_source };
 
 	(void)ctx;
 	(void)err;

@@ -186,7 +186,7 @@ static struct decoded *cache_find(struct uploads *u, const char *id)
 }
 
 /* Under the lock. */
-static struct query_source *lend(struct uploads *u, struct decoded *d)
+static struct source *lend(struct uploads *u, struct decoded *d)
 {
 	struct profiles_source_options options = { .key = STR("upload.id"),
 						   .value = str_cstr(d->id),
@@ -486,7 +486,7 @@ static bool decode_again(struct uploads *u, const struct upload *one, struct blo
 	return ok;
 }
 
-bool uploads_open(struct uploads *u, struct str id, struct query_source **out, struct err *err)
+bool uploads_open(struct uploads *u, struct str id, struct source **out, struct err *err)
 {
 	char name[UPLOAD_ID_LEN + 1] = "";
 	struct blob *kept = NULL;

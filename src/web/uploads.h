@@ -14,7 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-struct query_source;
+struct source;
 struct uploads;
 
 enum {
@@ -44,7 +44,7 @@ void uploads_free(struct uploads *u); /* after the sources; NULL is fine */
 bool uploads_add(struct uploads *u, struct blob *bytes, struct str name, uint64_t now_ns,
 		 struct upload *out, struct err *err) MUST_CHECK;
 /* ERR_NOT_FOUND: there is none of that id (any more). */
-bool uploads_open(struct uploads *u, struct str id, struct query_source **out,
+bool uploads_open(struct uploads *u, struct str id, struct source **out,
 		  struct err *err) MUST_CHECK;
 /* The newest first; returns how many. */
 uint32_t uploads_list(struct uploads *u, uint64_t now_ns, struct upload out[UPLOADS_MOST]);

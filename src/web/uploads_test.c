@@ -34,7 +34,7 @@ static struct upload add(struct uploads *u, const char *text, const char *name, 
 /* The total of everything in it; -1: it is not there. */
 static int64_t total_of(struct uploads *u, const char *id, const char *selector)
 {
-	struct query_source *source;
+	struct source *source;
 	struct query_request r = { .selector = str_cstr(selector) };
 	struct query_top top = { 0 };
 	struct query *q;
@@ -49,7 +49,7 @@ static int64_t total_of(struct uploads *u, const char *id, const char *selector)
 	if (!q || !query_top(q, &top, &err))
 		fail_msg("%s", err.msg);
 	query_end(q);
-	query_source_free(source);
+	source_free(source);
 	return top.total[0];
 }
 

@@ -18,13 +18,13 @@
 #include "base/metrics.h"
 #include "net/loops.h"
 
-struct query_source;
+struct source;
 struct store_failing;
 struct uploads;
 
 /* Where samples are asked for. Any thread, several at once. */
 struct web_sources {
-	bool (*open)(void *ctx, struct query_source **out, struct err *err);
+	bool (*open)(void *ctx, struct source **out, struct err *err);
 	void *ctx;
 	const char *kind, *path; /* "sqlite", "/var/lib/flametap/flametap.db": shown */
 	/* Whether it does not take what comes (pipeline/failing.h). NULL: nothing comes. */

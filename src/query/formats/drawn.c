@@ -14,7 +14,7 @@ bool drawn_write(const struct profiles *p, const struct export_options *o, const
 	bool ok = q && draw(q, o, out, err);
 
 	query_end(q);
-	query_source_free(request.source);
+	source_free(request.source);
 	if (ok && out->failed)
 		return err_set(err, ERR_LIMIT, "%s: more than %zu bytes", format, out->limit_bytes);
 	return ok;

@@ -7,7 +7,7 @@
  */
 #pragma once
 #include "base/str.h"
-#include "query/source.h"
+#include "store/source.h"
 
 #define PPROF_COMMENT     "pprof.profile.comment" /* an array of strings */
 #define PPROF_DOC_URL     "pprof.profile.doc_url"

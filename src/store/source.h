@@ -1,6 +1,6 @@
 /*
- * source.h - what the query engine asks of whatever holds samples: a message in memory
- * (profiles_source.h), the SQLite store, ClickHouse.
+ * source.h - the one interface to samples, whatever holds them: the SQLite store, ClickHouse, or
+ * the profiles of a file (query/profiles_source.h).
  *
  * Everything is named by 64-bit numbers of the source's own, good while the source is open; equal
  * content may have several numbers (the engine merges by content). 0 is "none" for attribute sets
@@ -24,19 +24,19 @@ struct any_value;
 #define PPROF_SAMPLE_TYPE_ORDER   "pprof.scope.sample_type_order"
 
 /* Nanoseconds since 1970, [from, to). */
-struct query_range {
+struct source_range {
 	uint64_t from, to;
 };
-#define QUERY_ALWAYS ((struct query_range){ 0, UINT64_MAX })
+#define SOURCE_ALWAYS ((struct source_range){ 0, UINT64_MAX })
 
 /* One attribute: of a resource, a scope, a profile or a sample. */
-struct query_attribute {
+struct source_attribute {
 	struct str key, unit;
 	const struct any_value *value;
 };
 
-struct query_attributes {
-	const struct query_attribute *ptr;
+struct source_attributes {
+	const struct source_attribute *ptr;
 	uint32_t count;
 };
 
@@ -44,14 +44,14 @@ struct query_attributes {
  * Samples of one resource, scope and profile type. `lifted` are keys of the process, the service or
  * the container that samples carried and the resource lacked.
  */
-struct query_series {
+struct source_series {
 	uint64_t id;
 	uint64_t owner; /* equal for equal resources and scopes, whatever was lifted */
 	struct str sample_type, sample_unit, period_type, period_unit;
 	int64_t period;
 	struct str scope_name, scope_version;
 	uint64_t process; /* equal for series of one process (host, container, pid); 0: not said */
-	struct query_attributes lifted, resource, scope;
+	struct source_attributes lifted, resource, scope;
 	/* scope_name, scope_version and the attributes are left out; those that were asked for are
 	 * in `resource`, be they lifted, or in `scope` */
 	bool brief;
@@ -60,10 +60,10 @@ struct query_series {
 };
 
 /* Which series, and how much of them. */
-struct query_series_ask {
-	struct query_range range; /* that may have samples in it */
-	uint64_t after, asof;     /* as a scan's: those without samples of it may be left out */
-	const uint64_t *ids;      /* ascending: only these; NULL: all */
+struct source_series_ask {
+	struct source_range range; /* that may have samples in it */
+	uint64_t after, asof;      /* as a scan's: those without samples of it may be left out */
+	const uint64_t *ids;       /* ascending: only these; NULL: all */
 	uint32_t id_count;
 	bool brief; /* scope_name, scope_version and the attributes are not needed, but for */
 	const struct str *keys; /* these keys, however punctuated; service.name stands for what */
@@ -82,7 +82,7 @@ struct query_series_ask {
  * one event at `time`, the profile's. `values` has one a timestamp, or is empty (each counts 1), or
  * (as old and odd senders have it) differs in number: then the sum belongs to the first event.
  */
-struct query_row {
+struct source_row {
 	uint64_t series, sample; /* sample: a number in the order of arrival */
 	uint64_t stack, attributes, link;
 	uint64_t time;
@@ -93,7 +93,7 @@ struct query_row {
 
 /* Events of rows, side by side: each in the scan's range. Run k is of series[k] and ends before
  * event ends[k]; none is empty. */
-struct query_events {
+struct source_events {
 	uint32_t count, run_count;
 	const uint64_t *series;
 	const uint32_t *ends;
@@ -107,18 +107,18 @@ struct query_events {
 };
 
 /* A Profile message: the one that samples [first_sample, first_sample + sample_count) are of. */
-struct query_profile {
+struct source_profile {
 	uint64_t series; /* one of the scan's that it is of, be it without samples */
 	uint64_t first_sample;
 	uint32_t sample_count;
 	uint64_t time, duration; /* ns */
 	uint8_t id[16];
-	struct query_attributes attributes;
+	struct source_attributes attributes;
 };
 
 /* Which rows a scan gives: those that may have an event in `range`; the engine looks again. */
-struct query_scan {
-	struct query_range range;
+struct source_scan {
+	struct source_range range;
 	const uint64_t *series; /* ascending */
 	uint32_t series_count;
 	const uint64_t *links; /* ascending; only samples with one of them. NULL: all samples */
@@ -130,102 +130,102 @@ struct query_scan {
 };
 enum { ROW_STACK = 1, ROW_ATTRIBUTES = 2, ROW_LINK = 4, ROW_TIMES = 8 /* rows have them anyway */ };
 
-struct query_line {
+struct source_line {
 	struct str function, system_name, file;
 	int64_t line, column, start_line;
 };
 
-struct query_location {
+struct source_location {
 	uint64_t id, address;
 	struct str frame_type; /* "native", "kernel", ...; "" = not said */
 	struct str mapping, build_id;
 	uint64_t mapping_start, mapping_limit, mapping_offset;
-	const struct query_line *lines; /* innermost inlined function first */
+	const struct source_line *lines; /* innermost inlined function first */
 	uint32_t line_count;
 };
 
-struct query_link {
+struct source_link {
 	uint64_t id;
 	uint8_t trace_id[16], span_id[8];
 };
 
 /* What an agent said of its own work in a time: `reason` is "sampled", or why events are missing
  * ("dropped:<why>", "cut", "unnamed"). */
-struct query_coverage {
+struct source_coverage {
 	struct str host, reason;
-	struct query_range range;
+	struct source_range range;
 	uint64_t n;
 };
 
-typedef bool query_coverage_fn(void *ctx, const struct query_coverage *c, struct err *err);
-typedef bool query_series_fn(void *ctx, const struct query_series *series, struct err *err);
-typedef bool query_key_fn(void *ctx, struct str key, struct err *err);
-typedef bool query_row_fn(void *ctx, const struct query_row *row, struct err *err);
-typedef bool query_events_fn(void *ctx, const struct query_events *events, struct err *err);
-typedef bool query_profile_fn(void *ctx, const struct query_profile *profile, struct err *err);
+typedef bool source_coverage_fn(void *ctx, const struct source_coverage *c, struct err *err);
+typedef bool source_series_fn(void *ctx, const struct source_series *series, struct err *err);
+typedef bool source_key_fn(void *ctx, struct str key, struct err *err);
+typedef bool source_row_fn(void *ctx, const struct source_row *row, struct err *err);
+typedef bool source_events_fn(void *ctx, const struct source_events *events, struct err *err);
+typedef bool source_profile_fn(void *ctx, const struct source_profile *profile, struct err *err);
 /* Locations are numbers too, leaf first. */
-typedef bool query_stack_fn(void *ctx, uint64_t id, const uint64_t *locations, uint32_t count,
-			    struct err *err);
-typedef bool query_location_fn(void *ctx, const struct query_location *location, struct err *err);
-typedef bool query_attributes_fn(void *ctx, uint64_t id, struct query_attributes attributes,
-				 struct err *err);
-typedef bool query_value_fn(void *ctx, const struct query_attribute *value, struct err *err);
-typedef bool query_link_fn(void *ctx, const struct query_link *link, struct err *err);
+typedef bool source_stack_fn(void *ctx, uint64_t id, const uint64_t *locations, uint32_t count,
+			     struct err *err);
+typedef bool source_location_fn(void *ctx, const struct source_location *location, struct err *err);
+typedef bool source_attributes_fn(void *ctx, uint64_t id, struct source_attributes attributes,
+				  struct err *err);
+typedef bool source_value_fn(void *ctx, const struct source_attribute *value, struct err *err);
+typedef bool source_link_fn(void *ctx, const struct source_link *link, struct err *err);
 
-struct query_source;
+struct source;
 
-struct query_source_ops {
-	bool (*series)(struct query_source *s, const struct query_series_ask *ask,
-		       query_series_fn *fn, void *ctx, struct err *err);
+struct source_ops {
+	bool (*series)(struct source *s, const struct source_series_ask *ask, source_series_fn *fn,
+		       void *ctx, struct err *err);
 	/* Keys of attributes that samples or profiles have beyond those of their series: what they
 	 * say wins. *known false: it may be any. NULL: never known. */
-	bool (*sample_keys)(struct query_source *s, query_key_fn *fn, void *ctx, bool *known,
+	bool (*sample_keys)(struct source *s, source_key_fn *fn, void *ctx, bool *known,
 			    struct err *err);
 	/* Rows in an order of the source's. */
-	bool (*scan)(struct query_source *s, const struct query_scan *scan, query_row_fn *fn,
-		     void *ctx, struct err *err);
+	bool (*scan)(struct source *s, const struct source_scan *scan, source_row_fn *fn, void *ctx,
+		     struct err *err);
 	/* The same as events, of a scan without links. NULL: the engine takes the rows apart. */
-	bool (*events)(struct query_source *s, const struct query_scan *scan, query_events_fn *fn,
+	bool (*events)(struct source *s, const struct source_scan *scan, source_events_fn *fn,
 		       void *ctx, struct err *err);
 	/* Profiles that hold samples of such a scan, and maybe more, by first_sample ascending.
 	 * With scan->parts ROW_TIMES alone they may lack ids and attributes. */
-	bool (*profiles)(struct query_source *s, const struct query_scan *scan,
-			 query_profile_fn *fn, void *ctx, struct err *err);
+	bool (*profiles)(struct source *s, const struct source_scan *scan, source_profile_fn *fn,
+			 void *ctx, struct err *err);
 	/* What numbers mean; `ids` ascending, without doubles; every one is called back once. */
-	bool (*stacks)(struct query_source *s, const uint64_t *ids, uint32_t count,
-		       query_stack_fn *fn, void *ctx, struct err *err);
-	bool (*locations)(struct query_source *s, const uint64_t *ids, uint32_t count,
-			  query_location_fn *fn, void *ctx, struct err *err);
-	bool (*attributes)(struct query_source *s, const uint64_t *ids, uint32_t count,
-			   query_attributes_fn *fn, void *ctx, struct err *err);
+	bool (*stacks)(struct source *s, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
+		       void *ctx, struct err *err);
+	bool (*locations)(struct source *s, const uint64_t *ids, uint32_t count,
+			  source_location_fn *fn, void *ctx, struct err *err);
+	bool (*attributes)(struct source *s, const uint64_t *ids, uint32_t count,
+			   source_attributes_fn *fn, void *ctx, struct err *err);
 	/* What such sets say of one key. The callback gets its values, numbered from 1 in the order
 	 * they come, the same one perhaps twice; out[i]: the number of the one that ids[i] has, 0
 	 * where it has none. NULL: the engine looks through the whole sets. */
-	bool (*values)(struct query_source *s, struct str key, const uint64_t *ids, uint32_t count,
-		       query_value_fn *fn, void *ctx, uint32_t *out, struct err *err);
-	bool (*links)(struct query_source *s, const uint64_t *ids, uint32_t count,
-		      query_link_fn *fn, void *ctx, struct err *err);
+	bool (*values)(struct source *s, struct str key, const uint64_t *ids, uint32_t count,
+		       source_value_fn *fn, void *ctx, uint32_t *out, struct err *err);
+	bool (*links)(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
+		      void *ctx, struct err *err);
 	/* Links of a trace (span_id NULL: any) or of a span (trace_id NULL: any). */
-	bool (*find_links)(struct query_source *s, const uint8_t *trace_id, const uint8_t *span_id,
-			   query_link_fn *fn, void *ctx, struct err *err);
+	bool (*find_links)(struct source *s, const uint8_t *trace_id, const uint8_t *span_id,
+			   source_link_fn *fn, void *ctx, struct err *err);
 	/* What agents reported that touches the range; nothing: they do not report. */
-	bool (*coverage)(struct query_source *s, struct query_range range, query_coverage_fn *fn,
+	bool (*coverage)(struct source *s, struct source_range range, source_coverage_fn *fn,
 			 void *ctx, struct err *err);
 	/* The newest state: what a scan's `asof` takes. */
-	bool (*asof)(struct query_source *s, uint64_t *out, struct err *err);
+	bool (*asof)(struct source *s, uint64_t *out, struct err *err);
 	/* Another number whenever names were found later. NULL: none ever are. */
-	bool (*names_state)(struct query_source *s, uint64_t *out, struct err *err);
+	bool (*names_state)(struct source *s, uint64_t *out, struct err *err);
 	/* First and last moment of any sample; false and err->kind ERR_NOT_FOUND when empty. */
-	bool (*extent)(struct query_source *s, struct query_range *out, struct err *err);
-	void (*free)(struct query_source *s);
+	bool (*extent)(struct source *s, struct source_range *out, struct err *err);
+	void (*free)(struct source *s);
 };
 
 /* The first member of every source. */
-struct query_source {
-	const struct query_source_ops *ops;
+struct source {
+	const struct source_ops *ops;
 };
 
-static inline void query_source_free(struct query_source *s)
+static inline void source_free(struct source *s)
 {
 	if (s)
 		s->ops->free(s);
