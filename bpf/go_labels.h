@@ -16,7 +16,7 @@
  *
  * Source: Go's src/runtime/runtime2.go, src/runtime/map.go (up to 1.23; map_noswiss.go after) and
  * src/runtime/pprof/label.go of each version; the offsets come from user space
- * (src/agent/runtimes/go.c).
+ * (src/agent/runtimes/go/recognise.c).
  */
 #pragma once
 #include "records.h"

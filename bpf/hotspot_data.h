@@ -1,6 +1,6 @@
 /*
  * hotspot_data.h - what the HotSpot step knows of one Java virtual machine (hotspot.h), written by
- * user space (src/agent/hotspot/), and the frames it sends. Compiles in both worlds.
+ * user space (src/agent/runtimes/hotspot/), and the frames it sends. Compiles in both worlds.
  *
  * A virtual machine describes its own structs (vmStructs in libjvm.so), so that all offsets here
  * are its own words: nothing depends on a version but what layout.c says of it.

@@ -20,7 +20,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Set before loading (sample/loader.c). */
+/* Set before loading (src/agent/sample/programs.c). */
 const volatile bool send_idle;
 const volatile bool only_listed;
 const volatile __u32 ring_wake_bytes = 1 << 19;

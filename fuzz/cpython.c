@@ -6,9 +6,9 @@
 #include <string.h>
 #include "agent/process/executable.h"
 #include "agent/process/process_info.h"
-#include "agent/runtimes/cpython.h"
-#include "agent/runtimes/cpython_lines.h"
-#include "agent/runtimes/cpython_names.h"
+#include "agent/runtimes/cpython/cpython.h"
+#include "agent/runtimes/cpython/lines.h"
+#include "agent/runtimes/cpython/names.h"
 
 static bool read_memory(void *ctx, uint32_t pid, uint64_t address, void *to, size_t bytes)
 {

@@ -3,9 +3,9 @@
 #include "fuzz/fuzz.h"
 
 #include <string.h>
-#include "agent/hotspot/code_cache.h"
-#include "agent/hotspot/fake_vm_test.h"
-#include "agent/hotspot/hotspot_names.h"
+#include "agent/runtimes/hotspot/code_cache.h"
+#include "agent/runtimes/hotspot/fake_vm_test.h"
+#include "agent/runtimes/hotspot/names.h"
 #include "agent/process/executable.h"
 #include "agent/process/process_info.h"
 #include "agent/elf/byte_reader.h"

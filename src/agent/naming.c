@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/hotspot/hotspot_names.h"
-#include "agent/runtimes/cpython_names.h"
+#include "agent/runtimes/hotspot/names.h"
+#include "agent/runtimes/cpython/names.h"
 #include "agent/symbolize/symbolizer.h"
 
 enum { RUNTIME_NAMES_SHARE = 4 }; /* a part of symbol_memory_bytes, for each runtime */

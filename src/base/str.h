@@ -1,7 +1,7 @@
 /*
  * str.h - a borrowed slice of bytes: pointer and length, passed by value, not NUL-terminated.
  *
- * The bytes may hold anything (bad UTF-8, NUL); whoever shows them to people cleans them (utf8.h).
+ * The bytes may hold anything (bad UTF-8, NUL); whoever shows them to people cleans them (text.h).
  * Memory: borrowed; str_dup() and str_printf() copy into an arena. Threads: values, no state.
  */
 #pragma once

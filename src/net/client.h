@@ -4,7 +4,7 @@
  *
  * Each client keeps one connection to its endpoint, reconnects with DNS looked up anew, pings when
  * asked, and obeys GOAWAY. Calls are asynchronous: `done` runs exactly once on the client's loop
- * thread, also on timeout, cancel and close. Retry is the caller's business (pipeline/retry.h); a
+ * thread, also on timeout, cancel and close. Retry is the caller's business (pipeline/sender.h); a
  * call that never reached the peer says so (`sent` false).
  */
 #pragma once

@@ -1,5 +1,5 @@
 /*
- * json.h - answers of the engine as JSON: for `--json` and for the HTTP API (docs/query-api.md).
+ * json.h - answers of the engine as JSON: for `--json` and for the HTTP API (docs/api.md).
  *
  * Frames are columns of one table that nodes and rows name by index; trees are columns of numbers
  * in pre-order with depths. 64-bit numbers that may pass 2^53 (times, keys) are strings. Threads:

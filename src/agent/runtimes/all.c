@@ -1,6 +1,6 @@
-#include "agent/hotspot/hotspot.h"
-#include "agent/runtimes/cpython.h"
-#include "agent/runtimes/go.h"
+#include "agent/runtimes/hotspot/hotspot.h"
+#include "agent/runtimes/cpython/cpython.h"
+#include "agent/runtimes/go/go.h"
 #include "agent/runtimes/runtime.h"
 
 /* Their steps know x86-64's frames and thread-local storage; elsewhere native frames are shown. */

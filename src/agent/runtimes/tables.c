@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/runtimes/cpython_table.h"
+#include "agent/runtimes/cpython/table.h"
 #include "agent/runtimes/runtime.h"
 #include "base/cleanup.h"
 

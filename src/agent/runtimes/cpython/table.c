@@ -1,0 +1,244 @@
+#include "agent/runtimes/cpython/table.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "bpf/records.h"
+
+/* ---- the table ---- */
+
+extern const char cpython_table_begin[], cpython_table_end[];
+__asm__(".pushsection .rodata\n"
+	".global cpython_table_begin\n"
+	".global cpython_table_end\n"
+	"cpython_table_begin:\n"
+	".incbin \"" CPYTHON_TABLE "\"\n"
+	"cpython_table_end:\n"
+	".byte 0\n"
+	".popsection\n");
+
+struct str cpython_table_built_in(void)
+{
+	return str_from(cpython_table_begin, (size_t)(cpython_table_end - cpython_table_begin));
+}
+
+static const struct field {
+	const char *name;
+	size_t offset;
+} fields[] = {
+#define X(name) { #name, offsetof(struct cpython_offsets, name) },
+	CPYTHON_FIELDS(X)
+#undef X
+};
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+
+static int32_t *value_of(struct cpython_offsets *o, const struct field *f)
+{
+	return (int32_t *)(void *)((char *)o + f->offset);
+}
+
+/* The next word of a line; false: there is none. */
+static bool next_word(struct str *line, struct str *word)
+{
+	size_t n = 0;
+
+	*line = str_trim(*line);
+	while (n < line->len && line->ptr[n] != ' ' && line->ptr[n] != '\t')
+		n++;
+	*word = str_head(*line, n);
+	*line = str_skip(*line, n);
+	return n > 0;
+}
+
+static bool parse_versions(struct cpython_table *t, struct str line, struct err *err)
+{
+	struct str word;
+	uint64_t minor;
+
+	if (t->count)
+		return err_set(err, ERR_INVALID, "the versions stand there twice");
+	while (next_word(&line, &word)) {
+		if (t->count == CPYTHON_VERSIONS_MOST)
+			return err_set(err, ERR_LIMIT, "more than %d versions",
+				       CPYTHON_VERSIONS_MOST);
+		if (!str_has_prefix(word, STR("3.")) || !str_to_u64(str_skip(word, 2), &minor) ||
+		    minor > 99)
+			return err_set(err, ERR_INVALID, "\"%.*s\" is no version 3.N",
+				       STR_ARG(word));
+		t->minor[t->count++] = (uint32_t)minor;
+	}
+	return t->count || err_set(err, ERR_INVALID, "no version");
+}
+
+static bool parse_value(struct str word, int32_t *value, struct err *err)
+{
+	uint64_t n;
+
+	*value = -1;
+	if (str_is(word, "-"))
+		return true;
+	if (!str_to_u64(word, &n) || n > CPYTHON_OFFSET_MOST)
+		return err_set(err, ERR_INVALID, "\"%.*s\" is no number from 0 to %d",
+			       STR_ARG(word), CPYTHON_OFFSET_MOST);
+	*value = (int32_t)n;
+	return true;
+}
+
+static bool parse_field(struct cpython_table *t, const struct field *f, struct str line,
+			struct err *err)
+{
+	uint32_t count = 0;
+	struct str word;
+
+	while (next_word(&line, &word)) {
+		if (count == t->count)
+			return err_set(err, ERR_INVALID, "more values than %u versions", t->count);
+		if (!parse_value(word, value_of(&t->offsets[count++], f), err))
+			return false;
+	}
+	return count == t->count ||
+	       err_set(err, ERR_INVALID, "%u values for %u versions", count, t->count);
+}
+
+static bool parse_line(struct cpython_table *t, struct str line, bool seen[FIELDS], struct err *err)
+{
+	struct str name;
+
+	if (!next_word(&line, &name) || name.ptr[0] == '#')
+		return true;
+	if (str_is(name, "version"))
+		return parse_versions(t, line, err);
+	for (size_t i = 0; i < FIELDS; i++) {
+		if (!str_is(name, fields[i].name))
+			continue;
+		if (!t->count || seen[i])
+			return err_set(err, ERR_INVALID, "%.*s: %s", STR_ARG(name),
+				       seen[i] ? "it stands there twice" : "no versions yet");
+		seen[i] = true;
+		return parse_field(t, &fields[i], line, err) ||
+		       err_prefix(err, "%.*s", STR_ARG(name));
+	}
+	return err_set(err, ERR_INVALID, "\"%.*s\" is no field", STR_ARG(name));
+}
+
+bool cpython_table_parse(struct cpython_table *t, struct str text, struct err *err)
+{
+	bool seen[FIELDS] = { false };
+	uint32_t number = 0;
+	struct str line;
+
+	*t = (struct cpython_table){ .count = 0 };
+	if (text.len > CPYTHON_TABLE_BYTES_MOST)
+		return err_set(err, ERR_LIMIT, "%zu bytes, %d is the most", text.len,
+			       CPYTHON_TABLE_BYTES_MOST);
+	while (text.len && str_split(&text, '\n', &line)) {
+		number++;
+		if (!parse_line(t, line, seen, err))
+			return err_prefix(err, "line %u", number);
+	}
+	for (size_t i = 0; i < FIELDS; i++)
+		if (!seen[i])
+			return err_set(err, ERR_INVALID, "no line for %s", fields[i].name);
+	return true;
+}
+
+const struct cpython_offsets *cpython_table_find(const struct cpython_table *t, uint32_t minor)
+{
+	for (uint32_t i = 0; i < t->count; i++)
+		if (t->minor[i] == minor)
+			return &t->offsets[i];
+	return NULL;
+}
+
+/* ---- _Py_DebugOffsets ---- */
+
+/*
+ * 3.13: cookie "xdebugpy", version (as PY_VERSION_HEX), then groups of offsets of 8 bytes each, the
+ * first of a group being the size of its structure (pycore_runtime.h, struct _Py_DebugOffsets).
+ */
+enum {
+	DEBUG_BYTES = 584,
+	DEBUG_VERSION = 8,
+};
+
+bool cpython_offsets_from_debug(struct cpython_offsets *o, struct bytes debug, uint32_t minor)
+{
+	static const struct {
+		size_t in_debug, in_offsets;
+	} list[] = {
+#define AT(n, name) { n, offsetof(struct cpython_offsets, name) }
+		AT(40, runtime_interpreters), AT(64, interpreter_next),
+		AT(72, interpreter_threads),  AT(168, thread_next),
+		AT(176, thread_interpreter),  AT(184, thread_frame),
+		AT(192, thread_id),           AT(232, frame_previous),
+		AT(240, frame_code),          AT(248, frame_instruction),
+		AT(264, frame_owner),         AT(280, code_file),
+		AT(288, code_name),           AT(296, code_qualified_name),
+		AT(304, code_lines),          AT(312, code_line),
+		AT(344, code_instructions),   AT(520, bytes_length),
+		AT(528, bytes_data),          AT(544, text_state),
+		AT(552, text_length),         AT(560, text_ascii),
+#undef AT
+	};
+	struct cpython_offsets made = *o;
+	struct byte_reader r;
+	uint64_t version, value;
+
+	if (debug.len < DEBUG_BYTES || memcmp(debug.ptr, "xdebugpy", 8) != 0)
+		return false;
+	memcpy(&version, debug.ptr + DEBUG_VERSION, sizeof(version));
+	if (version >> 24 != 3 || (version >> 16 & 0xff) != minor || minor != 13)
+		return false;
+	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+		r = byte_reader_at(debug, list[i].in_debug);
+		if (!byte_reader_take(&r, &value, sizeof(value)) || value > CPYTHON_OFFSET_MOST)
+			return false;
+		*(int32_t *)(void *)((char *)&made + list[i].in_offsets) = (int32_t)value;
+	}
+	made.text_other = made.text_ascii + 16; /* the UTF-8 form and its length lie between */
+	*o = made;
+	return true;
+}
+
+/* ---- can they be used? ---- */
+
+static bool in_range(int32_t value, int32_t most, const char *name, struct err *err)
+{
+	return (value >= 0 && value <= most) ||
+	       err_set(err, ERR_UNSUPPORTED, "%s is %d, it should be 0 to %d", name, value, most);
+}
+
+bool cpython_offsets_usable(const struct cpython_offsets *o, struct err *err)
+{
+	int32_t frame =
+		o->loop == CPYTHON_LOOP_OF_ONE ? CPYTHON_FRAME_OBJECT_BYTES : CPYTHON_FRAME_BYTES;
+	int32_t base = (o->code_line < o->code_file ? o->code_line : o->code_file) & ~7;
+
+	if (!in_range(o->loop, CPYTHON_LOOP_TO_SHIM, "loop", err) ||
+	    !in_range(o->lines, 2, "lines", err) ||
+	    !in_range(o->frame_previous, frame - 8, "frame_previous", err) ||
+	    !in_range(o->frame_code, frame - 8, "frame_code", err) ||
+	    !in_range(o->frame_instruction, frame - 8, "frame_instruction", err) ||
+	    !in_range(o->thread_id, UINT16_MAX, "thread_id", err) ||
+	    !in_range(o->thread_frame, UINT16_MAX, "thread_frame", err) ||
+	    !in_range(o->thread_interpreter, UINT16_MAX, "thread_interpreter", err) ||
+	    !in_range(o->thread_next, UINT16_MAX, "thread_next", err) ||
+	    !in_range(o->interpreter_next, UINT16_MAX, "interpreter_next", err) ||
+	    !in_range(o->interpreter_threads, UINT16_MAX, "interpreter_threads", err) ||
+	    !in_range(o->code_line, UINT16_MAX, "code_line", err) ||
+	    !in_range(o->code_file, UINT16_MAX, "code_file", err) ||
+	    !in_range(o->code_line - base, CPYTHON_CODE_BYTES - 4, "code_line", err) ||
+	    !in_range(o->code_file - base, CPYTHON_CODE_BYTES - 24, "code_file", err) ||
+	    !in_range(o->code_lines, UINT16_MAX, "code_lines", err))
+		return false;
+	if ((o->code_file | o->frame_previous | o->frame_code) & 7)
+		return err_set(err, ERR_UNSUPPORTED, "a pointer that is not aligned");
+	if (o->code_name != o->code_file + 8)
+		return err_set(err, ERR_UNSUPPORTED, "code_name does not follow code_file");
+	if (o->loop == CPYTHON_LOOP_OF_ONE)
+		return in_range(o->instruction_bytes, 2, "instruction_bytes", err);
+	return in_range(o->frame_owner, frame - 1, "frame_owner", err) &&
+	       in_range(o->code_instructions, UINT16_MAX, "code_instructions", err) &&
+	       in_range(o->loop == CPYTHON_LOOP_TO_SHIM ? o->owner_shim : 0, UINT8_MAX,
+			"owner_shim", err);
+}

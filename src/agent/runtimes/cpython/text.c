@@ -1,0 +1,78 @@
+#include "agent/runtimes/cpython/text.h"
+
+#include <string.h>
+
+enum {
+	HEAD_BYTES = 40,   /* up to and with `state`, in all versions */
+	FIRST_BYTES = 256, /* most texts are shorter: one read */
+};
+#define KIND(state) ((state) >> 2 & 7) /* bytes of a character: 1, 2, 4 */
+#define COMPACT     (1u << 5)
+#define ASCII       (1u << 6)
+
+static void put_utf8(struct buf *b, uint32_t c)
+{
+	if (c < 0x80) {
+		buf_char(b, (char)c);
+	} else if (c < 0x800) {
+		buf_char(b, (char)(0xc0 | c >> 6));
+		buf_char(b, (char)(0x80 | (c & 63)));
+	} else if (c >= 0xd800 && c < 0xe000) { /* half of a pair: no character */
+		buf_lit(b, "\xef\xbf\xbd");
+	} else if (c < 0x10000) {
+		buf_char(b, (char)(0xe0 | c >> 12));
+		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
+		buf_char(b, (char)(0x80 | (c & 63)));
+	} else if (c < 0x110000) {
+		buf_char(b, (char)(0xf0 | c >> 18));
+		buf_char(b, (char)(0x80 | (c >> 12 & 63)));
+		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
+		buf_char(b, (char)(0x80 | (c & 63)));
+	} else {
+		buf_lit(b, "\xef\xbf\xbd");
+	}
+}
+
+static void put_characters(struct buf *out, const uint8_t *data, size_t count, uint32_t kind)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t c = 0;
+
+		memcpy(&c, data + i * kind, kind);
+		put_utf8(out, c);
+	}
+}
+
+bool cpython_read_text(const struct runtime_memory *m, const struct cpython_offsets *o,
+		       uint32_t pid, uint64_t at, struct buf *out)
+{
+	uint8_t data[CPYTHON_TEXT_MOST * 4 + FIRST_BYTES];
+	uint64_t length = 0, begin, bytes, first = FIRST_BYTES;
+	uint32_t state = 0, kind;
+	bool cut;
+
+	if (o->text_length < 0 || o->text_length > HEAD_BYTES - 8 || o->text_state < 0 ||
+	    o->text_state > HEAD_BYTES - 4 || o->text_ascii < 0 || o->text_other < 0)
+		return false;
+	/* Memory may end behind a short text: then only the head is surely there. */
+	if (!at || (!m->read(m->ctx, pid, at, data, first) &&
+		    (first = HEAD_BYTES, !m->read(m->ctx, pid, at, data, first))))
+		return false;
+	memcpy(&length, data + o->text_length, sizeof(length));
+	memcpy(&state, data + o->text_state, sizeof(state));
+	kind = KIND(state);
+	if (!(state & COMPACT) || (kind != 1 && kind != 2 && kind != 4) || length > INT32_MAX)
+		return false;
+	cut = length > CPYTHON_TEXT_MOST;
+	length = cut ? CPYTHON_TEXT_MOST : length;
+	begin = (uint64_t)(state & ASCII ? o->text_ascii : o->text_other);
+	bytes = length * kind;
+	if (begin > FIRST_BYTES)
+		return false;
+	if (begin + bytes > first && !m->read(m->ctx, pid, at + begin, data + begin, bytes))
+		return false;
+	put_characters(out, data + begin, length, kind);
+	if (cut)
+		buf_lit(out, "...");
+	return true;
+}
