@@ -67,6 +67,7 @@ enum unwind_step_kind {
 	UNWIND_STEP_HOTSPOT,
 	UNWIND_STEP_V8,
 	UNWIND_STEP_GO, /* no frames of its own: labels (go_labels.h) */
+	UNWIND_STEP_PHP,
 	UNWIND_STEP_COUNT,
 };
 
@@ -181,6 +182,36 @@ struct go_runtime {
 };
 _Static_assert(sizeof(struct go_runtime) == 12, "go_runtime is 12 bytes");
 
+/* What the step reads of a function of PHP (zend_function). */
+enum { PHP_FUNCTION_BYTES = 112 };
+
+/* PHP: where things lie, in bytes (bpf/step_php.h). */
+struct php_runtime {
+	__u64 globals; /* pc-space address of the word that leads to the newest frame; with
+			* tls_offset: from the thread's resources on */
+	__u64 body;    /* behind execute_ex: a return address that unwinds as its body */
+	__u64 jit_start, jit_end; /* JIT code */
+	__s32 tls_offset; /* from the thread pointer to the word that leads to its resources; 0: the
+			   * globals are the process's */
+	__u32 executable; /* that of execute_ex: frames name it */
+	/* in a frame */
+	__u16 frame_instruction, frame_function, frame_object, frame_info, frame_previous;
+	/* in a function */
+	__u16 function_type, function_flags, function_name, function_class, function_code,
+		function_count;
+	__u16 function_file;
+	__u16 instruction_bytes, instruction_line;
+	/* in a generator: its frame, the one that it waits for, and the frame that stands for those
+	 * that wait */
+	__u16 generator_frame, generator_parent, generator_stand_in;
+	__u16 padding;
+	__u32 frame_top, frame_code; /* bits of frame_info */
+	/* bits of function_flags: a closure, or what stands in for a method that is not there; and
+	 * that it is a copy of a function that stays */
+	__u32 flag_passing, flag_copy;
+};
+_Static_assert(sizeof(struct php_runtime) == 96, "php_runtime is 96 bytes");
+
 /*
  * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing
  * is known yet will need one of them, and each thread of CPython shows whether it is its own.
@@ -201,6 +232,7 @@ struct unwind_runtime {
 		struct cpython_runtime cpython;
 		struct unwind_hotspot hotspot;
 		struct go_runtime go;
+		struct php_runtime php;
 		struct unwind_usual_runtimes usual;
 		__u64 words[31];
 	};
@@ -345,6 +377,60 @@ static inline __u64 cpython_cookie(__u64 file, __u64 name, __u64 more, __u32 lin
 	return (h >> 32) | 1;
 }
 
+/* What a walk has found out about PHP. */
+enum {
+	PHP_GENERATORS_MOST = 32, /* that wait for each other */
+	PHP_INTERNAL = 1,         /* a function's type: ZEND_INTERNAL_FUNCTION */
+	PHP_EVAL = 4,             /* ZEND_EVAL_CODE */
+};
+enum php_walk_state {
+	PHP_NEW,
+	PHP_WALKING,
+	PHP_LOST, /* there are more frames, and they cannot be read */
+};
+struct php_walk {
+	__u64 frame;       /* the next one */
+	__u64 instruction; /* of the innermost frame; 0: the frame says it */
+	__u64 generator;   /* the outermost of those that wait */
+	__u32 waiting;     /* generators still to be shown */
+	__u32 state;       /* enum php_walk_state */
+	__u32 pushed;      /* a frame of the present run of the machine */
+	__u32 last_type;   /* of the function that was pushed last */
+};
+
+/*
+ * A frame has two words: the first is an address, and above its 48 bits PHP_KIND_* (3 bits) and the
+ * upper 13 bits of the cookie.
+ *   function  zend_function *; lower 36 bits of the cookie << 28 | the instruction's offset in
+ * bytes closure   zend_string * of its name; that of its file >> 3 << 19 | line others zend_string
+ * * of the file; line A closure may be gone when it has run, as what was included and what eval()
+ * compiled is: their names stay. The cookie is of the function's name, class and code: it tells
+ * whether a function is still the one that ran.
+ */
+enum php_frame_kind {
+	PHP_KIND_FUNCTION,
+	PHP_KIND_CLOSURE,
+	PHP_KIND_MAIN,
+	PHP_KIND_INCLUDE,
+	PHP_KIND_EVAL,
+};
+#define PHP_AT_UNKNOWN 0x0fffffffu
+#define PHP_LINE_MOST  0x7ffffu
+#define PHP_FIRST(kind, address, cookie) \
+	((__u64)(kind) << 61 | ((__u64)(cookie) >> 36 & 0x1fff) << 48 | ((address)&0xffffffffffff))
+#define PHP_FRAME_KIND(first)    ((__u32)((first) >> 61))
+#define PHP_FRAME_ADDRESS(first) ((first)&0xffffffffffff)
+#define PHP_SECOND(cookie, at)   ((cookie) << 28 | (at))
+#define PHP_CLOSURE(file, line)  ((file) >> 3 << 19 | (line))
+
+static inline __u64 php_cookie(__u64 name, __u64 class_entry, __u64 code)
+{
+	__u64 h = name * 0x9e3779b97f4a7c15u ^ class_entry * 0xc2b2ae3d27d4eb4fu ^
+		  code * 0x165667b19e3779f9u;
+
+	return h ^ h >> 32;
+}
+
 enum { UNWIND_LEAF_REGS = 14 }; /* UNWIND_REG_COUNT - UNWIND_REG_LEAF */
 
 enum leaf_known {
@@ -387,6 +473,7 @@ enum frame_tag {
 	FRAME_TAG_CPYTHON,
 	FRAME_TAG_HOTSPOT,
 	FRAME_TAG_V8,
+	FRAME_TAG_PHP,
 	/* What follows are no frames of the walk, but those of CPython that lie before it, read
 	 * while they could be (ahead_cpython.h). 1 word: the slot in runtimes by which. */
 	FRAME_TAG_AHEAD,

@@ -284,6 +284,13 @@ static __noinline int step_hotspot(void)
 	return s ? unwind_hotspot(&s->walk) : UNWIND_STOPPED;
 }
 
+static __noinline int step_php(void)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_php(&s->walk) : UNWIND_STOPPED;
+}
+
 /* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
  * work. */
 static int walk_step(u32 index, void *none)
@@ -300,6 +307,8 @@ static int walk_step(u32 index, void *none)
 	else if (steps_enabled & 1u << UNWIND_STEP_HOTSPOT &&
 		 s->walk.cursor.step == UNWIND_STEP_HOTSPOT)
 		result = step_hotspot();
+	else if (steps_enabled & 1u << UNWIND_STEP_PHP && s->walk.cursor.step == UNWIND_STEP_PHP)
+		result = step_php();
 	else
 		result = unwind_native_known(&s->walk);
 	if (result == UNWIND_NOT_KNOWN)

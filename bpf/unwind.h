@@ -63,6 +63,7 @@ struct unwind_walk {
 	__u32 hotspot_named; /* hotspot.named is of this walk */
 	__u32 padding;
 	struct cpython_walk cpython;
+	struct php_walk php;
 	struct unwind_rule rule; /* as it stands at cursor.pc */
 	struct unwind_window stack;
 	struct sample_record record; /* directly before its words: what is sent is one piece */
@@ -134,6 +135,9 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 	w->cpython.code = w->cpython.near = 0;
 	w->cpython.window_bytes = 0;
 	w->hotspot_named = 0;
+	w->php.state = PHP_NEW;
+	w->php.frame = 0;
+	w->php.pushed = w->php.waiting = 0;
 	w->stack.bytes = w->stack.careful = 0;
 	w->end = UNWIND_END_DEPTH; /* what is true when the steps end by themselves */
 }
@@ -141,7 +145,8 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 /* The walk has ended: by what is known now, was it whole? */
 UNWIND_INLINE void unwind_finish(struct unwind_walk *w)
 {
-	if (w->end == UNWIND_END_BOTTOM && w->cpython.state == CPYTHON_LOST)
+	if (w->end == UNWIND_END_BOTTOM &&
+	    (w->cpython.state == CPYTHON_LOST || w->php.state == PHP_LOST || w->php.frame))
 		w->end = UNWIND_END_RUNTIME;
 }
 
@@ -752,3 +757,4 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 
 #include "step_cpython.h"
 #include "step_hotspot.h"
+#include "step_php.h"

@@ -10,6 +10,7 @@
 
 #include "agent/runtimes/hotspot/names.h"
 #include "agent/runtimes/cpython/names.h"
+#include "agent/runtimes/php/names.h"
 #include "agent/symbolize/symbolizer.h"
 
 enum { RUNTIME_NAMES_SHARE = 4 }; /* a part of symbol_memory_bytes, for each runtime */
@@ -29,6 +30,7 @@ struct naming {
 	struct runtime_memory memory;
 	struct cpython_names *cpython;
 	struct hotspot_names *hotspot;
+	struct frame_names *php;
 	struct namer runtimes[FRAME_KIND_COUNT]; /* by kind; name is NULL where there is none */
 };
 
@@ -169,6 +171,8 @@ struct naming *naming_new(const struct naming_options *options)
 	n->runtimes[FRAME_CPYTHON] = cpython_names_namer(n->cpython);
 	n->hotspot = hotspot_names_new(&n->memory, memory / RUNTIME_NAMES_SHARE);
 	n->runtimes[FRAME_HOTSPOT] = hotspot_names_namer(n->hotspot);
+	n->php = frame_names_new(&php_names, &n->memory, memory / RUNTIME_NAMES_SHARE);
+	n->runtimes[FRAME_PHP] = frame_names_namer(n->php);
 	n->symbolizer = symbolizer_new(&symbols, &access);
 	n->inner = symbolizer_namer(n->symbolizer);
 	n->outer = (struct namer){
@@ -200,6 +204,7 @@ void naming_free(struct naming *n)
 	symbolizer_free(n->symbolizer);
 	cpython_names_free(n->cpython);
 	hotspot_names_free(n->hotspot);
+	frame_names_free(n->php);
 	pthread_rwlock_destroy(&n->memory_lock);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
@@ -215,9 +220,11 @@ uint64_t naming_bytes(const struct naming *n)
 	struct symbolizer_stats stats;
 	struct cpython_names_stats cpython;
 	struct hotspot_names_stats hotspot;
+	struct frame_names_stats php;
 
 	symbolizer_stats(n->symbolizer, &stats);
 	cpython_names_stats(n->cpython, &cpython);
 	hotspot_names_stats(n->hotspot, &hotspot);
-	return stats.memory_bytes + cpython.bytes + hotspot.bytes;
+	frame_names_stats(n->php, &php);
+	return stats.memory_bytes + cpython.bytes + hotspot.bytes + php.bytes;
 }

@@ -69,6 +69,8 @@ static enum frame_kind runtime_kind(uint32_t tag)
 		return FRAME_HOTSPOT;
 	case FRAME_TAG_V8:
 		return FRAME_V8;
+	case FRAME_TAG_PHP:
+		return FRAME_PHP;
 	default:
 		return FRAME_UNKNOWN;
 	}
@@ -256,7 +258,7 @@ static enum unwind_end go_on(struct resolver *r, struct process *p, struct captu
 	const struct twin_memory access = { read_captured, memory };
 	enum unwind_end end = UNWIND_END_NO_TABLE;
 	uint64_t last_pc = 0;
-	uint32_t same = 0;
+	uint32_t same = 0, lost = 1u << UNWIND_STEP_PHP;
 
 	memory->seam = r->table->seam;
 	memory->process = p;
@@ -264,11 +266,12 @@ static enum unwind_end go_on(struct resolver *r, struct process *p, struct captu
 	memory->cursor = twin_cursor(r->twin);
 	twin_start(r->twin, r->store, &access, cursor, p->set);
 	twin_runtimes(r->twin, r->modules->steps, p->runtimes);
-	/* Which Python functions ran can be read in the process only while they do. */
+	/* Which functions ran can be read in the process only while they do. */
 	if (memory->ahead.items && has_runtime(r, p, memory->ahead.slot))
 		twin_ahead(r->twin, memory->ahead.items, memory->ahead.count);
 	else
-		twin_lose(r->twin, 1u << UNWIND_STEP_CPYTHON);
+		lost |= 1u << UNWIND_STEP_CPYTHON;
+	twin_lose(r->twin, lost);
 	for (uint32_t i = 0; i < MENDS_MOST; i++) {
 		const struct unwind_cursor *at = twin_cursor(r->twin);
 		uint64_t pc;

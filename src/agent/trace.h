@@ -23,6 +23,7 @@ enum frame_kind {
 	FRAME_CPYTHON, /* address: code object, extra: what the runtime's namer needs */
 	FRAME_HOTSPOT,
 	FRAME_V8,
+	FRAME_PHP,
 	FRAME_END, /* the marker of a stack that ended early: address is an enum unwind_end */
 	FRAME_KIND_COUNT,
 };

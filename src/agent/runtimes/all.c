@@ -1,6 +1,7 @@
 #include "agent/runtimes/hotspot/hotspot.h"
 #include "agent/runtimes/cpython/cpython.h"
 #include "agent/runtimes/go/go.h"
+#include "agent/runtimes/php/php.h"
 #include "agent/runtimes/runtime.h"
 
 /* Their steps know x86-64's frames and thread-local storage; elsewhere native frames are shown. */
@@ -9,6 +10,7 @@ const struct runtime_ops *const runtimes_all[] = {
 	&cpython_runtime,
 	&hotspot_runtime,
 	&go_runtime,
+	&php_runtime,
 #endif
 	NULL,
 };

@@ -158,7 +158,8 @@ static bool is_candidate(const struct module *m)
 
 	return m->state == MODULE_NEW &&
 	       (str_has_prefix(name, STR("python3")) || str_has_prefix(name, STR("libpython3")) ||
-		str_is(name, "libjvm.so"));
+		str_is(name, "libjvm.so") || str_has_prefix(name, STR("php")) ||
+		str_has_prefix(name, STR("libphp")));
 }
 
 static void attach_one(struct process_table *t, struct process *p, const struct mapping *m,

@@ -18,6 +18,7 @@
 #include "bpf/records.h"
 
 struct cpython_table;
+struct offset_table;
 struct executable;
 struct mapping_set;
 
@@ -27,6 +28,7 @@ enum { RUNTIME_FACTS_MOST = 1024, RUNTIME_CODE_MOST = 8 };
  * files replace what is built in. */
 struct runtime_tables {
 	struct cpython_table *cpython;
+	struct offset_table *php;
 };
 
 struct runtime_tables *runtime_tables_load(const char *folder, /* NULL, "": none */

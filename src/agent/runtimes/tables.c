@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/runtimes/cpython/table.h"
+#include "agent/runtimes/php/table.h"
 #include "agent/runtimes/runtime.h"
 #include "base/cleanup.h"
 
@@ -33,20 +34,40 @@ static bool read_table(const char *folder, const char *name, char *text, size_t 
 	return true;
 }
 
-static bool load_cpython(struct cpython_table *t, const char *folder, struct err *err)
+static bool parse_cpython(struct runtime_tables *t, struct str text, struct err *err)
 {
-	char *text = malloc(CPYTHON_TABLE_BYTES_MOST);
+	return cpython_table_parse(t->cpython, text, err);
+}
+
+static bool parse_php(struct runtime_tables *t, struct str text, struct err *err)
+{
+	return php_table_parse(t->php, text, err);
+}
+
+/* A runtime's table. */
+static const struct table {
+	const char *file;
+	struct str (*built_in)(void);
+	bool (*parse)(struct runtime_tables *t, struct str text, struct err *err);
+} tables[] = {
+	{ "cpython.table", cpython_table_built_in, parse_cpython },
+	{ "php.table", php_table_built_in, parse_php },
+};
+
+static bool load(struct runtime_tables *t, const struct table *table, const char *folder,
+		 struct err *err)
+{
+	char *text = malloc(OFFSET_TABLE_BYTES_MOST);
 	size_t length = 0;
 	bool found = false, ok;
 
 	ok = text || err_set(err, ERR_LIMIT, "no memory for a table");
 	if (ok && folder && folder[0])
-		ok = read_table(folder, "cpython.table", text, CPYTHON_TABLE_BYTES_MOST, &length,
-				&found, err);
+		ok = read_table(folder, table->file, text, OFFSET_TABLE_BYTES_MOST, &length, &found,
+				err);
 	if (ok)
-		ok = cpython_table_parse(
-			     t, found ? str_from(text, length) : cpython_table_built_in(), err) ||
-		     err_prefix(err, "cpython.table");
+		ok = table->parse(t, found ? str_from(text, length) : table->built_in(), err) ||
+		     err_prefix(err, "%s", table->file);
 	free(text);
 	return ok;
 }
@@ -54,14 +75,18 @@ static bool load_cpython(struct cpython_table *t, const char *folder, struct err
 struct runtime_tables *runtime_tables_load(const char *folder, struct err *err)
 {
 	struct runtime_tables *t = calloc(1, sizeof(*t));
+	bool ok;
 
-	if (t)
+	if (t) {
 		t->cpython = calloc(1, sizeof(*t->cpython));
-	if (!t || !t->cpython) {
-		err_set(err, ERR_LIMIT, "no memory for the runtimes' tables");
-	} else if (load_cpython(t->cpython, folder, err)) {
-		return t;
+		t->php = calloc(1, sizeof(*t->php));
 	}
+	ok = (t && t->cpython && t->php) ||
+	     err_set(err, ERR_LIMIT, "no memory for the runtimes' tables");
+	for (size_t i = 0; ok && i < sizeof(tables) / sizeof(tables[0]); i++)
+		ok = load(t, &tables[i], folder, err);
+	if (ok)
+		return t;
 	runtime_tables_free(t);
 	return NULL;
 }
@@ -71,5 +96,6 @@ void runtime_tables_free(struct runtime_tables *t)
 	if (!t)
 		return;
 	free(t->cpython);
+	free(t->php);
 	free(t);
 }

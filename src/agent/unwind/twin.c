@@ -188,6 +188,10 @@ static int step(struct unwind_walk *w)
 		return unwind_cpython(w);
 	case UNWIND_STEP_HOTSPOT:
 		return unwind_hotspot(w);
+	case UNWIND_STEP_PHP:
+		if (twin_of(&w->cursor)->lost & 1u << UNWIND_STEP_PHP)
+			w->php.state = PHP_LOST;
+		return unwind_php(w);
 	default:
 		return unwind_native(w);
 	}

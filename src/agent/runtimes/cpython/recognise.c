@@ -4,7 +4,7 @@
 
 #include "agent/elf/elf_symbols.h"
 #include "agent/process/executable.h"
-#include "agent/runtimes/cpython/cold_part.h"
+#include "agent/runtimes/cold_part.h"
 
 enum {
 	MINOR_LEAST = 6,
@@ -105,7 +105,7 @@ bool cpython_recognise(const struct elf_file *f, struct str path,
 		return false;
 	out->loop[0] = loop.value;
 	out->loop[1] = loop.value + loop.size;
-	cpython_cold_part(f, out->loop, out->cold);
+	runtime_cold_part(f, STR("_PyEval_EvalFrameDefault.cold"), out->loop, out->cold);
 	memcpy(out->facts, &facts, sizeof(facts));
 	out->facts_bytes = sizeof(facts);
 	return true;

@@ -1,4 +1,4 @@
-#include "agent/runtimes/cpython/cold_part.h"
+#include "agent/runtimes/cold_part.h"
 
 #include "agent/elf/elf_symbols.h"
 #include "agent/unwind/cfi_read.h"
@@ -108,14 +108,15 @@ static void find_by_jumps(const struct elf_file *f, const uint64_t loop[2], uint
 	cfi_index_release(&x.index);
 }
 
-void cpython_cold_part(const struct elf_file *f, const uint64_t loop[2], uint64_t cold[2])
+void runtime_cold_part(const struct elf_file *f, struct str cold_name, const uint64_t loop[2],
+		       uint64_t cold[2])
 {
 	struct elf_symbol symbol;
 
 	cold[0] = cold[1] = 0;
 	if (elf_file_machine(f) != EM_X86_64)
 		return;
-	if (elf_file_find_symbol(f, STR("_PyEval_EvalFrameDefault.cold"), &symbol) && symbol.size) {
+	if (elf_file_find_symbol(f, cold_name, &symbol) && symbol.size) {
 		cold[0] = symbol.value;
 		cold[1] = symbol.value + symbol.size;
 		return;

@@ -1,9 +1,0 @@
-/*
- * cold_part.h - the cold part of CPython's evaluation loop: compilers put what they think is
- * seldom run elsewhere, as a function of its own that has no name in stripped files.
- */
-#pragma once
-#include "agent/elf/elf_file.h"
-
-/* [from, to) by elf_vaddr; 0, 0: there is none. x86-64 only. */
-void cpython_cold_part(const struct elf_file *f, const uint64_t loop[2], uint64_t cold[2]);
