@@ -187,10 +187,9 @@ enum { PHP_FUNCTION_BYTES = 112 };
 
 /* PHP: where things lie, in bytes (bpf/step_php.h). */
 struct php_runtime {
-	__u64 globals; /* pc-space address of the word that leads to the newest frame; with
-			* tls_offset: from the thread's resources on */
-	__u64 body;    /* behind execute_ex: a return address that unwinds as its body */
-	__u64 jit_start, jit_end; /* JIT code */
+	__u64 globals;    /* pc-space address of the word that leads to the newest frame; with
+			   * tls_offset: from the thread's resources on */
+	__u64 body;       /* behind execute_ex: a return address that unwinds as its body */
 	__s32 tls_offset; /* from the thread pointer to the word that leads to its resources; 0: the
 			   * globals are the process's */
 	__u32 executable; /* that of execute_ex: frames name it */
@@ -210,7 +209,7 @@ struct php_runtime {
 	 * that it is a copy of a function that stays */
 	__u32 flag_passing, flag_copy;
 };
-_Static_assert(sizeof(struct php_runtime) == 96, "php_runtime is 96 bytes");
+_Static_assert(sizeof(struct php_runtime) == 80, "php_runtime is 80 bytes");
 
 /*
  * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing

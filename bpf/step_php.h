@@ -19,11 +19,6 @@
 #define PHP_U32(w, offset) CPYTHON_U32(w, offset)
 #define PHP_U8(w, offset)  CPYTHON_U8(w, offset)
 
-UNWIND_INLINE bool php_is_jit(const struct php_runtime *r, __u64 pc)
-{
-	return pc - r->jit_start < r->jit_end - r->jit_start;
-}
-
 /* Back to the native walk. */
 UNWIND_INLINE int php_leave(struct unwind_walk *w, const struct php_runtime *r)
 {
@@ -32,7 +27,7 @@ UNWIND_INLINE int php_leave(struct unwind_walk *w, const struct php_runtime *r)
 	c->step = UNWIND_STEP_NATIVE;
 	c->pushed = w->php.pushed ? UNWIND_FRAME_PUSHED : UNWIND_FRAME_DECLINED;
 	w->php.pushed = 0;
-	if (!php_is_jit(r, c->pc - (c->return_address ? 1 : 0)))
+	if (w->executable) /* else JIT code */
 		return UNWIND_AGAIN;
 	if (c->pushed != UNWIND_FRAME_PUSHED && !unwind_push(w, FRAME_TAG_PC, 0, c->pc))
 		return unwind_stop(w, UNWIND_END_DEPTH);

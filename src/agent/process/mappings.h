@@ -20,7 +20,7 @@ struct mapping {
 	uint64_t file_offset;
 	struct module *module; /* NULL: anonymous code */
 	uint32_t step;         /* enum unwind_step_kind: whose code, where it is a runtime's */
-	uint32_t padding;      /* 0: sets are compared as bytes */
+	uint32_t shared;       /* anonymous, but shared with children: names_shared_memory() */
 };
 
 struct mapping_set {

@@ -153,11 +153,19 @@ static bool names_file(struct str path)
 		!str_has_prefix(path, STR("/dev/")) && !str_has_prefix(path, STR("/SYSV")));
 }
 
-/* Whose code is anonymous memory at `start`? */
-static uint32_t code_step(const struct process *p, uint64_t start)
+/* mmap(MAP_SHARED | MAP_ANONYMOUS), shmget(), shm_open(). */
+static bool names_shared_memory(struct str path)
+{
+	return str_has_prefix(path, STR("/dev/zero")) || str_has_prefix(path, STR("/dev/shm/")) ||
+	       str_has_prefix(path, STR("/SYSV"));
+}
+
+/* Whose code is the anonymous mapping? */
+static uint32_t code_step(const struct process *p, const struct mapping *m)
 {
 	for (uint32_t i = 0; i < p->code_count; i++)
-		if (start >= p->code[i].start && start < p->code[i].end)
+		if (m->start >= p->code[i].start && m->start < p->code[i].end &&
+		    (m->shared || !p->code[i].shared))
 			return p->code[i].step;
 	return UNWIND_STEP_NATIVE;
 }
@@ -172,10 +180,12 @@ static void add_mapping(struct process_table *t, struct process *p, uint64_t sta
 
 	if (start >= KERNEL_HALF) /* [vsyscall] */
 		return;
-	if (names_file(key->path))
+	if (names_file(key->path)) {
 		m.module = modules_get(t->modules, key);
-	else
-		m.step = code_step(p, start);
+	} else {
+		m.shared = names_shared_memory(key->path);
+		m.step = code_step(p, &m);
+	}
 	if (time_ns && p->published && replaced_note(&p->replaced, p->set, &m, time_ns))
 		t->replaced_ns = time_ns;
 	p->set = mapping_set_add(t->sets, p->set, &m);
@@ -560,7 +570,8 @@ static void claim_code(struct process_table *t, struct process *p, const struct 
 	for (uint32_t i = 0; i < was->count; i++) {
 		struct mapping m = was->list[i];
 
-		if (m.module || m.end <= code->start || m.start >= code->end)
+		if (m.module || m.end <= code->start || m.start >= code->end ||
+		    (code->shared && !m.shared))
 			continue;
 		m.start = m.start > code->start ? m.start : code->start;
 		m.end = m.end < code->end ? m.end : code->end;

@@ -38,6 +38,9 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	data->globals = t->load_bias + facts->globals + (uint64_t)facts->offsets.globals_current;
 	data->body = t->load_bias + facts->body;
 	data->executable = executable_bpf_id(e);
+	/* opcache compiles into the memory that it shares with other processes. */
+	out->code[out->code_count++] =
+		(struct runtime_code){ .end = UINT64_MAX, .step = UNWIND_STEP_PHP, .shared = true };
 	return RUNTIME_ATTACHED;
 }
 
