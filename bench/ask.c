@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "query/query.h"
-#include "query/store_source.h"
+#include "store/store.h"
 
 struct question {
 	const char *store, *what;
@@ -171,14 +171,14 @@ static bool ask_once(const struct question *x, struct answer *a, struct err *err
 	bool ok;
 
 	*a = (struct answer){ 0 };
-	if (!store_source_open(x->store, &store, err))
+	if (!store_open(&(struct store_open_options){ .location = x->store }, &store, err))
 		return false;
-	ok = store_source_new(store, &source, err);
+	ok = store_begin(store, &source, err);
 	if (ok) {
 		ok = ask_source(x, source, a, err);
 		source_free(source);
 	}
-	store_source_close(store);
+	store_close(store);
 	return ok;
 }
 
@@ -225,15 +225,15 @@ static bool tell(const struct question *x, struct err *err)
 	struct store *store;
 	bool ok;
 
-	if (!store_source_open(x->store, &store, err))
+	if (!store_open(&(struct store_open_options){ .location = x->store }, &store, err))
 		return false;
-	ok = store_source_new(store, &source, err);
+	ok = store_begin(store, &source, err);
 	if (ok) {
 		ok = strcmp(x->what, "range") == 0 ? tell_range(source, err)
 						   : tell_spans(x, source, err);
 		source_free(source);
 	}
-	store_source_close(store);
+	store_close(store);
 	return ok;
 }
 

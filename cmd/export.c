@@ -14,7 +14,7 @@
 #include "export_view.h"
 #include "flags.h"
 #include "output.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "wire/losses.h"
 #include "wire/otlp_json.h"
 
@@ -110,14 +110,14 @@ static bool encode(const struct profiles *p, struct buf *b, struct err *err)
 	return true;
 }
 
-static bool export_all(struct store_snapshot *snap, const struct output *o, struct err *err)
+static bool export_all(struct source *snap, const struct output *o, struct err *err)
 {
 	AUTO(buf_release) struct buf b = { 0 };
 	struct profiles *p;
 	uint64_t seq = 0;
 	bool ok = true;
 
-	while (ok && store_next_request(snap, seq, 0, &seq, &p, err)) {
+	while (ok && snap->ops->next_request(snap, seq, &seq, &p, err)) {
 		if (!p)
 			return true;
 		ok = encode(p, &b, err) && output_write(o, buf_view(&b), err);
@@ -130,7 +130,7 @@ static bool export_all(struct store_snapshot *snap, const struct output *o, stru
 static bool export_store(struct err *err)
 {
 	struct store_open_options options = { .location = selection.db };
-	struct store_snapshot *snap = NULL;
+	struct source *snap = NULL;
 	struct store *store = NULL;
 	struct output o;
 	bool ok = wire_version_parse(str_cstr(version_text), &version, err) &&
@@ -140,7 +140,7 @@ static bool export_store(struct err *err)
 	if (ok)
 		ok = output_end(&o, export_all(snap, &o, err), err);
 	tell_losses();
-	store_end(snap);
+	source_free(snap);
 	store_close(store);
 	return ok;
 }

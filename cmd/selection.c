@@ -14,9 +14,8 @@
 #include "model/subset.h"
 #include "query/formats/import.h"
 #include "query/profiles_source.h"
-#include "query/store_source.h"
 #include "query/time_range.h"
-#include "store/reader.h"
+#include "store/store.h"
 
 /* ---- files ---- */
 
@@ -160,7 +159,7 @@ static bool open_store(struct samples *s, const char *db, struct err *err)
 {
 	struct store_open_options options = { .location = db };
 
-	return store_open(&options, &s->store, err) && store_source_new(s->store, &s->source, err);
+	return store_open(&options, &s->store, err) && store_begin(s->store, &s->source, err);
 }
 
 /* Only of a regular file: what is taken off a pipe to look at it is gone. */

@@ -12,7 +12,7 @@
 #include "store/check.h"
 #include "store/clickhouse/schema.h"
 #include "store/db.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "store/recover.h"
 #include "store/salvage.h"
 #include "store/schema.h"
@@ -76,7 +76,7 @@ static bool check(const char *path, struct err *err)
 enum { REASONS_MOST = 5 };
 
 struct salvage {
-	struct store_snapshot *from;
+	struct source *from;
 	struct store_salvage *beside; /* NULL: it is no file */
 	struct store_writer *to;
 	uint64_t requests, lost_requests, samples;
@@ -169,7 +169,7 @@ static bool salvage_all(struct salvage *s, struct err *err)
 		uint64_t seq = 0;
 		bool ok;
 
-		if (!store_next_request(s->from, after, 0, &seq, &p, err)) {
+		if (!s->from->ops->next_request(s->from, after, &seq, &p, err)) {
 			if (seq)
 				tell_lost(s, err);
 			after = seq ? seq : after + step;
@@ -270,7 +270,7 @@ static bool salvage_from(const char *from, const char *path, struct salvage *s, 
 	bool ok = open_both(s, from, &store, err);
 
 	if (ok) {
-		store_tolerate(s->from, &s->lost);
+		s->from->ops->tolerate(s->from, &s->lost);
 		ok = salvage_all(s, err);
 		end_progress(s);
 	}
@@ -279,7 +279,7 @@ static bool salvage_from(const char *from, const char *path, struct salvage *s, 
 		print_saved(path, s);
 	store_writer_close(s->to);
 	store_salvage_close(s->beside);
-	store_end(s->from);
+	source_free(s->from);
 	store_close(store);
 	return ok;
 }

@@ -371,13 +371,13 @@ static bool flush(struct naming *n, struct err *err)
 static bool keep(struct naming *n, const struct store_nameless *at, const struct frame_name *name,
 		 struct err *err)
 {
-	struct store_line *lines = arena_alloc_array(&n->arena, name->line_count, sizeof(*lines));
+	struct source_line *lines = arena_alloc_array(&n->arena, name->line_count, sizeof(*lines));
 
 	for (uint32_t i = 0; i < name->line_count; i++)
-		lines[i] = (struct store_line){
+		lines[i] = (struct source_line){
 			.function = str_dup(&n->arena, name->lines[i].function),
 			.system_name = str_dup(&n->arena, name->lines[i].system_name),
-			.filename = str_dup(&n->arena, name->lines[i].file),
+			.file = str_dup(&n->arena, name->lines[i].file),
 			.line = name->lines[i].line,
 			.column = name->lines[i].column,
 			.start_line = name->lines[i].start_line,

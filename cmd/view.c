@@ -12,7 +12,7 @@
 #include "flags.h"
 #include "net/loops.h"
 #include "query/profiles_source.h"
-#include "query/store_source.h"
+#include "store/store.h"
 #include "selection.h"
 #include "web/web.h"
 
@@ -51,7 +51,7 @@ static bool open_source(void *ctx, struct source **out, struct err *err)
 	const struct samples *s = ctx;
 
 	if (s->store)
-		return store_source_new(s->store, out, err);
+		return store_begin(s->store, out, err);
 	*out = profiles_source_new(s->profiles);
 	return true;
 }

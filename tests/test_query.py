@@ -406,4 +406,4 @@ def test_bad_files_are_refused(tmp_path):
     (tmp_path / "perf.data").write_bytes(b"PERFILE2" + bytes(200))
     assert b"perf script -i" in program.run("top", tmp_path / "perf.data", check=1).stderr
     done = program.run("top", "--db", fixtures.body(fixtures.BIG).path, check=1)
-    assert "it is no store" in done.stderr.decode()
+    assert "it is not a store" in done.stderr.decode()

@@ -48,9 +48,9 @@ static bool ask_threads(struct threads *t, struct err *err)
 	t->tids[t->tid_count++] = 0;
 	memset(t->values, 0, t->values_cap * sizeof(uint32_t));
 	if (s->ops->values)
-		return s->ops->values(s, STR("thread.id"), t->sets, t->count, take_value, t,
-				      t->values, err);
-	return s->ops->attributes(s, t->sets, t->count, take_thread, t, err);
+		return source_values(s, STR("thread.id"), t->sets, t->count, take_value, t,
+				     t->values, err);
+	return source_attributes(s, t->sets, t->count, take_thread, t, err);
 }
 
 static bool find_threads(struct chart *c, struct threads *t, struct err *err)
@@ -371,6 +371,6 @@ bool chart_name_lanes(struct chart *c, struct query_lane *out, struct err *err)
 		if (c->pairs[c->lanes[i].latest_pair].set)
 			sets[count++] = c->pairs[c->lanes[i].latest_pair].set;
 	count = (uint32_t)id_list_sort(sets, count);
-	return s->ops->attributes(s, sets, count, take_names, &n, err) &&
-	       s->ops->series(s, &ask, take_series, &n, err);
+	return source_attributes(s, sets, count, take_names, &n, err) &&
+	       source_series(s, &ask, take_series, &n, err);
 }

@@ -88,7 +88,7 @@ static bool take_set(void *ctx, uint64_t id, struct source_attributes list, stru
 	c->set[place] = (struct range){ c->attribute_count, list.count };
 	for (uint32_t i = 0; i < list.count; i++)
 		c->attributes[c->attribute_count++] =
-			put_attribute(c->b, list.ptr[i].key, list.ptr[i].unit, list.ptr[i].value);
+			put_attribute(c->b, list.ptr[i].key, list.ptr[i].unit, &list.ptr[i].value);
 	return query_alive(c->q, err);
 }
 
@@ -274,18 +274,18 @@ static bool put_dictionary(struct collecting *c, struct err *err)
 	memset(c->set, 0, c->set_cap * sizeof(*c->set));
 	memset(c->link, 0, c->link_cap * sizeof(*c->link));
 	memset(c->stack_range, 0, c->stack_range_cap * sizeof(*c->stack_range));
-	if (!s->ops->attributes(s, c->sets.ids, c->sets.count, take_set, c, err) ||
-	    !s->ops->links(s, c->links.ids, c->links.count, take_link, c, err))
+	if (!source_attributes(s, c->sets.ids, c->sets.count, take_set, c, err) ||
+	    !source_links(s, c->links.ids, c->links.count, take_link, c, err))
 		return false;
 	if (transforms(q))
 		return transform_stacks(c, err);
-	if (!s->ops->stacks(s, c->stacks.ids, c->stacks.count, take_stack, c, err) ||
+	if (!source_stacks(s, c->stacks.ids, c->stacks.count, take_stack, c, err) ||
 	    !list_locations(c, err) ||
 	    !query_grow(q, &c->location, &c->location_cap, c->locations.count + 1u,
 			sizeof(*c->location), err))
 		return false;
 	memset(c->location, 0, c->location_cap * sizeof(*c->location));
-	return s->ops->locations(s, c->locations.ids, c->locations.count, take_location, c, err) &&
+	return source_locations(s, c->locations.ids, c->locations.count, take_location, c, err) &&
 	       put_stacks(c, err);
 }
 
@@ -307,7 +307,7 @@ static struct key_values put_key_values(struct builder *b, struct source_attribu
 
 	assert(kv);
 	for (uint32_t i = 0; i < list.count; i++) {
-		kv[i] = (struct key_value){ .key = list.ptr[i].key, .value = *list.ptr[i].value };
+		kv[i] = (struct key_value){ .key = list.ptr[i].key, .value = list.ptr[i].value };
 		kv[i].value.strindex.v = 0;
 	}
 	out = builder_key_values(b, kv, list.count);
@@ -445,7 +445,7 @@ static bool collect(struct collecting *c, struct err *err)
 		qsort(c->rows.ptr, c->rows.count, sizeof(*c->rows.ptr), row_order);
 	ask.ids = q->series_ids;
 	ask.id_count = q->series_count;
-	return s->ops->series(s, &ask, put_series, c, err);
+	return source_series(s, &ask, put_series, c, err);
 }
 
 static void release(struct collecting *c)

@@ -348,7 +348,7 @@ bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx, struct
 	if (ask.id_count)
 		qsort(ids, ask.id_count, sizeof(*ids), id_list_order);
 	ask.ids = ids;
-	ok = ok && s->ops->series(s, &ask, fn, ctx, err);
+	ok = ok && source_series(s, &ask, fn, ctx, err);
 	query_drop(q, &ids, &cap, sizeof(*ids));
 	return ok;
 }
@@ -399,7 +399,7 @@ bool engine_events_within(struct query *q, struct source_range range, struct str
 	bool any;
 
 	return begin_walk(&w, group_key, &scan, &any, err) &&
-	       (!any || s->ops->scan(s, &scan, walk_row, &w, err));
+	       (!any || source_scan(s, &scan, walk_row, &w, err));
 }
 
 bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
@@ -621,9 +621,9 @@ bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, 
 	scan.alike = ok && b->mixed && are_alike(q);
 	if (ok && any && s->ops->events && !scan.links && !q->request.profile_id_count &&
 	    (!b->judged || known_sets_suffice(q, b->walk.range)))
-		ok = s->ops->events(s, &scan, take_events, b, err);
+		ok = source_events(s, &scan, take_events, b, err);
 	else if (ok && any)
-		ok = s->ops->scan(s, &scan, walk_row, &b->walk, err) && give_batch(b, err);
+		ok = source_scan(s, &scan, walk_row, &b->walk, err) && give_batch(b, err);
 	free(b);
 	return ok;
 }

@@ -12,7 +12,7 @@ static const struct any_value *said(const struct source_series *s, const char *k
 {
 	for (uint32_t i = 0; i < s->scope.count; i++)
 		if (str_is(s->scope.ptr[i].key, key))
-			return s->scope.ptr[i].value;
+			return &s->scope.ptr[i].value;
 	return NULL;
 }
 

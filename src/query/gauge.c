@@ -261,9 +261,7 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 			 : number_enter(q, &g->owners, owner_key(own.owner, own.period), 0,
 					&ignored, &added, err);
 	}
-	ok = ok &&
-	     (all ||
-	      q->request.source->ops->series(q->request.source, &ask, take_series, g, err)) &&
+	ok = ok && (all || source_series(q->request.source, &ask, take_series, g, err)) &&
 	     query_grow(q, &g->ids, &g->ids_cap, g->series_count + 1u, sizeof(*g->ids), err);
 	if (!ok)
 		return false;
@@ -376,7 +374,7 @@ static bool weigh_kept(struct gauge_weights *g, const struct source_scan *scan, 
 
 	if (g->profile_count)
 		qsort(g->profiles, g->profile_count, sizeof(*g->profiles), first_sample_order);
-	ok = s->ops->scan(s, scan, join_row, g, err) && join_empty(g, err);
+	ok = source_scan(s, scan, join_row, g, err) && join_empty(g, err);
 	for (uint32_t i = 0; ok && i < g->profile_count; i++) {
 		const struct owned_profile *p = &g->profiles[i];
 		const struct measurement m = { &g->series[p->series], p->first_sample, p->time,

@@ -43,7 +43,7 @@ bool known_set(struct query *q, uint64_t id, const struct attribute_match **out,
 		return true;
 	at = number_find(&q->set_numbers, id);
 	if (at == UINT32_MAX) {
-		if (!s->ops->attributes(s, &id, 1, take_set, q, err))
+		if (!source_attributes(s, &id, 1, take_set, q, err))
 			return false;
 		at = number_find(&q->set_numbers, id);
 	}
@@ -138,12 +138,12 @@ static bool find_and_read(struct meeting *m, const struct source_scan *scan, str
 {
 	struct query *q = m->q;
 	struct source *s = q->request.source;
-	bool ok = s->ops->events(s, scan, meet_events, m, err);
+	bool ok = source_events(s, scan, meet_events, m, err);
 
 	number_release(q, &m->met);
 	if (ok)
 		m->count = (uint32_t)id_list_sort(m->ids, m->count);
-	ok = ok && (!m->count || s->ops->attributes(s, m->ids, m->count, take_set, q, err));
+	ok = ok && (!m->count || source_attributes(s, m->ids, m->count, take_set, q, err));
 	query_drop(q, &m->ids, &m->cap, sizeof(*m->ids));
 	return ok;
 }

@@ -14,10 +14,10 @@ static bool key_is(struct str label, struct str wanted)
 
 struct str attribute_text(const struct source_attribute *a, struct buf *scratch)
 {
-	if (a->value->kind == ANY_STRING)
-		return a->value->string;
+	if (a->value.kind == ANY_STRING)
+		return a->value.string;
 	buf_reset(scratch);
-	any_value_append_text(scratch, a->value);
+	any_value_append_text(scratch, &a->value);
 	return buf_view(scratch);
 }
 

@@ -175,7 +175,7 @@ static bool find_combinations(struct pairing *p, struct err *err)
 	if (p->set_count)
 		qsort(p->set_ids, p->set_count, sizeof(*p->set_ids), id_list_order);
 	number_release(q, &p->set_places); /* from here on: where their texts are */
-	return s->ops->attributes(s, p->set_ids, p->set_count, name_set, p, err);
+	return source_attributes(s, p->set_ids, p->set_count, name_set, p, err);
 }
 
 /* ---- series by series ---- */

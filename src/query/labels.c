@@ -156,7 +156,7 @@ static bool name_all(struct naming *n, struct err *err)
 	if (n->set_count)
 		qsort(n->set_ids, n->set_count, sizeof(uint64_t), id_list_order);
 	return add_name(n, STR("service.name"), err) &&
-	       s->ops->attributes(s, n->set_ids, n->set_count, name_set, n, err) &&
+	       source_attributes(s, n->set_ids, n->set_count, name_set, n, err) &&
 	       engine_each_series(q, name_series, n, err) &&
 	       s->ops->profiles(s, &scan, name_profile, n, err);
 }

@@ -72,7 +72,7 @@ bool linked_series(struct query *q, struct err *err)
 
 	if (!q->by_link || !q->link_count)
 		return true;
-	if (!s->ops->scan(s, &scan, take_row, &l, err))
+	if (!source_scan(s, &scan, take_row, &l, err))
 		return false;
 	drop_doubles(q);
 	if (l.too_many || q->linked_count > LINKED_MOST)

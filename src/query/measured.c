@@ -29,8 +29,8 @@ struct measuring {
 static struct str text_of(struct source_attributes list, struct str key)
 {
 	for (uint32_t i = 0; i < list.count; i++)
-		if (str_equal(list.ptr[i].key, key) && list.ptr[i].value->kind == ANY_STRING)
-			return list.ptr[i].value->string;
+		if (str_equal(list.ptr[i].key, key) && list.ptr[i].value.kind == ANY_STRING)
+			return list.ptr[i].value.string;
 	return (struct str){ 0 };
 }
 
@@ -97,7 +97,7 @@ static bool measure(struct measuring *m, struct err *err)
 	struct source_series_ask ask = {
 		.range = q->request.range, .asof = q->request.asof, .brief = true, .profiler = true
 	};
-	bool ok = s->ops->series(s, &ask, take_series, m, err) && keep_measured(m, err);
+	bool ok = source_series(s, &ask, take_series, m, err) && keep_measured(m, err);
 
 	query_drop(q, &m->told, &m->cap, sizeof(*m->told));
 	number_release(q, &m->profilers);

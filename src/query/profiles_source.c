@@ -309,14 +309,14 @@ static void measure_extent(struct profiles_source *m)
 
 /* ---- the walks ---- */
 
-static struct source_attribute query_attribute_of(const struct profiles *p,
-						  struct attribute_index i)
+static struct source_attribute source_attribute_of(const struct profiles *p,
+						   struct attribute_index i)
 {
 	const struct attribute *a = &p->dict.attributes[i.v];
 
 	return (struct source_attribute){ .key = profiles_string(p, a->key),
 					  .unit = profiles_string(p, a->unit),
-					  .value = &a->value };
+					  .value = a->value };
 }
 
 static void attributes_of_list(struct key_values list, struct source_attributes *out)
@@ -325,7 +325,7 @@ static void attributes_of_list(struct key_values list, struct source_attributes 
 
 	for (uint32_t i = 0; i < list.count; i++)
 		a[i] = (struct source_attribute){ .key = list.ptr[i].key,
-						  .value = &list.ptr[i].value };
+						  .value = list.ptr[i].value };
 	*out = (struct source_attributes){ a, list.count };
 }
 
@@ -350,7 +350,7 @@ static void lifted_list(const struct profiles_source *m, struct range r,
 	struct source_attribute *a = must(calloc(r.count + 1u, sizeof(*a)));
 
 	for (uint32_t i = 0; i < r.count; i++)
-		a[i] = query_attribute_of(m->p, m->lifted[r.first + i]);
+		a[i] = source_attribute_of(m->p, m->lifted[r.first + i]);
 	*out = (struct source_attributes){ a, r.count };
 }
 
@@ -392,7 +392,7 @@ static bool walk_series(struct source *s, const struct source_series_ask *ask, s
 		if (m->options.key.len)
 			((struct source_attribute *)q.resource.ptr)[q.resource.count++] =
 				(struct source_attribute){ .key = m->options.key,
-							   .value = &m->extra };
+							   .value = m->extra };
 		ok = fn(ctx, &q, err);
 		free((void *)q.lifted.ptr);
 		free((void *)q.resource.ptr);
@@ -484,7 +484,7 @@ static struct source_attributes attributes_of_range(struct profiles_source *m, s
 	const struct profiles *p = m->p;
 
 	for (uint32_t k = 0; k < r.count; k++)
-		m->scratch[k] = query_attribute_of(p, p->attribute_refs[r.first + k]);
+		m->scratch[k] = source_attribute_of(p, p->attribute_refs[r.first + k]);
 	return (struct source_attributes){ m->scratch, r.count };
 }
 

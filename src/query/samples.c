@@ -137,18 +137,15 @@ static bool copy_attributes(struct paging *p, struct source_attributes from,
 			    struct source_attributes *out, struct err *err)
 {
 	struct source_attribute *a = query_alloc(p->q, from.count + 1u, sizeof(*a), err);
-	struct any_value *values = query_alloc(p->q, from.count + 1u, sizeof(*values), err);
 
-	if (!a || !values)
+	if (!a)
 		return false;
-	for (uint32_t i = 0; i < from.count; i++) {
-		values[i] = copy_any(&p->copier, from.ptr[i].value);
+	for (uint32_t i = 0; i < from.count; i++)
 		a[i] = (struct source_attribute){
 			.key = copy_string(&p->copier, from.ptr[i].key),
 			.unit = copy_string(&p->copier, from.ptr[i].unit),
-			.value = &values[i],
+			.value = copy_any(&p->copier, &from.ptr[i].value),
 		};
-	}
 	*out = (struct source_attributes){ a, from.count };
 	return !p->copier.failed || err_set(err, ERR_LIMIT,
 					    "the page's attributes need more than "
@@ -213,7 +210,7 @@ static bool walk_sets(struct paging *p, struct err *err)
 	struct source *s = p->q->request.source;
 
 	p->sets = query_alloc(p->q, p->id_count + 1u, sizeof(*p->sets), err);
-	return p->sets && s->ops->attributes(s, p->ids, p->id_count, take_set, p, err);
+	return p->sets && source_attributes(s, p->ids, p->id_count, take_set, p, err);
 }
 
 static void put_set(struct paging *p, uint32_t row, uint32_t at)
@@ -226,7 +223,7 @@ static bool walk_links(struct paging *p, struct err *err)
 	struct source *s = p->q->request.source;
 
 	p->links = query_alloc(p->q, p->id_count + 1u, sizeof(*p->links), err);
-	return p->links && s->ops->links(s, p->ids, p->id_count, take_link, p, err);
+	return p->links && source_links(s, p->ids, p->id_count, take_link, p, err);
 }
 
 static void put_link(struct paging *p, uint32_t row, uint32_t at)
@@ -244,7 +241,7 @@ static bool walk_series(struct paging *p, struct err *err)
 					 .id_count = p->id_count };
 
 	p->resources = query_alloc(p->q, p->id_count + 1u, sizeof(*p->resources), err);
-	return p->resources && s->ops->series(s, &ask, take_series, p, err);
+	return p->resources && source_series(s, &ask, take_series, p, err);
 }
 
 static void put_series(struct paging *p, uint32_t row, uint32_t at)

@@ -264,13 +264,13 @@ static bool take_all(struct query *q, struct selecting *x, struct source_series_
 
 	forget_series(x);
 	x->too_brief = false;
-	if (!s->ops->series(s, ask, take_series, x, err))
+	if (!source_series(s, ask, take_series, x, err))
 		return false;
 	if (!x->too_brief)
 		return part_columns(q, err) && profile_type_choose(q, err);
 	forget_series(x);
 	ask->brief = false;
-	return s->ops->series(s, ask, take_series, x, err) && part_columns(q, err) &&
+	return source_series(s, ask, take_series, x, err) && part_columns(q, err) &&
 	       profile_type_choose(q, err);
 }
 

@@ -96,7 +96,7 @@ static bool load_stacks(struct loading *l, struct err *err)
 		if (!repeats(l, i))
 			ids[count++] = l->sums->ptr[l->wanted[i]].stack;
 	l->place_first[0] = 0;
-	ok = s->ops->stacks(s, ids, count, take_stack, l, err);
+	ok = source_stacks(s, ids, count, take_stack, l, err);
 	query_drop(q, &ids, &cap, sizeof(*ids));
 	return ok;
 }
@@ -138,7 +138,7 @@ static bool load_locations(struct loading *l, struct err *err)
 	memset(l->frame_first + (size_t)known * 2, 0, (size_t)count * 2 * sizeof(uint32_t));
 	if (count && (known || !number_list(&l->locations, l->location_ids)))
 		qsort(l->location_ids, count, sizeof(uint64_t), id_list_order);
-	if (count && !s->ops->locations(s, l->location_ids, count, take_location, l, err))
+	if (count && !source_locations(s, l->location_ids, count, take_location, l, err))
 		return false;
 	for (uint32_t i = known; i < l->location_count; i++)
 		if (!l->frame_first[i * 2 + 1])

@@ -11,7 +11,7 @@ enum { ROWS_DEFAULT = 50, CELLS_MOST = 1 << 20 };
 
 /* ---- timeline ---- */
 
-struct line {
+struct curve {
 	struct str label;
 	double *values;     /* gauges are not whole until they are rounded */
 	uint32_t *profiles; /* average: how many have events there */
@@ -24,7 +24,7 @@ struct drawing {
 	uint64_t from, end, step;
 	uint32_t buckets;
 	bool spread;
-	struct line *lines;
+	struct curve *lines;
 	uint32_t line_count, line_cap;
 	struct number_table labels; /* hash -> line */
 	bool average;
@@ -36,7 +36,7 @@ struct drawing {
 static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct err *err)
 {
 	uint64_t hash = hash64(label);
-	struct line *line;
+	struct curve *line;
 	bool added;
 
 	if (!number_enter(d->q, &d->labels, hash, d->line_count, out, &added, err))
@@ -46,7 +46,7 @@ static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct e
 	if (!query_grow(d->q, &d->lines, &d->line_cap, d->line_count + 1u, sizeof(*d->lines), err))
 		return false;
 	line = &d->lines[d->line_count];
-	*line = (struct line){ .values = query_alloc(d->q, d->buckets, sizeof(double), err) };
+	*line = (struct curve){ .values = query_alloc(d->q, d->buckets, sizeof(double), err) };
 	if (!line->values || !query_str_dup(d->q, label, &line->label, err))
 		return false;
 	if (d->average) {
@@ -165,7 +165,7 @@ static bool draw_events(struct drawing *d, struct source_range within, bool batc
 
 static int heavier_line(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct curve *x = a, *y = b;
 	double v = fabs(x->total), w = fabs(y->total);
 
 	if (v != w)
@@ -181,7 +181,7 @@ static int64_t whole(double v)
 }
 
 /* Shares of a sum are rounded so that they are the sum: what a bucket lacks is the next one's. */
-static bool give_line(struct drawing *d, const struct line *line, struct query_group *out,
+static bool give_line(struct drawing *d, const struct curve *line, struct query_group *out,
 		      struct err *err)
 {
 	int64_t *values = query_alloc(d->q, d->buckets, sizeof(*values), err);
@@ -200,7 +200,7 @@ static bool give_line(struct drawing *d, const struct line *line, struct query_g
 	return true;
 }
 
-static void divide(const struct drawing *d, struct line *line)
+static void divide(const struct drawing *d, struct curve *line)
 {
 	for (uint32_t b = 0; b < d->buckets; b++)
 		if (line->profiles[b])

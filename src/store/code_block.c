@@ -217,13 +217,13 @@ static bool get_functions(struct code_block *b)
 		return false;
 	b->functions = malloc((b->function_count + 1) * sizeof(*b->functions));
 	assert(b->functions);
-	b->functions[0] = (struct store_line){ 0 };
+	b->functions[0] = (struct source_line){ 0 };
 	for (uint64_t i = 1; i <= b->function_count; i++) {
-		struct store_line *f = &b->functions[i];
+		struct source_line *f = &b->functions[i];
 
 		f->function = get_text(b);
 		f->system_name = get_text(b);
-		f->filename = get_text(b);
+		f->file = get_text(b);
 		f->start_line = codec_get_signed(&b->rest);
 		f->line = f->column = 0;
 	}
@@ -270,17 +270,17 @@ static bool get_lines(struct code_block *b, uint32_t *count)
 
 bool code_block_next(struct code_block *b, struct code_location *out, bool *ok)
 {
-	struct store_location *l = &out->said;
+	struct source_location *l = &out->said;
 
 	*ok = !b->rest.failed;
 	if (!codec_more(&b->rest))
 		return false;
-	*l = (struct store_location){ 0 };
+	*l = (struct source_location){ 0 };
 	b->id += codec_get(&b->rest);
-	out->id = b->id;
-	l->mapping = codec_get(&b->rest);
+	l->id = b->id;
+	out->mapping = codec_get(&b->rest);
 	l->address = codec_get(&b->rest);
-	l->attributes = codec_get(&b->rest);
+	out->attributes = codec_get(&b->rest);
 	l->frame_type = get_text(b);
 	*ok = get_lines(b, &l->line_count);
 	l->lines = b->lines;

@@ -21,7 +21,7 @@
 #include "base/buf.h"
 #include "store/codec.h"
 #include "store/db.h"
-#include "store/reader.h"
+#include "store/source.h"
 
 enum { CODE_BLOCK_MOST = 16384 };
 
@@ -41,16 +41,16 @@ uint64_t code_block_checksum(uint64_t first, uint64_t last, uint64_t n, struct s
 /* A block that is read; its texts lie in `bytes`, which must last as long. */
 struct code_block {
 	struct str *texts; /* by place; [0] is empty */
-	struct store_line *functions;
+	struct source_line *functions;
 	uint64_t text_count, function_count;
-	struct store_line *lines; /* of the newest location */
+	struct source_line *lines; /* of the newest location */
 	uint32_t line_cap;
 	struct codec rest;
 	uint64_t id;
 };
 struct code_location {
-	store_id id;
-	struct store_location said; /* without what its mapping says */
+	uint64_t mapping, attributes; /* rows */
+	struct source_location said;  /* without what its mapping says */
 };
 
 /* False: damaged. code_block_close() in any case. */

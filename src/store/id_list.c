@@ -6,8 +6,8 @@
 enum { DIGIT = 256, FEW = 64 };
 
 /* By the digit at `shift`, the order of equal ones kept. */
-static void sort_by_digit(const store_id *from, size_t count, store_id least, unsigned shift,
-			  store_id *to)
+static void sort_by_digit(const uint64_t *from, size_t count, uint64_t least, unsigned shift,
+			  uint64_t *to)
 {
 	size_t at[DIGIT] = { 0 }, sum = 0;
 
@@ -24,14 +24,14 @@ static void sort_by_digit(const store_id *from, size_t count, store_id least, un
 }
 
 /* False: there is no memory for it. */
-static bool sort_by_digits(store_id *ids, size_t count, store_id least, store_id most)
+static bool sort_by_digits(uint64_t *ids, size_t count, uint64_t least, uint64_t most)
 {
-	store_id *room = malloc(count * sizeof(*room)), *from = ids, *to = room;
+	uint64_t *room = malloc(count * sizeof(*room)), *from = ids, *to = room;
 
 	if (!room)
 		return false;
 	for (unsigned shift = 0; shift < 64 && (most - least) >> shift; shift += 8) {
-		store_id *sorted = to;
+		uint64_t *sorted = to;
 
 		sort_by_digit(from, count, least, shift, to);
 		to = from;
@@ -43,9 +43,9 @@ static bool sort_by_digits(store_id *ids, size_t count, store_id least, store_id
 	return true;
 }
 
-size_t id_list_sort(store_id *ids, size_t count)
+size_t id_list_sort(uint64_t *ids, size_t count)
 {
-	store_id least = UINT64_MAX, most = 0;
+	uint64_t least = UINT64_MAX, most = 0;
 	size_t kept = 0;
 	bool sorted = true;
 

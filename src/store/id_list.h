@@ -5,17 +5,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "store/reader.h"
+#include "store/source.h"
 
 /* For qsort(). */
 static inline int id_list_order(const void *a, const void *b)
 {
-	store_id x = *(const store_id *)a, y = *(const store_id *)b;
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-static inline bool id_list_has(const store_id *ids, size_t count, uint64_t id)
+static inline bool id_list_has(const uint64_t *ids, size_t count, uint64_t id)
 {
 	size_t low = 0, high = count;
 
@@ -31,4 +31,4 @@ static inline bool id_list_has(const store_id *ids, size_t count, uint64_t id)
 }
 
 /* Ascending, without doubles; gives how many are left. Digit by digit, as ids are small. */
-size_t id_list_sort(store_id *ids, size_t count);
+size_t id_list_sort(uint64_t *ids, size_t count);

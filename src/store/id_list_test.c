@@ -17,7 +17,7 @@ static uint64_t next_random(uint64_t *state)
 	return *state >> 33 ^ *state;
 }
 
-static size_t insert(store_id *list, size_t count, store_id id)
+static size_t insert(uint64_t *list, size_t count, uint64_t id)
 {
 	size_t at = 0;
 
@@ -32,7 +32,7 @@ static size_t insert(store_id *list, size_t count, store_id id)
 
 static void check(size_t count, uint64_t least, uint64_t spread, uint64_t seed)
 {
-	store_id ids[MOST], want[MOST + 1];
+	uint64_t ids[MOST], want[MOST + 1];
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++) {

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "model/builder.h"
 #include "store/labels.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "store/store_for_tests.h"
 
 enum { MOST = 3 };
@@ -73,14 +73,15 @@ struct told {
 	bool brief;
 };
 
-static bool take_series(void *arg, const struct store_series *s)
+static bool take_series(void *arg, const struct source_series *s, struct err *err)
 {
 	struct told *t = arg;
-	const struct store_attribute *a = s->resource_attributes.ptr;
+	const struct source_attribute *a = s->resource.ptr;
 
+	(void)err;
 	t->series++;
 	t->brief = s->brief;
-	t->attributes = s->resource_attributes.count;
+	t->attributes = s->resource.count;
 	snprintf(t->key, sizeof(t->key), "%.*s", STR_ARG(t->attributes ? a->key : STR("")));
 	snprintf(t->scope, sizeof(t->scope), "%.*s", STR_ARG(s->scope_name));
 	return true;
@@ -88,12 +89,14 @@ static bool take_series(void *arg, const struct store_series *s)
 
 static struct told ask(struct test_store *store)
 {
-	const struct store_series_ask ask = { .to = UINT64_MAX, .brief = true, .profiler = true };
-	struct store_snapshot *snap = test_store_read(store);
+	const struct source_series_ask ask = { .range = SOURCE_ALWAYS,
+					       .brief = true,
+					       .profiler = true };
+	struct source *snap = test_store_read(store);
 	struct told t = { 0 };
 	struct err err;
 
-	if (!store_each_series(snap, &ask, take_series, &t, &err))
+	if (!source_series(snap, &ask, take_series, &t, &err))
 		fail_msg("%s", err.msg);
 	test_store_end(store, snap);
 	return t;

@@ -182,7 +182,7 @@ uint64_t process_hash(const struct process_parts *p)
 	return p->of[PROCESS_PARTS - 1] ? hash64(str_from(p->of, sizeof(p->of))) : 0;
 }
 
-static void note_all(struct process_parts *p, struct store_attributes list)
+static void note_all(struct process_parts *p, struct source_attributes list)
 {
 	for (uint32_t i = 0; i < list.count; i++)
 		process_note(p, list.ptr[i].key, &list.ptr[i].value);
@@ -204,22 +204,11 @@ uint64_t lifted_process(const struct profiles *p, const struct resource_profiles
 	return process_hash(&parts);
 }
 
-uint64_t store_process(struct store_attributes resource, struct store_attributes lifted)
+uint64_t store_process(struct source_attributes resource, struct source_attributes lifted)
 {
 	struct process_parts parts = { 0 };
 
 	note_all(&parts, resource);
 	note_all(&parts, lifted);
 	return process_hash(&parts);
-}
-
-void profile_uid_make(uint8_t uid[16], struct str request_hash, uint64_t ordinal)
-{
-	char bytes[16 + sizeof(ordinal)] = { 0 };
-	struct hash128 h;
-
-	memcpy(bytes, request_hash.ptr, request_hash.len < 16 ? request_hash.len : 16);
-	memcpy(bytes + 16, &ordinal, sizeof(ordinal));
-	h = hash128(str_from(bytes, sizeof(bytes)));
-	memcpy(uid, &h, 16);
 }

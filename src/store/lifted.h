@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "model/profiles.h"
 #include "store/ident.h"
-#include "store/reader.h"
+#include "store/source.h"
 
 /* Which of a message's attributes are lifted, found once each. */
 struct lifted {
@@ -71,8 +71,4 @@ uint64_t process_hash(const struct process_parts *p);
 
 /* ---- for both readers ---- */
 
-uint64_t store_process(struct store_attributes resource, struct store_attributes lifted);
-
-/* The series' hash for URLs, of its content. */
-/* The uid of a profile whose sender gave it none: of its request and its place there. */
-void profile_uid_make(uint8_t uid[16], struct str request_hash, uint64_t ordinal);
+uint64_t store_process(struct source_attributes resource, struct source_attributes lifted);

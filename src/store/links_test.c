@@ -9,7 +9,7 @@
 
 #include "model/builder.h"
 #include "store/check.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "store/store_for_tests.h"
 
 enum { TRACES = 5, MANY = 5000, FEW = 20 };
@@ -57,25 +57,37 @@ static void put(struct test_store *t, uint32_t first, uint32_t count, uint64_t n
 	profiles_free(p);
 }
 
-static size_t find(struct store_snapshot *snap, const uint8_t *trace, const uint8_t *span,
-		   store_id *first)
-{
-	store_id found[1];
+struct found_links {
 	size_t count;
+	uint64_t first;
+};
+
+static bool see_link(void *arg, const struct source_link *l, struct err *err)
+{
+	struct found_links *f = arg;
+
+	(void)err;
+	f->first = f->count++ ? f->first : l->id;
+	return true;
+}
+
+static size_t find(struct source *snap, const uint8_t *trace, const uint8_t *span, uint64_t *first)
+{
+	struct found_links found = { 0 };
 	struct err err;
 
-	if (!store_find_links(snap, trace, span, found, 1, &count, &err))
+	if (!snap->ops->find_links(snap, trace, span, see_link, &found, &err))
 		fail_msg("%s", err.msg);
-	*first = count ? found[0] : 0;
-	return count;
+	*first = found.first;
+	return found.count;
 }
 
 /* All of the first `count` links are found, each way, and no other. */
 static void assert_found(struct test_store *t, uint32_t count)
 {
-	struct store_snapshot *snap = test_store_read(t);
+	struct source *snap = test_store_read(t);
 	struct link other = link_of(count);
-	store_id id;
+	uint64_t id;
 
 	for (uint32_t i = 0; i < count; i += i < 3 || i > count - 4 ? 1 : 97) {
 		struct link l = link_of(i);

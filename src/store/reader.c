@@ -1,5 +1,3 @@
-#include "store/reader_sqlite.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -107,12 +105,6 @@ static const char *const sql[QUERY_COUNT] = {
 		"FROM profile p, request r WHERE p.seq=?1 AND r.seq=(SELECT max(seq) FROM request "
 		"WHERE "
 		"seq<?1)",
-	[GET_PROFILE_BELOW] =
-		"SELECT p.seq, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
-		"r.duration), p.uid, p.dropped, "
-		"p.attrset_id, r.seq, r.arrived, r.hash, r.version, p.series FROM "
-		"profile p, request r WHERE p.seq=(SELECT max(seq) FROM profile WHERE "
-		"seq<=?1) AND r.seq=(SELECT max(seq) FROM request WHERE seq<=?1)",
 	[GET_NOTE] = "SELECT seq, notes FROM note WHERE seq>=?1 ORDER BY seq LIMIT 1",
 	[GET_SYMBOL] = "SELECT j.value->>0, j.value->>1, j.value->>2, j.value->>3, j.value->>4, "
 		       "j.value->>5 FROM symbol s, json_each(s.lines) j WHERE s.build_id=?1 AND "
@@ -142,38 +134,43 @@ static const char *const sql[QUERY_COUNT] = {
 
 /* ---- a store ---- */
 
-bool sqlite_open(const struct store_open_options *options, struct sqlite_store **out,
-		 struct err *err)
+static bool sqlite_begin(struct store *store, struct source **out, struct err *err);
+static void sqlite_close(struct store *store);
+
+static const struct store_ops store_ops = { .begin = sqlite_begin, .close = sqlite_close };
+
+bool sqlite_open(const struct store_open_options *options, struct store **out, struct err *err)
 {
-	struct sqlite_snapshot *snap;
+	struct source *first;
 	struct stat st;
 	struct sqlite_store *s;
 
 	if (stat(options->location, &st) < 0)
 		return err_set_errno(err, "cannot open the store %s", options->location);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_INVALID, "the store %s is no regular file",
+		return err_set(err, ERR_INVALID, "the store %s is not a regular file",
 			       options->location);
 	s = calloc(1, sizeof(*s));
 	assert(s);
+	s->base.ops = &store_ops;
 	s->path = strdup(options->location);
 	assert(s->path);
 	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
 	s->immutable = db_is_immutable(s->path);
 	pthread_mutex_init(&s->lock, NULL);
 	s->even_if_cut = options->even_if_cut;
-	if (!sqlite_begin(s, &snap, err)) {
+	if (!sqlite_begin(&s->base, &first, err)) {
 		struct err why;
 
 		if (db_is_whole(s->path, &why))
 			err_prefix(err, "%s", options->location);
 		else
 			*err = why;
-		sqlite_close(s);
+		sqlite_close(&s->base);
 		return false;
 	}
-	sqlite_end(snap);
-	*out = s;
+	source_free(first);
+	*out = &s->base;
 	return true;
 }
 
@@ -195,16 +192,18 @@ static void snapshot_free(struct sqlite_snapshot *snap)
 	free(snap);
 }
 
-void sqlite_close(struct sqlite_store *s)
+static void sqlite_close(struct store *store)
 {
-	if (!s)
-		return;
+	struct sqlite_store *s = CONTAINER_OF(store, struct sqlite_store, base);
+
 	for (size_t i = 0; i < sizeof(s->idle) / sizeof(s->idle[0]); i++)
 		snapshot_free(s->idle[i]);
 	pthread_mutex_destroy(&s->lock);
 	free(s->path);
 	free(s);
 }
+
+static const struct source_ops without_events, with_events;
 
 /* ---- snapshots: a connection each, two of them kept for the next question ---- */
 
@@ -227,8 +226,8 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 		return true;
 	if ((sqlite3_errcode(snap->db) & 0xff) == SQLITE_NOTADB)
 		err_set(err, ERR_INVALID,
-			"it is no store, or its beginning is damaged (files of profiles are "
-			"named without --db)");
+			"it is not a store, or its beginning is damaged (name files of profiles "
+			"without --db)");
 	return false;
 }
 
@@ -245,8 +244,9 @@ static struct sqlite_snapshot *take_idle(struct sqlite_store *s)
 	return snap;
 }
 
-bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct err *err)
+static bool sqlite_begin(struct store *store, struct source **out, struct err *err)
 {
+	struct sqlite_store *s = CONTAINER_OF(store, struct sqlite_store, base);
 	struct sqlite_snapshot *snap = take_idle(s);
 	int64_t symbols = 0, rows;
 	bool ok = true;
@@ -270,7 +270,8 @@ bool sqlite_begin(struct sqlite_store *s, struct sqlite_snapshot **out, struct e
 	}
 	snap->overlay = symbols;
 	snap->has_rows = rows;
-	*out = snap;
+	snap->base.ops = snap->version > 2 && !rows ? &with_events : &without_events;
+	*out = &snap->base;
 	return true;
 }
 
@@ -323,10 +324,10 @@ static bool cache_less(struct sqlite_snapshot *snap)
 	return less;
 }
 
-void sqlite_end(struct sqlite_snapshot *snap)
+static void sqlite_end(struct source *source)
 {
-	if (!snap)
-		return;
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
+
 	for (int i = 0; i < QUERY_COUNT; i++)
 		if (snap->queries[i])
 			sqlite3_reset(snap->queries[i]);
@@ -338,14 +339,9 @@ void sqlite_end(struct sqlite_snapshot *snap)
 		snapshot_free(snap);
 }
 
-void sqlite_tolerate(struct sqlite_snapshot *snap, struct store_lost *lost)
+static void sqlite_tolerate(struct source *source, struct store_lost *lost)
 {
-	snap->lost = lost;
-}
-
-void sqlite_cancel(struct sqlite_snapshot *snap)
-{
-	sqlite3_interrupt(snap->db);
+	sqlite_snapshot_of(source)->lost = lost;
 }
 
 void reader_trim(struct sqlite_snapshot *snap)
@@ -386,17 +382,9 @@ bool reader_row(struct sqlite_snapshot *snap, enum query q, uint64_t id, sqlite3
 
 /* ---- the whole ---- */
 
-static uint64_t size_of(const char *path, const char *ending)
+static bool sqlite_asof(struct source *source, uint64_t *out, struct err *err)
 {
-	char name[4096];
-	struct stat st;
-
-	snprintf(name, sizeof(name), "%s%s", path, ending);
-	return stat(name, &st) == 0 ? (uint64_t)st.st_size : 0;
-}
-
-bool sqlite_asof(struct sqlite_snapshot *snap, uint64_t *out, struct err *err)
-{
+	const struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	int64_t request, profile, saved, most;
 
 	if (!db_number(snap->db, "SELECT max(seq) FROM request", 0, &request, err) ||
@@ -409,8 +397,9 @@ bool sqlite_asof(struct sqlite_snapshot *snap, uint64_t *out, struct err *err)
 	return true;
 }
 
-bool sqlite_names_state(struct sqlite_snapshot *snap, uint64_t *out, struct err *err)
+static bool sqlite_names_state(struct source *source, uint64_t *out, struct err *err)
 {
+	const struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	char text[64];
 	int64_t state;
 
@@ -422,19 +411,25 @@ bool sqlite_names_state(struct sqlite_snapshot *snap, uint64_t *out, struct err 
 	return true;
 }
 
-bool sqlite_facts(struct sqlite_snapshot *snap, struct store_facts *out, struct err *err)
-{
-	struct store_facts f = {
-		.file_bytes = size_of(snap->store->path, "") + size_of(snap->store->path, "-wal"),
-	};
-	int64_t requests, profiles;
-
-	if (!sqlite_asof(snap, &f.asof, err) || !sqlite_extent(snap, &f.oldest, &f.newest, err) ||
-	    !db_number(snap->db, "SELECT count(*) FROM request", 0, &requests, err) ||
-	    !db_number(snap->db, "SELECT count(*) FROM profile", 0, &profiles, err))
-		return false;
-	f.requests = (uint64_t)requests;
-	f.profiles = (uint64_t)profiles;
-	*out = f;
-	return true;
-}
+/* clang-format off */
+#define OPS \
+	.series = sqlite_series, \
+	.sample_keys = sqlite_sample_keys, \
+	.scan = sqlite_scan, \
+	.profiles = sqlite_profiles, \
+	.stacks = sqlite_stacks, \
+	.locations = sqlite_locations, \
+	.attributes = sqlite_attributes, \
+	.values = sqlite_values, \
+	.links = sqlite_links, \
+	.find_links = sqlite_find_links, \
+	.coverage = sqlite_coverage, \
+	.asof = sqlite_asof, \
+	.names_state = sqlite_names_state, \
+	.extent = sqlite_extent, \
+	.next_request = sqlite_next_request, \
+	.tolerate = sqlite_tolerate, \
+	.free = sqlite_end
+/* clang-format on */
+static const struct source_ops without_events = { OPS },
+			       with_events = { OPS, .events = sqlite_events };

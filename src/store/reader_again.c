@@ -9,15 +9,15 @@
 
 static void keep_location(struct rebuild *r, const struct code_location *l)
 {
-	struct store_location *kept = arena_zalloc(&r->scratch, sizeof(*kept));
-	struct store_line *lines =
+	struct code_location *kept = arena_zalloc(&r->scratch, sizeof(*kept));
+	struct source_line *lines =
 		arena_alloc_array(&r->scratch, l->said.line_count + 1, sizeof(*lines));
 
-	*kept = l->said;
-	for (uint32_t i = 0; i < kept->line_count; i++)
+	*kept = *l;
+	for (uint32_t i = 0; i < kept->said.line_count; i++)
 		lines[i] = l->said.lines[i];
-	kept->lines = lines;
-	idmap_add(&r->again, l->id)->ptr = kept;
+	kept->said.lines = lines;
+	idmap_add(&r->again, l->said.id)->ptr = kept;
 }
 
 static void keep_block(struct rebuild *r, uint64_t first, struct str bytes)
@@ -49,7 +49,7 @@ static bool find_block(struct rebuild *r, uint64_t location, uint64_t *first, bo
 	return true;
 }
 
-const struct store_location *rebuild_again(struct rebuild *r, uint64_t location)
+const struct code_location *rebuild_again(struct rebuild *r, uint64_t location)
 {
 	struct idmap_slot *slot = idmap_find(&r->again, location);
 	struct buf bytes;

@@ -9,18 +9,17 @@
 
 /* Values and timestamps by their form; the lists of CHUNK_MORE are in `more`. */
 static bool fill_values(struct sqlite_snapshot *snap, uint64_t form, struct str more,
-			struct store_sample *s)
+			struct source_row *s)
 {
-	s->events = 1;
-	s->t1 = s->t0;
+	s->last = s->time;
 	if (form == CHUNK_MORE) {
 		if (!reader_more(snap, more, s))
 			return false;
 	} else {
 		s->timestamp_count = form == CHUNK_TIME || form == CHUNK_TIME_VALUE;
 		s->value_count = form == CHUNK_TIME_VALUE || form == CHUNK_NO_TIME_VALUE;
-		snap->times[0] = s->t0;
-		snap->values[0] = s->value;
+		snap->times[0] = s->time;
+		snap->values[0] = s->total;
 	}
 	s->values = snap->values;
 	s->timestamps = snap->times;
@@ -31,7 +30,7 @@ static bool give_run(struct sample_scan *x, struct chunk *c, uint32_t run)
 {
 	uint32_t end = chunk_run_end(c, run), i = (uint32_t)cells_get(&c->run_first, run);
 	uint64_t begin = c->bucket * STORE_BUCKET_NS;
-	struct store_sample s = { .series = cells_id(&c->series, run) };
+	struct source_row s = { .series = cells_id(&c->series, run) };
 	bool wanted = x->all || id_list_has(x->what->series, x->what->series_count, s.series);
 	uint64_t seq = c->seq + cells_get(&c->run_seq, run);
 
@@ -43,21 +42,21 @@ static bool give_run(struct sample_scan *x, struct chunk *c, uint32_t run)
 			more = codec_get_str(&c->more);
 		if (!wanted)
 			continue;
-		s = (struct store_sample){
+		s = (struct source_row){
 			.series = s.series,
-			.seq = seq,
-			.t0 = begin + cells_number(&c->dt, i),
+			.sample = seq,
+			.time = begin + cells_number(&c->dt, i),
 			.stack = cells_id(&c->stack, i),
 			.attributes = cells_id(&c->attrset, i),
 			.link = cells_id(&c->link, i),
-			.value = (int64_t)cells_number(&c->value, i),
+			.total = (int64_t)cells_number(&c->value, i),
 		};
 		if (c->more.failed || !fill_values(x->snap, form, more, &s)) {
 			x->failed = true;
 			return err_set(x->err, ERR_INVALID, "the sample %llu is damaged",
 				       (unsigned long long)seq);
 		}
-		x->ended = scan_wants(x->what, &s) && !x->fn(x->arg, &s);
+		x->ended = scan_wants(x->what, &s) && !x->fn(x->arg, &s, x->err);
 	}
 	return true;
 }
@@ -70,15 +69,15 @@ static uint64_t last_number(const struct chunk *c)
 
 static bool give_chunk(struct sample_scan *x, sqlite3_stmt *row)
 {
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	struct chunk c;
 	uint64_t begin;
 
 	if (!chunk_read(row, &c, x->err))
 		return false;
 	begin = c.bucket * STORE_BUCKET_NS;
-	if ((begin + c.dt.base >= w->to && w->to != UINT64_MAX && c.dt.width < 8) ||
-	    begin + c.last < w->from || last_number(&c) <= w->after)
+	if ((begin + c.dt.base >= w->range.to && w->range.to != UINT64_MAX && c.dt.width < 8) ||
+	    begin + c.last < w->range.from || last_number(&c) <= w->after)
 		return true;
 	if (x->events)
 		return reader_give_events(x, &c);
@@ -123,7 +122,7 @@ bool reader_scan_chunks(struct sample_scan *x, uint64_t bucket)
 	if (x->snap->version < 3)
 		return true;
 	x->all = !x->what->series;
-	s = query(x, SCAN_CHUNKS + x->depth, bucket, x->what->asof ? x->what->asof : UINT64_MAX);
+	s = query(x, SCAN_CHUNKS + x->depth, bucket, x->what->asof);
 	return s && give_rows(x, s);
 }
 
@@ -196,19 +195,19 @@ static bool list_chunks(struct sample_scan *x, const struct number_list *links,
 
 struct of_links {
 	const struct number_list *links;
-	bool (*fn)(void *arg, const struct store_sample *s);
+	source_row_fn *fn;
 	void *arg;
 };
 
-static bool take_of_links(void *arg, const struct store_sample *s)
+static bool take_of_links(void *ctx, const struct source_row *s, struct err *err)
 {
-	const struct of_links *l = arg;
+	const struct of_links *l = ctx;
 
 	return !s->link || !id_list_has(l->links->ptr, l->links->count, s->link) ||
-	       l->fn(l->arg, s);
+	       l->fn(l->arg, s, err);
 }
 
-bool reader_scan_linked_chunks(struct sample_scan *x, const store_id *links, size_t count)
+bool reader_scan_linked_chunks(struct sample_scan *x, const uint64_t *links, size_t count)
 {
 	struct number_list wanted = { 0 }, chunks = { 0 };
 	struct of_links of = { &wanted, x->fn, x->arg };

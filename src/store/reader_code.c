@@ -64,11 +64,11 @@ static bool take_function(void *ctx, size_t at, sqlite3_value **columns, struct 
 static bool keep_function(struct sqlite_snapshot *snap, const struct function_row *r,
 			  struct err *err)
 {
-	struct store_line *line = arena_zalloc(&snap->kept, sizeof(*line));
+	struct source_line *line = arena_zalloc(&snap->kept, sizeof(*line));
 
 	if (!reader_text(snap, r->name, &line->function, err) ||
 	    !reader_text(snap, r->system_name, &line->system_name, err) ||
-	    !reader_text(snap, r->filename, &line->filename, err))
+	    !reader_text(snap, r->filename, &line->file, err))
 		return false;
 	line->start_line = r->start_line;
 	idmap_add(&snap->functions, r->id)->ptr = line;
@@ -97,7 +97,7 @@ static bool keep_functions(struct sqlite_snapshot *snap, struct wanted_ids *func
 /* ---- locations ---- */
 
 struct location_row {
-	uint64_t mapping, address, attributes, frame_type;
+	uint64_t mapping, address, frame_type;
 	size_t lines, lines_len; /* of location_reader.bytes */
 };
 
@@ -105,28 +105,27 @@ enum { LOCATIONS_AT_ONCE = 4096 };
 
 struct location_reader {
 	struct sqlite_snapshot *snap;
-	const store_id *ids;
+	const uint64_t *ids;
 	size_t at; /* those before are given */
-	bool (*fn)(void *arg, store_id id, const struct store_location *l);
+	source_location_fn *fn;
 	void *arg;
-	bool ended;                /* by fn, which is no failure */
 	struct buf block;          /* the bytes of a code block */
 	struct location_row *rows; /* of some ids at once */
 	struct buf bytes;
 	struct wanted_ids functions; /* of theirs, those that are not known yet */
-	struct store_line *lines;
+	struct source_line *lines;
 	uint32_t cap;
 	struct err *err;
 };
 
-static struct store_line *line_at(struct location_reader *r, uint32_t index)
+static struct source_line *line_at(struct location_reader *r, uint32_t index)
 {
 	if (index >= r->cap) {
 		r->cap = r->cap ? r->cap * 2 : 16;
 		r->lines = realloc(r->lines, r->cap * sizeof(*r->lines));
 		assert(r->lines);
 	}
-	r->lines[index] = (struct store_line){ 0 };
+	r->lines[index] = (struct source_line){ 0 };
 	return &r->lines[index];
 }
 
@@ -136,15 +135,15 @@ static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *co
 
 	*count = 0;
 	while (codec_more(&c)) {
-		struct store_line *line = line_at(r, *count);
+		struct source_line *line = line_at(r, *count);
 		uint64_t function = codec_get(&c);
 		int64_t number = codec_get_signed(&c), column = codec_get_signed(&c);
 
 		if (c.failed)
 			return err_set(r->err, ERR_INVALID, "the lines of a location are damaged");
 		if (function) /* keep_functions() has seen to it */
-			*line = *(const struct store_line *)idmap_find(&r->snap->functions,
-								       function)
+			*line = *(const struct source_line *)idmap_find(&r->snap->functions,
+									function)
 					 ->ptr;
 		line->line = number;
 		line->column = column;
@@ -154,49 +153,49 @@ static bool read_lines(struct location_reader *r, struct str bytes, uint32_t *co
 }
 
 /* A mapping's part of a location. */
-static bool fetch_mapping(struct location_reader *r, uint64_t id, struct store_location *l)
+static bool fetch_mapping(struct location_reader *r, uint64_t id, struct source_location *l)
 {
 	uint64_t filename;
 	sqlite3_stmt *s;
 
 	if (!reader_row(r->snap, GET_MAPPING, id, &s, r->err))
 		return false;
-	l->memory_start = db_u64(s, 0);
-	l->memory_limit = db_u64(s, 1);
-	l->file_offset = db_u64(s, 2);
+	l->mapping_start = db_u64(s, 0);
+	l->mapping_limit = db_u64(s, 1);
+	l->mapping_offset = db_u64(s, 2);
 	filename = db_u64(s, 3);
 	l->build_id = reader_keep(r->snap, db_bytes(s, 5));
 	sqlite3_reset(s);
-	return reader_text(r->snap, filename, &l->mapping_filename, r->err);
+	return reader_text(r->snap, filename, &l->mapping, r->err);
 }
 
-static bool read_mapping(struct location_reader *r, struct store_location *l)
+static bool read_mapping(struct location_reader *r, uint64_t id, struct source_location *l)
 {
-	const struct store_location *m;
-	struct store_location *kept;
+	const struct source_location *m;
+	struct source_location *kept;
 	struct idmap_slot *slot;
 
-	if (!l->mapping)
+	if (!id)
 		return true;
-	slot = idmap_find(&r->snap->mappings, l->mapping);
+	slot = idmap_find(&r->snap->mappings, id);
 	if (!slot) {
 		kept = arena_zalloc(&r->snap->kept, sizeof(*kept));
-		if (!fetch_mapping(r, l->mapping, kept))
+		if (!fetch_mapping(r, id, kept))
 			return false;
-		slot = idmap_add(&r->snap->mappings, l->mapping);
+		slot = idmap_add(&r->snap->mappings, id);
 		slot->ptr = kept;
 	}
 	m = slot->ptr;
-	l->memory_start = m->memory_start;
-	l->memory_limit = m->memory_limit;
-	l->file_offset = m->file_offset;
+	l->mapping_start = m->mapping_start;
+	l->mapping_limit = m->mapping_limit;
+	l->mapping_offset = m->mapping_offset;
 	l->build_id = m->build_id;
-	l->mapping_filename = m->mapping_filename;
+	l->mapping = m->mapping;
 	return true;
 }
 
 /* symbol.lines: [[function, system name, file, line, column, start line], ...], innermost first */
-static bool read_overlay(struct location_reader *r, struct store_location *l)
+static bool read_overlay(struct location_reader *r, struct source_location *l)
 {
 	sqlite3_stmt *s;
 	bool row = true;
@@ -209,7 +208,7 @@ static bool read_overlay(struct location_reader *r, struct store_location *l)
 	db_bind_text(s, 1, l->build_id);
 	db_bind_u64(s, 2, l->address);
 	while (row) {
-		struct store_line *line;
+		struct source_line *line;
 
 		if (!db_step(r->snap->db, s, &row, r->err, "reading later names"))
 			return false;
@@ -218,21 +217,21 @@ static bool read_overlay(struct location_reader *r, struct store_location *l)
 		line = line_at(r, l->line_count++);
 		line->function = reader_keep(r->snap, db_bytes(s, 0));
 		line->system_name = reader_keep(r->snap, db_bytes(s, 1));
-		line->filename = reader_keep(r->snap, db_bytes(s, 2));
+		line->file = reader_keep(r->snap, db_bytes(s, 2));
 		line->line = sqlite3_column_int64(s, 3);
 		line->column = sqlite3_column_int64(s, 4);
 		line->start_line = sqlite3_column_int64(s, 5);
-		l->overlay = true;
+		l->found_later = true;
 	}
-	if (l->overlay)
+	if (l->found_later)
 		l->lines = r->lines;
 	return true;
 }
 
 /* What its mapping says, and later names. */
-static bool place_location(struct location_reader *r, struct store_location *l)
+static bool place_location(struct location_reader *r, uint64_t mapping, struct source_location *l)
 {
-	return read_mapping(r, l) && read_overlay(r, l);
+	return read_mapping(r, mapping, l) && read_overlay(r, l);
 }
 
 static void note_functions(struct location_reader *r, struct str lines)
@@ -257,7 +256,6 @@ static bool take_row(void *ctx, size_t at, sqlite3_value **columns, struct err *
 	(void)err;
 	r->rows[at] = (struct location_row){ .mapping = row_u64(columns[0]),
 					     .address = row_u64(columns[1]),
-					     .attributes = row_u64(columns[2]),
 					     .frame_type = row_u64(columns[3]),
 					     .lines = r->bytes.len,
 					     .lines_len = lines.len };
@@ -266,7 +264,7 @@ static bool take_row(void *ctx, size_t at, sqlite3_value **columns, struct err *
 	return true;
 }
 
-static bool read_rows(struct location_reader *r, const store_id *ids, size_t count)
+static bool read_rows(struct location_reader *r, const uint64_t *ids, size_t count)
 {
 	r->functions.count = 0;
 	buf_reset(&r->bytes);
@@ -274,17 +272,15 @@ static bool read_rows(struct location_reader *r, const store_id *ids, size_t cou
 	       keep_functions(r->snap, &r->functions, r->err);
 }
 
-static bool make_location(struct location_reader *r, const struct location_row *row,
-			  struct store_location *l)
+static bool make_location(struct location_reader *r, uint64_t id, const struct location_row *row,
+			  struct source_location *l)
 {
-	*l = (struct store_location){ .mapping = row->mapping,
-				      .address = row->address,
-				      .attributes = row->attributes };
+	*l = (struct source_location){ .id = id, .address = row->address };
 	if (!read_lines(r, str_from(r->bytes.ptr + row->lines, row->lines_len), &l->line_count) ||
 	    !reader_text(r->snap, row->frame_type, &l->frame_type, r->err))
 		return false;
 	l->lines = r->lines;
-	return place_location(r, l);
+	return place_location(r, row->mapping, l);
 }
 
 /* Some at a time: their rows, then the functions' rows, then the texts', each in the order of the
@@ -294,19 +290,18 @@ static bool give_rows(struct location_reader *r, size_t count)
 	size_t end = r->at + count;
 	bool ok = true;
 
-	while (ok && !r->ended && r->at < end) {
+	while (ok && r->at < end) {
 		size_t n = end - r->at < LOCATIONS_AT_ONCE ? end - r->at : LOCATIONS_AT_ONCE;
-		const store_id *ids = r->ids + r->at;
+		const uint64_t *ids = r->ids + r->at;
 
 		reader_trim(r->snap);
 		r->rows = realloc(r->rows, n * sizeof(*r->rows));
 		assert(r->rows);
 		ok = read_rows(r, ids, n);
-		for (size_t i = 0; ok && !r->ended && i < n; i++) {
-			struct store_location l;
+		for (size_t i = 0; ok && i < n; i++) {
+			struct source_location l;
 
-			ok = make_location(r, &r->rows[i], &l);
-			r->ended = ok && !r->fn(r->arg, ids[i], &l);
+			ok = make_location(r, ids[i], &r->rows[i], &l) && r->fn(r->arg, &l, r->err);
 		}
 		r->at += n;
 	}
@@ -387,19 +382,18 @@ static bool give_from_block(struct location_reader *r, const struct block_span *
 	size_t end = r->at + count;
 	bool ok = code_block_open(&b, span->first, buf_view(&r->block));
 
-	while (ok && !r->ended && r->at < end) {
-		if (!code_block_next(&b, &l, &ok) || l.id > r->ids[r->at]) {
+	while (ok && r->at < end) {
+		if (!code_block_next(&b, &l, &ok) || l.said.id > r->ids[r->at]) {
 			ok = block_is_short(r, span);
 			break;
 		}
-		if (l.id < r->ids[r->at])
+		if (l.said.id < r->ids[r->at])
 			continue;
-		ok = place_location(r, &l.said);
-		r->ended = ok && !r->fn(r->arg, l.id, &l.said);
+		ok = place_location(r, l.mapping, &l.said) && r->fn(r->arg, &l.said, r->err);
 		r->at++;
 	}
 	code_block_close(&b);
-	return ok || r->ended;
+	return ok;
 }
 
 /* Nothing is lost with a damaged block: the rows say the same. */
@@ -447,10 +441,10 @@ static bool give_some(struct location_reader *r, size_t count, struct block_span
 	return n * BLOCK_SHARE >= b->n ? give_block(r, b, n) : give_rows(r, n);
 }
 
-bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-			  bool (*fn)(void *arg, store_id id, const struct store_location *l),
-			  void *arg, struct err *err)
+bool sqlite_locations(struct source *source, const uint64_t *ids, uint32_t count,
+		      source_location_fn *fn, void *arg, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct location_reader r = { .snap = snap, .ids = ids, .fn = fn, .arg = arg, .err = err };
 	struct block_spans blocks = { 0 };
 	bool ok;
@@ -458,7 +452,7 @@ bool sqlite_each_location(struct sqlite_snapshot *snap, const store_id *ids, siz
 	buf_init(&r.bytes, 0);
 	buf_init(&r.block, 0);
 	ok = list_blocks(&r, count, &blocks);
-	while (ok && !r.ended && r.at < count)
+	while (ok && r.at < count)
 		ok = give_some(&r, count, &blocks);
 	free(blocks.list);
 	free(r.rows);

@@ -1,4 +1,6 @@
 /* reader_dict.c - texts, attribute sets, links: from rows to what they say. */
+#include <stdlib.h>
+
 #include "store/codec.h"
 #include "store/lifted.h"
 #include "store/reader_walk.h"
@@ -119,13 +121,13 @@ bool reader_any(const struct any_cell *cell, struct arena *arena, struct any_val
 }
 
 static bool make_attribute(struct sqlite_snapshot *snap, const struct any_cell *cell, uint64_t key,
-			   uint64_t unit, struct store_attribute *out, struct err *err)
+			   uint64_t unit, struct source_attribute *out, struct err *err)
 {
 	return reader_any(cell, &snap->kept, &out->value, err) &&
 	       reader_text(snap, key, &out->key, err) && reader_text(snap, unit, &out->unit, err);
 }
 
-static bool fetch_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
+static bool fetch_attribute(struct sqlite_snapshot *snap, uint64_t id, struct source_attribute *out,
 			    struct err *err)
 {
 	struct any_cell cell;
@@ -143,13 +145,13 @@ static bool fetch_attribute(struct sqlite_snapshot *snap, uint64_t id, struct st
 	return ok;
 }
 
-bool reader_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
+bool reader_attribute(struct sqlite_snapshot *snap, uint64_t id, struct source_attribute *out,
 		      struct err *err)
 {
 	struct idmap_slot *slot;
-	struct store_attribute *a;
+	struct source_attribute *a;
 
-	*out = (struct store_attribute){ 0 };
+	*out = (struct source_attribute){ 0 };
 	if (!id)
 		return true;
 	slot = idmap_find(&snap->attributes, id);
@@ -160,14 +162,14 @@ bool reader_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_at
 		slot = idmap_add(&snap->attributes, id);
 		slot->ptr = a;
 	}
-	*out = *(const struct store_attribute *)slot->ptr;
+	*out = *(const struct source_attribute *)slot->ptr;
 	return true;
 }
 
-static bool read_attrset(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
+static bool read_attrset(struct sqlite_snapshot *snap, uint64_t id, struct source_attributes *out,
 			 struct err *err)
 {
-	struct store_attribute *list;
+	struct source_attribute *list;
 	uint32_t count = 0;
 	sqlite3_stmt *s;
 	struct codec c;
@@ -186,17 +188,17 @@ static bool read_attrset(struct sqlite_snapshot *snap, uint64_t id, struct store
 		if (!reader_attribute(snap, attribute, &list[count++], err))
 			return false;
 	}
-	*out = (struct store_attributes){ list, count };
+	*out = (struct source_attributes){ list, count };
 	return true;
 }
 
-bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
+bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct source_attributes *out,
 		       struct err *err)
 {
 	struct idmap_slot *slot;
-	struct store_attributes *set;
+	struct source_attributes *set;
 
-	*out = (struct store_attributes){ 0 };
+	*out = (struct source_attributes){ 0 };
 	if (!id)
 		return true;
 	slot = idmap_find(&snap->attrsets, id);
@@ -207,7 +209,7 @@ bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_a
 		slot = idmap_add(&snap->attrsets, id);
 		slot->ptr = set;
 	}
-	*out = *(const struct store_attributes *)slot->ptr;
+	*out = *(const struct source_attributes *)slot->ptr;
 	return true;
 }
 
@@ -246,7 +248,7 @@ static bool take_set(void *ctx, size_t at, sqlite3_value **columns, struct err *
 static bool take_attribute(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
 {
 	struct set_reader *r = ctx;
-	struct store_attribute *a = arena_zalloc(&r->snap->kept, sizeof(*a));
+	struct source_attribute *a = arena_zalloc(&r->snap->kept, sizeof(*a));
 	struct any_cell cell = row_any_cell(columns[1], columns[2]);
 
 	if (!make_attribute(r->snap, &cell, row_u64(columns[0]), row_u64(columns[3]), a, err))
@@ -255,7 +257,7 @@ static bool take_attribute(void *ctx, size_t at, sqlite3_value **columns, struct
 	return true;
 }
 
-static bool read_sets(struct set_reader *r, const store_id *ids, size_t count, struct err *err)
+static bool read_sets(struct set_reader *r, const uint64_t *ids, size_t count, struct err *err)
 {
 	r->attributes.count = 0;
 	buf_reset(&r->bytes);
@@ -270,10 +272,10 @@ static bool read_sets(struct set_reader *r, const store_id *ids, size_t count, s
 static bool keep_set(struct set_reader *r, uint64_t id, const struct set_row *row, struct err *err)
 {
 	struct codec c = codec_of(str_from(r->bytes.ptr + row->at, row->len));
-	struct store_attribute *list = arena_alloc_array(&r->snap->kept, row->len, sizeof(*list));
-	struct store_attributes *set = arena_alloc(&r->snap->kept, sizeof(*set));
+	struct source_attribute *list = arena_alloc_array(&r->snap->kept, row->len, sizeof(*list));
+	struct source_attributes *set = arena_alloc(&r->snap->kept, sizeof(*set));
 
-	*set = (struct store_attributes){ list, 0 };
+	*set = (struct source_attributes){ list, 0 };
 	while (codec_more(&c)) {
 		uint64_t attribute = codec_get(&c);
 
@@ -311,7 +313,7 @@ bool reader_keep_sets(struct sqlite_snapshot *snap, struct wanted_ids *sets, str
 }
 
 static bool give_set(struct set_reader *r, uint64_t id, const struct set_row *row,
-		     struct store_attribute **list, size_t *cap, struct store_attributes *out,
+		     struct source_attribute **list, size_t *cap, struct source_attributes *out,
 		     struct err *err)
 {
 	struct codec c = codec_of(str_from(r->bytes.ptr + row->at, row->len));
@@ -332,42 +334,39 @@ static bool give_set(struct set_reader *r, uint64_t id, const struct set_row *ro
 		if (!reader_attribute(r->snap, attribute, &(*list)[count++], err))
 			return false;
 	}
-	*out = (struct store_attributes){ *list, count };
+	*out = (struct source_attributes){ *list, count };
 	return true;
 }
 
 /* Some at a time: their rows, then those of the attributes, each in the order of the file. */
-bool sqlite_each_attributes(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-			    bool (*fn)(void *arg, store_id id, struct store_attributes a),
-			    void *arg, struct err *err)
+bool sqlite_attributes(struct source *source, const uint64_t *ids, uint32_t count,
+		       source_attributes_fn *fn, void *arg, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	enum { SETS_AT_ONCE = 4096 };
 	struct set_reader r = { .snap = snap };
 	size_t room = count < SETS_AT_ONCE ? count : SETS_AT_ONCE, cap = 0;
-	struct store_attribute *list = NULL;
-	bool more = true, ok = true;
+	struct source_attribute *list = NULL;
+	bool ok = true;
 
 	if (count == 1) { /* whoever asks one by one may ask for it again */
-		struct store_attributes a;
+		struct source_attributes a;
 
 		reader_trim(snap);
-		if (!reader_attributes(snap, ids[0], &a, err))
-			return false;
-		fn(arg, ids[0], a);
-		return true;
+		return reader_attributes(snap, ids[0], &a, err) && fn(arg, ids[0], a, err);
 	}
 	r.rows = calloc(room + 1, sizeof(*r.rows));
 	assert(r.rows);
 	buf_init(&r.bytes, 0);
-	for (size_t from = 0, n; ok && more && from < count; from += n) {
+	for (size_t from = 0, n; ok && from < count; from += n) {
 		n = count - from < room ? count - from : room;
 		reader_trim(snap);
 		ok = read_sets(&r, ids + from, n, err);
-		for (size_t i = 0; ok && more && i < n; i++) {
-			struct store_attributes a;
+		for (size_t i = 0; ok && i < n; i++) {
+			struct source_attributes a;
 
-			ok = give_set(&r, ids[from + i], &r.rows[i], &list, &cap, &a, err);
-			more = ok && fn(arg, ids[from + i], a);
+			ok = give_set(&r, ids[from + i], &r.rows[i], &list, &cap, &a, err) &&
+			     fn(arg, ids[from + i], a, err);
 		}
 	}
 	free(r.rows);
@@ -384,14 +383,13 @@ static void copy_id(uint8_t *out, size_t size, struct str bytes)
 		memcpy(out, bytes.ptr, size);
 }
 
-bool sqlite_each_link(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-		      bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
-		      struct err *err)
+bool sqlite_links(struct source *source, const uint64_t *ids, uint32_t count, source_link_fn *fn,
+		  void *arg, struct err *err)
 {
-	bool more = true;
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 
-	for (size_t i = 0; more && i < count; i++) {
-		struct store_link l;
+	for (size_t i = 0; i < count; i++) {
+		struct source_link l = { .id = ids[i] };
 		sqlite3_stmt *s;
 
 		if (!reader_row(snap, GET_LINK, ids[i], &s, err))
@@ -399,7 +397,8 @@ bool sqlite_each_link(struct sqlite_snapshot *snap, const store_id *ids, size_t 
 		copy_id(l.trace_id, sizeof(l.trace_id), db_bytes(s, 0));
 		copy_id(l.span_id, sizeof(l.span_id), db_bytes(s, 1));
 		sqlite3_reset(s);
-		more = fn(arg, ids[i], &l);
+		if (!fn(arg, &l, err))
+			return false;
 	}
 	return true;
 }
@@ -422,14 +421,14 @@ static const char *links_sql(bool trace, bool span, bool indexed)
 #undef MATCH
 }
 
-bool sqlite_find_links(struct sqlite_snapshot *snap, const uint8_t *trace_id,
-		       const uint8_t *span_id, store_id *out, size_t cap, size_t *count,
-		       struct err *err)
+bool sqlite_find_links(struct source *source, const uint8_t *trace_id, const uint8_t *span_id,
+		       source_link_fn *fn, void *ctx, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
+	struct wanted_ids ids = { 0 };
 	sqlite3_stmt *s = NULL;
 	bool ok, indexed, row = true;
 
-	*count = 0;
 	ok = schema_has_link_indices(snap->db, &indexed, err) &&
 	     db_prepare(snap->db, links_sql(trace_id, span_id, indexed), &s, err);
 	if (ok && trace_id)
@@ -442,10 +441,12 @@ bool sqlite_find_links(struct sqlite_snapshot *snap, const uint8_t *trace_id,
 		ok = db_step(snap->db, s, &row, err, "looking for links");
 		if (!ok || !row)
 			break;
-		if (*count < cap)
-			out[*count] = db_u64(s, 0);
-		++*count;
+		wanted_ids_add(&ids, db_u64(s, 0));
 	}
 	sqlite3_finalize(s);
+	if (ok && ids.count > UINT32_MAX / 2)
+		ok = err_set(err, ERR_LIMIT, "%zu links of one trace", ids.count);
+	ok = ok && sqlite_links(source, ids.ids, (uint32_t)ids.count, fn, ctx, err);
+	free(ids.ids);
 	return ok;
 }

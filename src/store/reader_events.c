@@ -15,11 +15,11 @@ struct event_room {
 	uint64_t stack[CHUNK_SAMPLES_MOST], attributes[CHUNK_SAMPLES_MOST];
 	uint64_t times[AT_ONCE];
 	int64_t values[AT_ONCE];
-	store_id stacks[AT_ONCE], sets[AT_ONCE];
-	store_id run_series[CHUNK_SAMPLES_MOST]; /* of the runs among them */
+	uint64_t stacks[AT_ONCE], sets[AT_ONCE];
+	uint64_t run_series[CHUNK_SAMPLES_MOST]; /* of the runs among them */
 	uint32_t run_ends[CHUNK_SAMPLES_MOST];
-	struct store_events out;
-	store_id at_hand; /* series of the events that are put */
+	struct source_events out;
+	uint64_t at_hand; /* series of the events that are put */
 	bool want_times, want_stacks, want_sets;
 	uint8_t *series; /* a bit each that is wanted; NULL: all */
 	uint64_t series_most;
@@ -27,19 +27,19 @@ struct event_room {
 
 bool event_room_make(struct sample_scan *x)
 {
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	struct event_room *r = calloc(1, sizeof(*r));
 
 	assert(r);
-	r->out = (struct store_events){ .series = r->run_series,
-					.ends = r->run_ends,
-					.times = r->times,
-					.values = r->values,
-					.stacks = r->stacks,
-					.attributes = r->sets };
-	r->want_times = !w->parts || w->parts & SAMPLE_TIMES;
-	r->want_stacks = !w->parts || w->parts & SAMPLE_STACK;
-	r->want_sets = !w->parts || w->parts & SAMPLE_ATTRIBUTES;
+	r->out = (struct source_events){ .series = r->run_series,
+					 .ends = r->run_ends,
+					 .times = r->times,
+					 .values = r->values,
+					 .stacks = r->stacks,
+					 .attributes = r->sets };
+	r->want_times = !w->parts || w->parts & ROW_TIMES;
+	r->want_stacks = !w->parts || w->parts & ROW_STACK;
+	r->want_sets = !w->parts || w->parts & ROW_ATTRIBUTES;
 	r->series_most = w->series_count ? w->series[w->series_count - 1] : 0;
 	if (w->series && r->series_most <= UINT32_MAX) { /* the writer counts in 32 bits */
 		r->series = calloc(r->series_most / 8 + 1, 1);
@@ -49,7 +49,7 @@ bool event_room_make(struct sample_scan *x)
 	}
 	x->room = r;
 	return !w->series || r->series ||
-	       err_set(x->err, ERR_INVALID, "the series %llu is none of this store's",
+	       err_set(x->err, ERR_INVALID, "the series %llu is not in this store",
 		       (unsigned long long)r->series_most);
 }
 
@@ -158,7 +158,7 @@ static void unpack(struct event_room *r, const struct chunk *c, uint32_t from, u
 /* Those since the last run's end are of the series at hand. */
 static void end_run(struct event_room *r)
 {
-	struct store_events *e = &r->out;
+	struct source_events *e = &r->out;
 
 	if (e->run_count ? r->run_ends[e->run_count - 1] == e->count : !e->count)
 		return;
@@ -173,14 +173,14 @@ static void give(struct sample_scan *x)
 
 	end_run(r);
 	if (r->out.count && !x->ended)
-		x->ended = !x->events(x->arg, &r->out);
+		x->ended = !x->events(x->arg, &r->out, x->err);
 	r->out.count = r->out.run_count = 0;
 }
 
 /* Room for events that have timestamps, or have none; how many. */
 static inline uint32_t room_for(struct sample_scan *x, bool timed)
 {
-	struct store_events *e = &x->room->out;
+	struct source_events *e = &x->room->out;
 
 	if (e->count == AT_ONCE || (e->count && e->timed != timed))
 		give(x);
@@ -206,7 +206,7 @@ static inline void put(struct sample_scan *x, uint32_t i, uint64_t time, int64_t
 
 static bool in_window(const struct sample_scan *x, uint64_t time)
 {
-	return time >= x->what->from && time < x->what->to;
+	return time >= x->what->range.from && time < x->what->range.to;
 }
 
 static int64_t add_up(struct codec *c, uint64_t count)
@@ -352,13 +352,13 @@ static bool put_run(struct sample_scan *x, struct chunk *c, uint32_t run, struct
 	uint32_t end = chunk_run_end(c, run), i = (uint32_t)cells_get(&c->run_first, run);
 	uint64_t begin = c->bucket * STORE_BUCKET_NS,
 		 seq = c->seq + cells_get(&c->run_seq, run) - i;
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 
 	end_run(r);
 	r->at_hand = cells_id(&c->series, run);
 	while (i < end && !x->ended) {
 		uint64_t number = seq + i;
-		bool now = asked.whole || (number > w->after && (!w->asof || number <= w->asof));
+		bool now = asked.whole || (number > w->after && number <= w->asof);
 		uint8_t form = r->form[i];
 
 		if (asked.whole && form <= CHUNK_TIME_VALUE) {
@@ -424,12 +424,13 @@ static uint64_t last_number(const struct chunk *c, uint32_t run)
 static struct extent_asked extent_of(const struct sample_scan *x, const struct chunk *c)
 {
 	uint64_t begin = c->bucket * STORE_BUCKET_NS;
-	const struct store_scan *w = x->what;
-	struct extent_asked a = { .inside = c->dt.width < 8 && begin + c->dt.base >= w->from &&
-					    begin + c->last < w->to };
+	const struct source_scan *w = x->what;
+	struct extent_asked a = { .inside = c->dt.width < 8 &&
+					    begin + c->dt.base >= w->range.from &&
+					    begin + c->last < w->range.to };
 
 	a.whole = a.inside && c->seq + cells_get(&c->run_seq, 0) > w->after &&
-		  (!w->asof || last_number(c, c->runs - 1) <= w->asof);
+		  last_number(c, c->runs - 1) <= w->asof;
 	return a;
 }
 

@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/cleanup.h"
 #include "store/db.h"
 #include "store/idmap.h"
-#include "store/reader.h"
-#include "store/reader_sqlite.h"
 #include "store/schema.h"
+#include "store/store.h"
 
 enum query {
 	GET_STRING,
@@ -51,7 +51,6 @@ enum query {
 	GET_REQUEST,
 	NEXT_REQUEST,
 	GET_PROFILE,
-	GET_PROFILE_BELOW,
 	GET_NOTE,
 	GET_SYMBOL,
 	LIST_BUCKETS,
@@ -87,10 +86,10 @@ enum sample_argument {
 /* A walk over samples; callbacks of one may ask for what numbers mean, not for another walk. */
 struct sample_scan {
 	struct sqlite_snapshot *snap;
-	const struct store_scan *what;
-	bool (*fn)(void *arg, const struct store_sample *s);
-	bool (*events)(void *arg, const struct store_events *e); /* instead of fn */
-	struct event_room *room;                                 /* for those */
+	const struct source_scan *what;
+	source_row_fn *fn;
+	source_events_fn *events; /* instead of fn */
+	struct event_room *room;  /* for those */
 	void *arg;
 	enum sample_depth depth;
 	size_t at;        /* in what->series: the whole bucket is read */
@@ -100,6 +99,7 @@ struct sample_scan {
 };
 
 struct sqlite_store {
+	struct store base;
 	char *path;
 	size_t limit_bytes;
 	bool immutable;       /* a file in a place that we may not write to, without a log */
@@ -109,6 +109,7 @@ struct sqlite_store {
 };
 
 struct sqlite_snapshot {
+	struct source base;
 	struct sqlite_store *store;
 	sqlite3 *db;
 	sqlite3_stmt *queries[QUERY_COUNT];
@@ -132,6 +133,27 @@ struct sqlite_snapshot {
 	uint32_t value_cap, time_cap;
 };
 
+static inline struct sqlite_snapshot *sqlite_snapshot_of(struct source *s)
+{
+	return CONTAINER_OF(s, struct sqlite_snapshot, base);
+}
+
+/* What each file has of the snapshot's ops. */
+SOURCE_OP(series) sqlite_series;
+SOURCE_OP(sample_keys) sqlite_sample_keys;
+SOURCE_OP(scan) sqlite_scan;
+SOURCE_OP(events) sqlite_events;
+SOURCE_OP(profiles) sqlite_profiles;
+SOURCE_OP(stacks) sqlite_stacks;
+SOURCE_OP(locations) sqlite_locations;
+SOURCE_OP(attributes) sqlite_attributes;
+SOURCE_OP(values) sqlite_values;
+SOURCE_OP(links) sqlite_links;
+SOURCE_OP(find_links) sqlite_find_links;
+SOURCE_OP(coverage) sqlite_coverage;
+SOURCE_OP(extent) sqlite_extent;
+SOURCE_OP(next_request) sqlite_next_request;
+
 /* The statement, prepared on first use; NULL and err. */
 sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct err *err);
 /* Binds the id and steps: false with ERR_NOT_FOUND when there is no row. The caller resets. */
@@ -145,9 +167,9 @@ void reader_trim(struct sqlite_snapshot *snap);
 /* reader_dict.c; id 0 gives what is empty */
 bool reader_text(struct sqlite_snapshot *snap, uint64_t id, struct str *out,
 		 struct err *err) MUST_CHECK;
-bool reader_attribute(struct sqlite_snapshot *snap, uint64_t id, struct store_attribute *out,
+bool reader_attribute(struct sqlite_snapshot *snap, uint64_t id, struct source_attribute *out,
 		      struct err *err) MUST_CHECK;
-bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct store_attributes *out,
+bool reader_attributes(struct sqlite_snapshot *snap, uint64_t id, struct source_attributes *out,
 		       struct err *err) MUST_CHECK;
 /* The value of a row of `attribute`: what its columns kind and v say. */
 struct any_cell {
@@ -173,19 +195,19 @@ struct bucket_list {
 	struct bucket *buckets;
 	uint32_t count, cap;
 };
-bool reader_list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
+bool reader_list_buckets(struct sqlite_snapshot *snap, struct source_range range,
 			 struct bucket_list *out, struct err *err) MUST_CHECK;
 
 /* reader_scan.c: whether a sample is one that is asked for, but for its series; and what its lists
  * say (chunk.h, more) into the snapshot's room: false when the bytes are broken. */
-bool scan_wants(const struct store_scan *what, const struct store_sample *x);
-bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sample *x) MUST_CHECK;
+bool scan_wants(const struct source_scan *what, const struct source_row *x);
+bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct source_row *x) MUST_CHECK;
 void reader_room(struct sqlite_snapshot *snap); /* for a sample of one value and one timestamp */
 
 /* reader_chunk.c: the samples of a bucket's chunks; of chunks that have one of the links (what is
  * to be given is still judged by the scan's fn); of a part of the line, in order. */
 bool reader_scan_chunks(struct sample_scan *x, uint64_t bucket) MUST_CHECK;
-bool reader_scan_linked_chunks(struct sample_scan *x, const store_id *links,
+bool reader_scan_linked_chunks(struct sample_scan *x, const uint64_t *links,
 			       size_t count) MUST_CHECK;
 bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last) MUST_CHECK;
 /* The first t0 and the last t1 that a bucket's chunks have; unchanged where there are none. */

@@ -271,20 +271,20 @@ static struct location_index location_from_rows(struct rebuild *r, uint64_t id)
 	return (struct location_index){ index };
 }
 
-static struct function_index function_again(struct rebuild *r, const struct store_line *l)
+static struct function_index function_again(struct rebuild *r, const struct source_line *l)
 {
 	struct function f = { .start_line = l->start_line };
 
-	if (!l->function.len && !l->system_name.len && !l->filename.len && !l->start_line)
+	if (!l->function.len && !l->system_name.len && !l->file.len && !l->start_line)
 		return (struct function_index){ 0 };
 	f.name = builder_string(r->b, l->function);
 	f.system_name = builder_string(r->b, l->system_name);
-	f.filename = builder_string(r->b, l->filename);
+	f.filename = builder_string(r->b, l->file);
 	return builder_function(r->b, &f);
 }
 
 /* Of the attributes of a location whose own cannot be read, the one that a block says. */
-static struct rebuild_refs frame_type_again(struct rebuild *r, const struct store_location *said)
+static struct rebuild_refs frame_type_again(struct rebuild *r, const struct source_location *said)
 {
 	struct attribute a = { .value = { .kind = ANY_STRING, .string = said->frame_type } };
 	struct rebuild_refs refs = { .count = said->frame_type.len > 0 };
@@ -299,12 +299,13 @@ static struct rebuild_refs frame_type_again(struct rebuild *r, const struct stor
 
 /* As location_from_rows(), which failed, but for notes. */
 static struct location_index location_from_block(struct rebuild *r,
-						 const struct store_location *said)
+						 const struct code_location *again)
 {
+	const struct source_location *said = &again->said;
 	struct line *lines = arena_alloc_array(&r->scratch, said->line_count + 1, sizeof(*lines));
 	struct location l = { .address = said->address,
-			      .mapping = mapping_if_readable(r, said->mapping) };
-	struct rebuild_refs refs = rebuild_refs(r, said->attributes);
+			      .mapping = mapping_if_readable(r, again->mapping) };
+	struct rebuild_refs refs = rebuild_refs(r, again->attributes);
 
 	if (rebuild_go_without(r, &r->snap->lost->attributes_of_code))
 		refs = frame_type_again(r, said);
@@ -319,7 +320,7 @@ static struct location_index location_of(struct rebuild *r, uint64_t id)
 {
 	struct store_lost *lost = r->snap->lost;
 	uint64_t mappings = lost ? lost->mappings : 0;
-	const struct store_location *again;
+	const struct code_location *again;
 	struct location_index location;
 	uint32_t index;
 

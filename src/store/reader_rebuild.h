@@ -8,6 +8,7 @@
  */
 #pragma once
 #include "model/builder.h"
+#include "store/code_block.h"
 #include "store/ident.h"
 #include "store/reader_internal.h"
 
@@ -18,7 +19,6 @@ struct rebuild {
 	struct idmap maps[KIND_COUNT];
 	struct idmap
 		again; /* by location: what a code block says of it, where rows cannot be read */
-	uint64_t asof;
 	uint64_t note_from, note_next; /* no notes from the one up to below the other */
 	struct kept_sample *line; /* the request's samples, by their place behind it; on the heap */
 	uint64_t line_first, line_cap;
@@ -45,7 +45,7 @@ void rebuild_notes(struct rebuild *r, struct str notes, enum message_kind messag
 
 /* reader_again.c: what a code block says of a location whose rows cannot be read; NULL: nothing.
  * Until the request's end. */
-const struct store_location *rebuild_again(struct rebuild *r, uint64_t location);
+const struct code_location *rebuild_again(struct rebuild *r, uint64_t location);
 /* After a failure in a part that a damaged file's request can go without (store_tolerate()): true,
  * counted, and the failure is forgotten. */
 bool rebuild_go_without(struct rebuild *r, uint64_t *lost);

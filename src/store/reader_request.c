@@ -29,7 +29,7 @@ struct kept_sample {
 	uint32_t value_count, time_count;
 };
 
-static void keep_sample(struct rebuild *r, struct kept_sample *k, const struct store_sample *x)
+static void keep_sample(struct rebuild *r, struct kept_sample *k, const struct source_row *x)
 {
 	k->there = true;
 	k->stack = x->stack;
@@ -79,24 +79,25 @@ static bool want_place(struct rebuild *r, uint64_t place)
 	return true;
 }
 
-static bool take_on_line(void *arg, const struct store_sample *x)
+static bool take_on_line(void *ctx, const struct source_row *x, struct err *err)
 {
-	struct rebuild *r = arg;
+	struct rebuild *r = ctx;
 
-	rebuild_fail_when(r, x->seq <= r->line_first || !want_place(r, x->seq - r->line_first),
-			  "sample", x->seq);
+	(void)err; /* is r->err */
+	rebuild_fail_when(r,
+			  x->sample <= r->line_first || !want_place(r, x->sample - r->line_first),
+			  "sample", x->sample);
 	if (r->failed)
 		return false;
 	r->on_line = true;
-	if (!r->asof || x->seq <= r->asof)
-		keep_sample(r, &r->line[x->seq - r->line_first], x);
+	keep_sample(r, &r->line[x->sample - r->line_first], x);
 	return true;
 }
 
 /* Chunks are of one request each, so that they lie between its number and the next one's. */
 static void gather_line(struct rebuild *r, uint64_t request)
 {
-	struct store_scan what = { .to = UINT64_MAX };
+	struct source_scan what = { .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST };
 	struct sample_scan x = {
 		.snap = r->snap, .what = &what, .fn = take_on_line, .arg = r, .err = r->err
 	};
@@ -126,13 +127,13 @@ struct gather {
 	struct kept_sample *samples;
 };
 
-static bool gather_sample(void *arg, const struct store_sample *x)
+static bool gather_sample(void *ctx, const struct source_row *x, struct err *err)
 {
-	struct gather *g = arg;
+	struct gather *g = ctx;
 
-	if (x->seq > g->p->seq && x->seq <= g->p->seq + g->p->sample_count &&
-	    (!g->r->asof || x->seq <= g->r->asof))
-		keep_sample(g->r, &g->samples[x->seq - g->p->seq - 1], x);
+	(void)err;
+	if (x->sample > g->p->seq && x->sample <= g->p->seq + g->p->sample_count)
+		keep_sample(g->r, &g->samples[x->sample - g->p->seq - 1], x);
 	return true;
 }
 
@@ -141,10 +142,9 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 {
 	struct gather g = { r, p, samples };
 	struct codec c = codec_of(p->series);
-	store_id *series = arena_alloc_array(&r->scratch, p->series.len + 1, sizeof(*series));
-	struct store_scan what = {
-		.from = p->first,
-		.to = p->last == UINT64_MAX ? p->last : p->last + 1,
+	uint64_t *series = arena_alloc_array(&r->scratch, p->series.len + 1, sizeof(*series));
+	struct source_scan what = {
+		.range = { p->first, p->last == UINT64_MAX ? p->last : p->last + 1 },
 		.series = series,
 		.after = p->seq,
 		.asof = p->seq + p->sample_count,
@@ -154,7 +154,7 @@ static void gather_samples(struct rebuild *r, const struct profile_row *p,
 		series[what.series_count++] = codec_get(&c);
 	rebuild_fail_when(r, c.failed, "profile", p->seq);
 	if (!r->failed && p->sample_count &&
-	    !sqlite_scan(r->snap, &what, gather_sample, &g, r->err))
+	    !sqlite_scan(&r->snap->base, &what, gather_sample, &g, r->err))
 		r->failed = true;
 }
 
@@ -406,10 +406,10 @@ static void put_layout(struct rebuild *r, const struct request_row *q)
 }
 
 static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const struct request_row *q,
-					uint64_t asof, struct err *err)
+					struct err *err)
 {
 	struct builder_options options = { .copy_strings = true };
-	struct rebuild r = { .snap = snap, .asof = asof, .err = err };
+	struct rebuild r = { .snap = snap, .err = err };
 	struct profiles *p;
 	struct str notes;
 
@@ -437,9 +437,10 @@ static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const stru
 	return p;
 }
 
-bool sqlite_next_request(struct sqlite_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
+bool sqlite_next_request(struct source *source, uint64_t after, uint64_t *seq,
 			 struct profiles **out, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	sqlite3_stmt *s = reader_query(snap, GET_REQUEST, err);
 	struct request_row q;
 	char *layout;
@@ -453,7 +454,7 @@ bool sqlite_next_request(struct sqlite_snapshot *snap, uint64_t after, uint64_t 
 	db_bind_u64(s, 1, after);
 	if (!db_step(snap->db, s, &row, err, "reading a request"))
 		return false;
-	if (!row || (asof && db_u64(s, 0) > asof)) {
+	if (!row) {
 		sqlite3_reset(s);
 		return true;
 	}
@@ -467,7 +468,7 @@ bool sqlite_next_request(struct sqlite_snapshot *snap, uint64_t after, uint64_t 
 	q.layout = str_from(layout, db_bytes(s, 6).len);
 	sqlite3_reset(s);
 	*seq = q.seq;
-	*out = rebuild_request(snap, &q, asof, err);
+	*out = rebuild_request(snap, &q, err);
 	free(layout);
 	return *out || err_prefix(err, "request %llu", (unsigned long long)q.seq);
 }

@@ -11,16 +11,16 @@
 
 enum { SEEK_COSTS_ROWS = 4 /* in series: read whole when more than one in so many is wanted */ };
 
-bool reader_list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
+bool reader_list_buckets(struct sqlite_snapshot *snap, struct source_range range,
 			 struct bucket_list *out, struct err *err)
 {
 	sqlite3_stmt *s = reader_query(snap, LIST_BUCKETS, err);
 	bool row = true;
 
 	*out = (struct bucket_list){ 0 };
-	if (!s || to <= from)
+	if (!s || range.to <= range.from)
 		return s != NULL;
-	db_bind_u64(s, 1, (to - 1) / STORE_BUCKET_NS);
+	db_bind_u64(s, 1, (range.to - 1) / STORE_BUCKET_NS);
 	while (row) {
 		uint64_t bucket, last;
 
@@ -30,7 +30,7 @@ bool reader_list_buckets(struct sqlite_snapshot *snap, uint64_t from, uint64_t t
 			break;
 		bucket = db_u64(s, 0);
 		last = bucket * STORE_BUCKET_NS + (STORE_BUCKET_NS - 1);
-		if (last < from && from - last > db_u64(s, 1))
+		if (last < range.from && range.from - last > db_u64(s, 1))
 			continue;
 		if (out->count == out->cap) {
 			out->cap = out->cap ? out->cap * 2 : 256;
@@ -70,12 +70,12 @@ void reader_room(struct sqlite_snapshot *snap)
 	want_times(snap, 1);
 }
 
-bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sample *x)
+bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct source_row *x)
 {
 	struct codec c = codec_of(bytes);
-	uint64_t before = x->t0, count;
+	uint64_t before = x->time, count;
 
-	x->t1 = x->t0 + codec_get(&c);
+	x->last = x->time + codec_get(&c);
 	count = codec_get(&c);
 	if (count > bytes.len)
 		return false;
@@ -88,8 +88,6 @@ bool reader_more(struct sqlite_snapshot *snap, struct str bytes, struct store_sa
 		before += (uint64_t)codec_get_signed(&c);
 		snap->times[x->timestamp_count++] = before;
 	}
-	if (x->timestamp_count)
-		x->events = x->timestamp_count;
 	return !c.failed;
 }
 
@@ -99,23 +97,22 @@ static uint64_t id_argument(int count, sqlite3_value **args, int i)
 }
 
 static bool sample_from(struct sqlite_snapshot *snap, int count, sqlite3_value **args,
-			struct store_sample *out)
+			struct source_row *out)
 {
 	bool valued = sqlite3_value_type(args[ARG_VALUE]) != SQLITE_NULL;
 	int more = sqlite3_value_type(args[ARG_MORE]);
-	struct store_sample x = {
+	struct source_row x = {
 		.series = id_argument(count, args, ARG_SERIES),
-		.seq = id_argument(count, args, ARG_SEQ),
-		.t0 = id_argument(count, args, ARG_BUCKET) * STORE_BUCKET_NS +
-		      id_argument(count, args, ARG_DT),
+		.sample = id_argument(count, args, ARG_SEQ),
+		.time = id_argument(count, args, ARG_BUCKET) * STORE_BUCKET_NS +
+			id_argument(count, args, ARG_DT),
 		.stack = id_argument(count, args, ARG_STACK),
 		.attributes = id_argument(count, args, ARG_ATTRSET),
 		.link = id_argument(count, args, ARG_LINK),
-		.events = 1,
-		.value = valued ? sqlite3_value_int64(args[ARG_VALUE]) : 1,
+		.total = valued ? sqlite3_value_int64(args[ARG_VALUE]) : 1,
 	};
 
-	x.t1 = x.t0;
+	x.last = x.time;
 	if (more == SQLITE_BLOB) {
 		const void *bytes = sqlite3_value_blob(args[ARG_MORE]);
 
@@ -125,8 +122,8 @@ static bool sample_from(struct sqlite_snapshot *snap, int count, sqlite3_value *
 	} else {
 		x.timestamp_count = more == SQLITE_NULL;
 		x.value_count = valued;
-		snap->times[0] = x.t0;
-		snap->values[0] = x.value;
+		snap->times[0] = x.time;
+		snap->values[0] = x.total;
 	}
 	x.values = snap->values;
 	x.timestamps = snap->times;
@@ -136,10 +133,10 @@ static bool sample_from(struct sqlite_snapshot *snap, int count, sqlite3_value *
 
 /* ---- scans ---- */
 
-bool scan_wants(const struct store_scan *w, const struct store_sample *x)
+bool scan_wants(const struct source_scan *w, const struct source_row *x)
 {
-	return (x->t0 < w->to || w->to == UINT64_MAX) && x->t1 >= w->from &&
-	       (!w->asof || x->seq <= w->asof) && x->seq > w->after;
+	return (x->time < w->range.to || w->range.to == UINT64_MAX) && x->last >= w->range.from &&
+	       x->sample <= w->asof && x->sample > w->after;
 }
 
 /* Rows come with ascending series, so the list is walked once a bucket. */
@@ -157,7 +154,7 @@ static void take(sqlite3_context *context, int count, sqlite3_value **args)
 {
 	struct sqlite_snapshot *snap = sqlite3_user_data(context);
 	struct sample_scan *x = snap->scan;
-	struct store_sample sample;
+	struct source_row sample;
 
 	if (!x || x->ended || x->failed) {
 		sqlite3_result_error_code(context, SQLITE_ABORT);
@@ -170,7 +167,7 @@ static void take(sqlite3_context *context, int count, sqlite3_value **args)
 		err_set(x->err, ERR_INVALID, "the sample %llu is damaged",
 			(unsigned long long)id_argument(count, args, ARG_SEQ));
 	} else {
-		x->ended = scan_wants(x->what, &sample) && !x->fn(x->arg, &sample);
+		x->ended = scan_wants(x->what, &sample) && !x->fn(x->arg, &sample, x->err);
 	}
 	if (x->ended || x->failed)
 		sqlite3_result_error_code(context, SQLITE_ABORT);
@@ -224,8 +221,8 @@ static bool scan_series(struct sample_scan *x, uint64_t bucket, uint64_t series)
 
 	if (!s)
 		return false;
-	if (x->what->to - begin <= dt_to)
-		dt_to = x->what->to - begin - 1;
+	if (x->what->range.to - begin <= dt_to)
+		dt_to = x->what->range.to - begin - 1;
 	db_bind_u64(s, 1, bucket);
 	db_bind_u64(s, 2, series);
 	db_bind_u64(s, 3, x->t0_from > begin ? x->t0_from - begin : 0);
@@ -235,11 +232,11 @@ static bool scan_series(struct sample_scan *x, uint64_t bucket, uint64_t series)
 }
 
 /* Which of the wanted series a bucket has: into `found`; of how many. */
-static bool match_series(struct sample_scan *x, uint64_t bucket, store_id *found, size_t *count,
+static bool match_series(struct sample_scan *x, uint64_t bucket, uint64_t *found, size_t *count,
 			 size_t *total)
 {
 	sqlite3_stmt *s = reader_query(x->snap, LIST_BUCKET_SERIES, x->err);
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	size_t at = 0;
 	bool row = true;
 
@@ -264,7 +261,7 @@ static bool match_series(struct sample_scan *x, uint64_t bucket, store_id *found
 	return true;
 }
 
-static bool scan_chosen(struct sample_scan *x, uint64_t bucket, store_id *found)
+static bool scan_chosen(struct sample_scan *x, uint64_t bucket, uint64_t *found)
 {
 	size_t count, total;
 
@@ -280,30 +277,30 @@ static bool scan_chosen(struct sample_scan *x, uint64_t bucket, store_id *found)
 	return true;
 }
 
-static bool scan_rows_of(struct sample_scan *x, const struct bucket *b, store_id *found)
+static bool scan_rows_of(struct sample_scan *x, const struct bucket *b, uint64_t *found)
 {
-	const struct store_scan *what = x->what;
+	const struct source_scan *what = x->what;
 
 	x->all = !what->series;
-	x->t0_from = what->from > b->longest ? what->from - b->longest : 0;
+	x->t0_from = what->range.from > b->longest ? what->range.from - b->longest : 0;
 	return what->series ? scan_chosen(x, b->number, found) : scan_bucket(x, b->number);
 }
 
 static enum sample_depth depth_of(unsigned parts)
 {
-	if (!parts || (parts & SAMPLE_LINK))
+	if (!parts || (parts & ROW_LINK))
 		return DEPTH_ALL;
-	if (parts & SAMPLE_ATTRIBUTES)
+	if (parts & ROW_ATTRIBUTES)
 		return DEPTH_ATTRIBUTES;
-	return parts & SAMPLE_STACK ? DEPTH_STACK : DEPTH_TIMES;
+	return parts & ROW_STACK ? DEPTH_STACK : DEPTH_TIMES;
 }
 
 static bool scan(struct sample_scan *x)
 {
-	const struct store_scan *what = x->what;
-	store_id *found = NULL;
+	const struct source_scan *what = x->what;
+	uint64_t *found = NULL;
 	struct bucket_list list;
-	bool ok = reader_list_buckets(x->snap, what->from, what->to, &list, x->err);
+	bool ok = reader_list_buckets(x->snap, what->range, &list, x->err);
 
 	if (what->series) {
 		found = malloc((what->series_count + 1) * sizeof(*found));
@@ -320,35 +317,17 @@ static bool scan(struct sample_scan *x)
 	return ok;
 }
 
-bool sqlite_scan(struct sqlite_snapshot *snap, const struct store_scan *what,
-		 bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
+bool sqlite_events(struct source *source, const struct source_scan *what, source_events_fn *fn,
+		   void *arg, struct err *err)
 {
-	struct sample_scan x = { .snap = snap,
-				 .what = what,
-				 .fn = fn,
-				 .arg = arg,
-				 .depth = depth_of(what->parts),
-				 .err = err };
-
-	return scan(&x);
-}
-
-bool sqlite_has_events(const struct sqlite_snapshot *snap)
-{
-	return snap->version > 2 && !snap->has_rows;
-}
-
-bool sqlite_scan_events(struct sqlite_snapshot *snap, const struct store_scan *what,
-			bool (*fn)(void *arg, const struct store_events *e), void *arg,
-			struct err *err)
-{
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct sample_scan x = { .snap = snap,
 				 .what = what,
 				 .events = fn,
 				 .arg = arg,
 				 .depth = depth_of(what->parts),
 				 .err = err };
-	bool ok = event_room_make(&x) && scan(&x);
+	bool ok = event_room_make(&x) && scan(&x) && !x.ended;
 
 	event_room_free(&x);
 	return ok;
@@ -356,11 +335,12 @@ bool sqlite_scan_events(struct sqlite_snapshot *snap, const struct store_scan *w
 
 /* ---- the time that has samples ---- */
 
-static bool take_later(void *arg, const struct store_sample *x)
+static bool take_later(void *ctx, const struct source_row *x, struct err *err)
 {
-	uint64_t *newest = arg;
+	uint64_t *newest = ctx;
 
-	*newest = x->t1 > *newest ? x->t1 : *newest;
+	(void)err;
+	*newest = x->last > *newest ? x->last : *newest;
 	return true;
 }
 
@@ -368,7 +348,7 @@ static bool take_later(void *arg, const struct store_sample *x)
 static bool look_back(struct sqlite_snapshot *snap, uint64_t reach, uint64_t *newest,
 		      struct err *err)
 {
-	struct store_scan what = { .from = *newest, .to = UINT64_MAX };
+	struct source_scan what = { .range = { *newest, UINT64_MAX }, .asof = SOURCE_NEWEST };
 	struct sample_scan x = { .snap = snap,
 				 .what = &what,
 				 .fn = take_later,
@@ -377,7 +357,7 @@ static bool look_back(struct sqlite_snapshot *snap, uint64_t reach, uint64_t *ne
 				 .t0_from = *newest > reach ? *newest - reach : 0,
 				 .err = err };
 	struct bucket_list list;
-	bool ok = reader_list_buckets(snap, what.from, what.to, &list, err);
+	bool ok = reader_list_buckets(snap, what.range, &list, err);
 
 	for (uint32_t i = 0; ok && i < list.count; i++) {
 		sqlite3_stmt *s = reader_query(snap, LIST_BUCKET_SERIES, err);
@@ -440,7 +420,9 @@ static bool extent_of_chunks(struct sqlite_snapshot *snap, uint64_t *oldest, uin
 	if (!ok || low < 0)
 		return ok;
 	ok = reader_chunk_ends(snap, (uint64_t)low, oldest, &ignored, err) &&
-	     reader_list_buckets(snap, (uint64_t)high * STORE_BUCKET_NS, UINT64_MAX, &list, err);
+	     reader_list_buckets(
+		     snap, (struct source_range){ (uint64_t)high * STORE_BUCKET_NS, UINT64_MAX },
+		     &list, err);
 	for (uint32_t i = 0; ok && i < list.count; i++)
 		ok = reader_chunk_ends(snap, list.buckets[i].number, &ignored, newest, err);
 	if (ok)
@@ -448,67 +430,79 @@ static bool extent_of_chunks(struct sqlite_snapshot *snap, uint64_t *oldest, uin
 	return ok;
 }
 
-bool sqlite_extent(struct sqlite_snapshot *snap, uint64_t *oldest, uint64_t *newest,
-		   struct err *err)
+bool sqlite_extent(struct source *source, struct source_range *out, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	uint64_t first = UINT64_MAX, last = 0;
 
-	*oldest = *newest = 0;
 	if ((snap->has_rows && !extent_of_rows(snap, &first, &last, err)) ||
 	    (snap->version > 2 && !extent_of_chunks(snap, &first, &last, err)))
 		return false;
 	if (first == UINT64_MAX)
-		return true;
-	*oldest = first;
-	*newest = last;
+		return err_set(err, ERR_NOT_FOUND, "there are no samples");
+	*out = (struct source_range){ first, last + (last < UINT64_MAX) };
 	return true;
 }
 
 /* ---- links ---- */
 
 struct of_links {
-	const struct store_scan *what;
-	bool (*fn)(void *arg, const struct store_sample *s);
+	const struct source_scan *what;
+	source_row_fn *fn;
 	void *arg;
 };
 
-static bool take_of_links(void *arg, const struct store_sample *x)
+static bool take_of_links(void *ctx, const struct source_row *x, struct err *err)
 {
-	const struct of_links *l = arg;
+	const struct of_links *l = ctx;
 
 	if (l->what->series && !id_list_has(l->what->series, l->what->series_count, x->series))
 		return true;
-	return l->fn(l->arg, x);
+	return l->fn(l->arg, x, err);
 }
 
-bool sqlite_scan_links(struct sqlite_snapshot *snap, const store_id *links, size_t link_count,
-		       const struct store_scan *what,
-		       bool (*fn)(void *arg, const struct store_sample *s), void *arg,
-		       struct err *err)
+static bool scan_links(struct sqlite_snapshot *snap, const struct source_scan *what,
+		       source_row_fn *fn, void *arg, struct err *err)
 {
 	struct of_links of = { what, fn, arg };
 	struct sample_scan x = {
 		.snap = snap, .what = what, .fn = take_of_links, .arg = &of, .all = true, .err = err
 	};
 
-	for (size_t i = 0; snap->has_rows && i < link_count && !x.ended; i++) {
+	for (size_t i = 0; snap->has_rows && i < what->link_count && !x.ended; i++) {
 		sqlite3_stmt *s = reader_query(snap, SCAN_LINK, err);
 
 		if (!s)
 			return false;
-		db_bind_u64(s, 1, links[i]);
+		db_bind_u64(s, 1, what->links[i]);
 		if (!scan_rows(&x, s))
 			return false;
 	}
-	return x.ended || reader_scan_linked_chunks(&x, links, link_count);
+	return !x.ended && reader_scan_linked_chunks(&x, what->links, what->link_count) && !x.ended;
+}
+
+bool sqlite_scan(struct source *source, const struct source_scan *what, source_row_fn *fn,
+		 void *arg, struct err *err)
+{
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
+	struct sample_scan x = { .snap = snap,
+				 .what = what,
+				 .fn = fn,
+				 .arg = arg,
+				 .depth = depth_of(what->parts),
+				 .err = err };
+
+	if (what->links)
+		return scan_links(snap, what, fn, arg, err);
+	return scan(&x) && !x.ended;
 }
 
 /* ---- coverage ---- */
 
-bool sqlite_each_coverage(struct sqlite_snapshot *snap, uint64_t from, uint64_t to,
-			  bool (*fn)(void *arg, const struct store_coverage *c), void *arg,
-			  struct err *err)
+bool sqlite_coverage(struct source *source, struct source_range range, source_coverage_fn *fn,
+		     void *arg, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	static const char text[] = "SELECT h.v, c.t0, c.t1, r.v, c.n FROM coverage c LEFT JOIN "
 				   "string h ON h.id=c.host_id "
 				   "LEFT JOIN string r ON r.id=c.reason_id WHERE c.t0<?2 AND "
@@ -517,22 +511,20 @@ bool sqlite_each_coverage(struct sqlite_snapshot *snap, uint64_t from, uint64_t 
 	bool row = true, ok = db_prepare(snap->db, text, &s, err);
 
 	if (ok) {
-		sqlite3_bind_int64(s, 1, from > INT64_MAX ? INT64_MAX : (int64_t)from);
-		sqlite3_bind_int64(s, 2, to > INT64_MAX ? INT64_MAX : (int64_t)to);
+		sqlite3_bind_int64(s, 1, range.from > INT64_MAX ? INT64_MAX : (int64_t)range.from);
+		sqlite3_bind_int64(s, 2, range.to > INT64_MAX ? INT64_MAX : (int64_t)range.to);
 	}
 	while (ok && row) {
-		struct store_coverage c;
+		struct source_coverage c;
 
 		ok = db_step(snap->db, s, &row, err, "reading coverage");
 		if (!ok || !row)
 			break;
-		c = (struct store_coverage){ .host = db_bytes(s, 0),
-					     .t0 = db_u64(s, 1),
-					     .t1 = db_u64(s, 2),
-					     .reason = db_bytes(s, 3),
-					     .n = db_u64(s, 4) };
-		if (!fn(arg, &c))
-			break;
+		c = (struct source_coverage){ .host = db_bytes(s, 0),
+					      .range = { db_u64(s, 1), db_u64(s, 2) },
+					      .reason = db_bytes(s, 3),
+					      .n = db_u64(s, 4) };
+		ok = fn(arg, &c, err);
 	}
 	sqlite3_finalize(s);
 	return ok;

@@ -17,71 +17,70 @@ enum { COL_SERVICE = 9, COL_ID = 10, COL_PROCESS = 11, COL_LABELS = 12 };
 /* ---- one row ---- */
 
 struct series_row {
-	uint64_t tenant, types[4], lifted, service;
+	uint64_t resource, scope, types[4], lifted, service;
 	bool process_known, labels_known;
 };
 
-struct resource_row {
-	uint64_t attrset, schema_url;
-};
+static uint64_t owner_of(uint64_t resource, uint64_t scope)
+{
+	return resource * UINT64_C(0x9e3779b97f4a7c15) ^ scope;
+}
 
-static bool get_resource(struct sqlite_snapshot *snap, uint64_t id, struct resource_row *out,
-			 struct err *err)
+static bool get_resource_set(struct sqlite_snapshot *snap, uint64_t id, uint64_t *attrset,
+			     struct err *err)
 {
 	sqlite3_stmt *s;
 
+	*attrset = 0;
+	if (!id)
+		return true;
 	if (!reader_row(snap, GET_RESOURCE, id, &s, err))
 		return false;
-	*out = (struct resource_row){ db_u64(s, 0), db_u64(s, 1) };
+	*attrset = db_u64(s, 0);
 	sqlite3_reset(s);
 	return true;
 }
 
-/* known: the resource's row, where it was read before. */
-static bool fill_resource(struct sqlite_snapshot *snap, const struct resource_row *known,
-			  struct store_series *x, struct err *err)
+/* known: the resource's attribute set, where it was read before. */
+static bool fill_resource(struct sqlite_snapshot *snap, uint64_t id, const uint64_t *known,
+			  struct source_series *x, struct err *err)
 {
-	struct resource_row own;
+	uint64_t attrset;
 
-	if (!x->resource)
-		return true;
-	if (!known) {
-		if (!get_resource(snap, x->resource, &own, err))
-			return false;
-		known = &own;
-	}
-	return reader_attributes(snap, known->attrset, &x->resource_attributes, err) &&
-	       reader_text(snap, known->schema_url, &x->resource_schema_url, err);
+	if (known)
+		attrset = *known;
+	else if (!get_resource_set(snap, id, &attrset, err))
+		return false;
+	return reader_attributes(snap, attrset, &x->resource, err);
 }
 
-static bool fill_scope(struct sqlite_snapshot *snap, struct store_series *x, struct err *err)
+static bool fill_scope(struct sqlite_snapshot *snap, uint64_t id, struct source_series *x,
+		       struct err *err)
 {
-	uint64_t name, version, attrset, schema_url;
+	uint64_t name, version, attrset;
 	sqlite3_stmt *s;
 
-	if (!x->scope)
+	if (!id)
 		return true;
-	if (!reader_row(snap, GET_SCOPE, x->scope, &s, err))
+	if (!reader_row(snap, GET_SCOPE, id, &s, err))
 		return false;
 	name = db_u64(s, 0);
 	version = db_u64(s, 1);
 	attrset = db_u64(s, 2);
-	schema_url = db_u64(s, 3);
 	sqlite3_reset(s);
 	return reader_text(snap, name, &x->scope_name, err) &&
 	       reader_text(snap, version, &x->scope_version, err) &&
-	       reader_attributes(snap, attrset, &x->scope_attributes, err) &&
-	       reader_text(snap, schema_url, &x->scope_schema_url, err);
+	       reader_attributes(snap, attrset, &x->scope, err);
 }
 
 /* From a row of the columns above; `full` says what the row itself does not. */
 static bool read_row(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct series_row *r,
-		     struct store_series *x, struct err *err)
+		     struct source_series *x, struct err *err)
 {
-	*x = (struct store_series){ .id = db_u64(s, COL_ID) };
-	r->tenant = db_u64(s, 0);
-	x->resource = db_u64(s, 1);
-	x->scope = db_u64(s, 2);
+	*x = (struct source_series){ .id = db_u64(s, COL_ID) };
+	r->resource = db_u64(s, 1);
+	r->scope = db_u64(s, 2);
+	x->owner = owner_of(r->resource, r->scope);
 	for (int i = 0; i < 4; i++)
 		r->types[i] = db_u64(s, 3 + i);
 	x->period = sqlite3_column_int64(s, 7);
@@ -97,15 +96,14 @@ static bool read_row(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct serie
 }
 
 static bool fill(struct sqlite_snapshot *snap, const struct series_row *r,
-		 const struct resource_row *resource, struct store_series *x, struct err *err)
+		 const uint64_t *resource_set, struct source_series *x, struct err *err)
 {
-	if (!(reader_text(snap, r->tenant, &x->tenant, err) &&
-	      reader_attributes(snap, r->lifted, &x->lifted, err) &&
-	      reader_text(snap, r->service, &x->service_name, err) &&
-	      fill_resource(snap, resource, x, err) && fill_scope(snap, x, err)))
+	if (!(reader_attributes(snap, r->lifted, &x->lifted, err) &&
+	      fill_resource(snap, r->resource, resource_set, x, err) &&
+	      fill_scope(snap, r->scope, x, err)))
 		return false;
 	if (!r->process_known)
-		x->process = store_process(x->resource_attributes, x->lifted);
+		x->process = store_process(x->resource, x->lifted);
 	return true;
 }
 
@@ -113,7 +111,7 @@ static bool fill(struct sqlite_snapshot *snap, const struct series_row *r,
 
 /* Of those asked for (bits of enum label_key) what a row says; `room` for LABEL_KEYS. */
 static bool read_labels(struct sqlite_snapshot *snap, struct str bytes, uint32_t asked,
-			struct store_attribute *room, struct store_series *x, struct err *err)
+			struct source_attribute *room, struct source_series *x, struct err *err)
 {
 	struct codec c = codec_of(bytes);
 	uint64_t ids[LABEL_KEYS] = { 0 };
@@ -125,11 +123,10 @@ static bool read_labels(struct sqlite_snapshot *snap, struct str bytes, uint32_t
 			return err_set(err, ERR_INVALID, "the labels of series %llu are damaged",
 				       (unsigned long long)x->id);
 		ids[i] = asked >> i & 1 ? id : 0;
-		if (ids[i] &&
-		    !reader_attribute(snap, id, &room[x->resource_attributes.count++], err))
+		if (ids[i] && !reader_attribute(snap, id, &room[x->resource.count++], err))
 			return false;
 	}
-	x->resource_attributes.ptr = room;
+	x->resource.ptr = room;
 	x->labels = hash64(str_from(ids, sizeof(ids)));
 	return true;
 }
@@ -205,7 +202,7 @@ static bool mark_chunk(struct id_bits *b, sqlite3_stmt *row)
 
 /* Samples may end in the window though they began up to `longest` before it. What the chunks say is
  * read sooner than bucket_series, which older samples are only in. */
-static bool mark_window(struct sqlite_snapshot *snap, const struct store_series_ask *ask,
+static bool mark_window(struct sqlite_snapshot *snap, const struct source_series_ask *ask,
 			struct id_bits *out, struct err *err)
 {
 	bool chunks = !snap->has_rows && snap->version > 2, row = true, ok;
@@ -216,9 +213,9 @@ static bool mark_window(struct sqlite_snapshot *snap, const struct store_series_
 	if (!ok)
 		return false;
 	out->most = most > UINT32_MAX ? UINT32_MAX : (uint64_t)most; /* the writer counts in 32 */
-	db_bind_u64(s, 1, ask->from / STORE_BUCKET_NS);
-	db_bind_u64(s, 2, (ask->to - 1) / STORE_BUCKET_NS);
-	db_bind_u64(s, 3, ask->from > INT64_MAX ? INT64_MAX : ask->from);
+	db_bind_u64(s, 1, ask->range.from / STORE_BUCKET_NS);
+	db_bind_u64(s, 2, (ask->range.to - 1) / STORE_BUCKET_NS);
+	db_bind_u64(s, 3, ask->range.from > INT64_MAX ? INT64_MAX : ask->range.from);
 	snap->marking = out;
 	while (ok && row) {
 		ok = db_step(snap->db, s, &row, err, "listing series");
@@ -234,8 +231,8 @@ static bool mark_window(struct sqlite_snapshot *snap, const struct store_series_
 
 struct series_walk {
 	struct sqlite_snapshot *snap;
-	const struct store_series_ask *ask;
-	bool (*fn)(void *arg, const struct store_series *series);
+	const struct source_series_ask *ask;
+	source_series_fn *fn;
 	void *arg;
 	struct idmap services; /* service_id -> 1: asked for, 2: not */
 	const struct id_bits *marked;
@@ -243,12 +240,12 @@ struct series_walk {
 	struct str type_texts[4];
 	uint64_t scope_id; /* of the brief row before, which is this */
 	struct str scope_name;
-	struct store_attributes scope_attributes;
+	struct source_attributes scope;
 	bool brief, scopes; /* scopes: of brief ones, too */
 	uint32_t labels;    /* that are asked for: bits of enum label_key */
-	struct store_attribute room[LABEL_KEYS];
-	uint64_t met;       /* of a list, brief rows */
-	bool ended, failed; /* failed: err tells */
+	struct source_attribute room[LABEL_KEYS];
+	uint64_t met; /* of a list, brief rows */
+	bool failed;  /* err tells */
 	struct err *err;
 };
 
@@ -285,25 +282,25 @@ static void trim(struct series_walk *w)
 }
 
 /* Most series have the scope of the one before. */
-static bool read_scope(struct series_walk *w, struct store_series *x, struct err *err)
+static bool read_scope(struct series_walk *w, uint64_t id, struct source_series *x, struct err *err)
 {
-	if (!x->scope)
+	if (!id)
 		return true;
-	if (w->scope_id != x->scope) {
-		if (!fill_scope(w->snap, x, err))
+	if (w->scope_id != id) {
+		if (!fill_scope(w->snap, id, x, err))
 			return false;
-		w->scope_id = x->scope;
+		w->scope_id = id;
 		w->scope_name = x->scope_name;
-		w->scope_attributes = x->scope_attributes;
+		w->scope = x->scope;
 	}
 	x->scope_name = w->scope_name;
-	x->scope_attributes = w->scope_attributes;
+	x->scope = w->scope;
 	return true;
 }
 
 /* The row's own labels may be of before some of those asked for were kept. */
 static bool read_said(struct series_walk *w, sqlite3_stmt *s, struct series_row *r,
-		      struct store_series *x, struct err *err)
+		      struct source_series *x, struct err *err)
 {
 	if (!read_row(w->snap, s, r, x, err))
 		return false;
@@ -312,24 +309,24 @@ static bool read_said(struct series_walk *w, sqlite3_stmt *s, struct series_row 
 }
 
 static bool fill_asked(struct series_walk *w, const struct series_row *r,
-		       const struct resource_row *resource, struct store_series *x, struct err *err)
+		       const uint64_t *resource_set, struct source_series *x, struct err *err)
 {
 	if (is_full(w, r))
-		return fill(w->snap, r, resource, x, err);
-	return !w->scopes || read_scope(w, x, err);
+		return fill(w->snap, r, resource_set, x, err);
+	return !w->scopes || read_scope(w, r->scope, x, err);
 }
 
-static void give_series(struct series_walk *w, const struct series_row *r, struct store_series *x)
+static bool give_series(struct series_walk *w, const struct series_row *r, struct source_series *x)
 {
 	x->brief = !is_full(w, r);
 	x->of_service = w->ask->service.len && r->service;
-	w->ended = !w->fn(w->arg, x);
+	return w->fn(w->arg, x, w->err);
 }
 
 static bool give_row(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 {
 	struct series_row r = { 0 };
-	struct store_series x;
+	struct source_series x;
 	uint64_t service = db_u64(s, COL_SERVICE);
 	bool yes, ok;
 
@@ -345,10 +342,7 @@ static bool give_row(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 	sqlite3_reset(s);
 	if (!ok || !yes)
 		return ok;
-	if (!fill_asked(w, &r, NULL, &x, err))
-		return false;
-	give_series(w, &r, &x);
-	return true;
+	return fill_asked(w, &r, NULL, &x, err) && give_series(w, &r, &x);
 }
 
 static bool give_one(struct series_walk *w, uint64_t id, struct err *err)
@@ -404,24 +398,23 @@ static bool read_types(struct series_walk *w, sqlite3_value **args)
 
 static bool give_brief(struct series_walk *w, sqlite3_value **args)
 {
-	struct store_series x = { .id = u64_of(args, BRIEF_ID),
-				  .resource = u64_of(args, BRIEF_RESOURCE),
-				  .scope = u64_of(args, BRIEF_SCOPE),
-				  .period = sqlite3_value_int64(args[BRIEF_PERIOD]),
-				  .process = u64_of(args, BRIEF_PROCESS),
-				  .brief = true,
-				  .of_service = w->ask->service.len > 0 };
+	uint64_t scope = u64_of(args, BRIEF_SCOPE);
+	struct source_series x = { .id = u64_of(args, BRIEF_ID),
+				   .owner = owner_of(u64_of(args, BRIEF_RESOURCE), scope),
+				   .period = sqlite3_value_int64(args[BRIEF_PERIOD]),
+				   .process = u64_of(args, BRIEF_PROCESS),
+				   .brief = true,
+				   .of_service = w->ask->service.len > 0 };
 	struct str *texts[] = { &x.sample_type, &x.sample_unit, &x.period_type, &x.period_unit };
 
-	if (!read_types(w, args) || (w->scopes && !read_scope(w, &x, w->err)))
+	if (!read_types(w, args) || (w->scopes && !read_scope(w, scope, &x, w->err)))
 		return false;
 	for (int i = 0; i < 4; i++)
 		*texts[i] = w->type_texts[i];
 	if (w->labels &&
 	    !read_labels(w->snap, row_bytes(args[BRIEF_LABELS]), w->labels, w->room, &x, w->err))
 		return false;
-	w->ended = !w->fn(w->arg, &x);
-	return true;
+	return w->fn(w->arg, &x, w->err);
 }
 
 static bool lacks_labels(const struct series_walk *w, sqlite3_value *labels)
@@ -435,7 +428,7 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 	struct sqlite_snapshot *snap = sqlite3_user_data(context);
 	struct series_walk *w = snap->series_walk;
 
-	if (w && count == BRIEF_ARGUMENTS && !w->ended && !w->failed) {
+	if (w && count == BRIEF_ARGUMENTS && !w->failed) {
 		uint64_t id = u64_of(args, BRIEF_ID);
 
 		if (!is_marked(w->marked, id))
@@ -448,7 +441,7 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 		else
 			w->failed = !give_brief(w, args);
 	}
-	if (!w || w->ended || w->failed)
+	if (!w || w->failed)
 		sqlite3_result_error_code(context, SQLITE_ABORT);
 }
 
@@ -462,7 +455,7 @@ static bool run_series(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 		rc = sqlite3_step(s);
 	while (rc == SQLITE_ROW);
 	w->snap->series_walk = NULL;
-	if (rc != SQLITE_DONE && !w->ended && !w->failed) {
+	if (rc != SQLITE_DONE && !w->failed) {
 		w->failed = true;
 		db_error(w->snap->db, err, "listing series");
 	}
@@ -509,7 +502,7 @@ static bool pick_brief(struct series_walk *w, const struct id_bits *b, const str
 		row_bind_list(s, ids.ids, ids.count, &text);
 		ok = run_series(w, s, err);
 	}
-	if (ok && !w->ended && w->met < ids.count)
+	if (ok && w->met < ids.count)
 		ok = err_set(err, ERR_NOT_FOUND, "the store lacks %llu series of its samples",
 			     (unsigned long long)(ids.count - w->met));
 	buf_release(&text);
@@ -525,10 +518,10 @@ enum { SERIES_AT_ONCE = 1024 };
  * the table stays open: what is read here has statements of its own. */
 struct some_series {
 	struct series_row rows[SERIES_AT_ONCE];
-	struct store_series said[SERIES_AT_ONCE];
+	struct source_series said[SERIES_AT_ONCE];
 	uint32_t count;
 	struct wanted_ids resources, sets;
-	struct resource_row found[SERIES_AT_ONCE]; /* of resources */
+	uint64_t found[SERIES_AT_ONCE]; /* attribute sets of resources */
 };
 
 static bool take_resource(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
@@ -536,9 +529,9 @@ static bool take_resource(void *ctx, size_t at, sqlite3_value **columns, struct 
 	struct some_series *some = ctx;
 
 	(void)err;
-	some->found[at] = (struct resource_row){ row_u64(columns[0]), row_u64(columns[1]) };
-	if (some->found[at].attrset)
-		wanted_ids_add(&some->sets, some->found[at].attrset);
+	some->found[at] = row_u64(columns[0]);
+	if (some->found[at])
+		wanted_ids_add(&some->sets, some->found[at]);
 	return true;
 }
 
@@ -548,8 +541,8 @@ static bool read_what_they_name(struct series_walk *w, struct some_series *some,
 	for (uint32_t i = 0; i < some->count; i++) {
 		if (!is_full(w, &some->rows[i]))
 			continue;
-		if (some->said[i].resource)
-			wanted_ids_add(&some->resources, some->said[i].resource);
+		if (some->rows[i].resource)
+			wanted_ids_add(&some->resources, some->rows[i].resource);
 		if (some->rows[i].lifted)
 			wanted_ids_add(&some->sets, some->rows[i].lifted);
 	}
@@ -559,7 +552,7 @@ static bool read_what_they_name(struct series_walk *w, struct some_series *some,
 	       reader_keep_sets(w->snap, &some->sets, err);
 }
 
-static const struct resource_row *found_resource(const struct some_series *some, uint64_t id)
+static const uint64_t *found_resource(const struct some_series *some, uint64_t id)
 {
 	size_t low = 0, high = some->resources.count;
 
@@ -579,12 +572,12 @@ static bool give_some(struct series_walk *w, struct some_series *some, struct er
 {
 	bool ok = read_what_they_name(w, some, err);
 
-	for (uint32_t i = 0; ok && !w->ended && i < some->count; i++) {
-		struct store_series *x = &some->said[i];
+	for (uint32_t i = 0; ok && i < some->count; i++) {
+		const struct series_row *r = &some->rows[i];
+		struct source_series *x = &some->said[i];
 
-		ok = fill_asked(w, &some->rows[i], found_resource(some, x->resource), x, err);
-		if (ok)
-			give_series(w, &some->rows[i], x);
+		ok = fill_asked(w, r, found_resource(some, r->resource), x, err) &&
+		     give_series(w, r, x);
 	}
 	some->count = 0;
 	trim(w);
@@ -592,7 +585,7 @@ static bool give_some(struct series_walk *w, struct some_series *some, struct er
 }
 
 static bool take_row(struct series_walk *w, sqlite3_stmt *s, struct series_row *r,
-		     struct store_series *x, struct err *err)
+		     struct source_series *x, struct err *err)
 {
 	if (!read_said(w, s, r, x, err))
 		return false;
@@ -600,7 +593,7 @@ static bool take_row(struct series_walk *w, sqlite3_stmt *s, struct series_row *
 		return true;
 	return read_labels(
 		w->snap, db_bytes(s, COL_LABELS), w->labels,
-		arena_zalloc(&w->snap->kept, LABEL_KEYS * sizeof(struct store_attribute)), x, err);
+		arena_zalloc(&w->snap->kept, LABEL_KEYS * sizeof(struct source_attribute)), x, err);
 }
 
 static bool collect_row(struct series_walk *w, struct some_series *some, sqlite3_stmt *s,
@@ -628,14 +621,14 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, const str
 		db_bind_u64(s, 1, span->first);
 		db_bind_u64(s, 2, span->last);
 	}
-	while (ok && !w->ended) {
+	while (ok) {
 		ok = db_step(w->snap->db, s, &row, err, "listing series");
 		if (!ok || !row)
 			break;
 		if (is_marked(b, db_u64(s, COL_ID)))
 			ok = collect_row(w, some, s, err);
 	}
-	ok = ok && (w->ended || give_some(w, some, err));
+	ok = ok && give_some(w, some, err);
 	if (s)
 		sqlite3_reset(s);
 	free(some->resources.ids);
@@ -753,7 +746,7 @@ static bool walk_span(struct series_walk *w, struct id_bits *b, struct id_span *
 	}
 	if (w->brief && labelled && picked && span->count > FEW)
 		return pick_brief(w, b, span, err);
-	for (uint64_t id = span->first; ok && !w->ended && id <= span->last && span->count; id++)
+	for (uint64_t id = span->first; ok && id <= span->last && span->count; id++)
 		if (is_marked(b, id))
 			ok = give_one(w, id, err);
 	return ok;
@@ -766,20 +759,20 @@ static bool walk_marked(struct series_walk *w, struct err *err)
 	bool labelled;
 	bool ok = mark_window(w->snap, w->ask, &b, err) && are_labelled(w, &labelled, err);
 
-	for (uint64_t at = 0; ok && !w->ended && next_span(&b, at, &span); at = span.last + 1)
+	for (uint64_t at = 0; ok && next_span(&b, at, &span); at = span.last + 1)
 		ok = walk_span(w, &b, &span, labelled, err);
 	free(b.bits);
 	return ok;
 }
 
-bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_ask *ask,
-			bool (*fn)(void *arg, const struct store_series *series), void *arg,
-			struct err *err)
+bool sqlite_series(struct source *source, const struct source_series_ask *ask, source_series_fn *fn,
+		   void *arg, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct series_walk w = { .snap = snap, .ask = ask, .fn = fn, .arg = arg, .err = err };
 	bool ok = true;
 
-	if (ask->to <= ask->from)
+	if (ask->range.to <= ask->range.from)
 		return true;
 	w.brief = ask->brief && label_keys_asked(ask->keys, ask->key_count, &w.labels);
 	w.scopes = ask->scopes || ask->profiler;
@@ -790,7 +783,7 @@ bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_
 		w.labels = 0;
 	if (!ask->ids)
 		ok = walk_marked(&w, err);
-	for (size_t i = 0; ok && !w.ended && ask->ids && i < ask->id_count; i++)
+	for (size_t i = 0; ok && ask->ids && i < ask->id_count; i++)
 		ok = give_one(&w, ask->ids[i], err);
 	idmap_release(&w.services);
 	return ok;
@@ -798,9 +791,10 @@ bool sqlite_each_series(struct sqlite_snapshot *snap, const struct store_series_
 
 /* ---- keys of samples ---- */
 
-bool sqlite_each_sample_key(struct sqlite_snapshot *snap, bool *known,
-			    bool (*fn)(void *arg, struct str key), void *arg, struct err *err)
+bool sqlite_sample_keys(struct source *source, source_key_fn *fn, void *arg, bool *known,
+			struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	sqlite3_stmt *s = NULL;
 	bool row = true, ok;
 
@@ -816,8 +810,9 @@ bool sqlite_each_sample_key(struct sqlite_snapshot *snap, bool *known,
 			break;
 		key = db_bytes(s, 0);
 		*known = key.len > 0;
-		if (!*known || !fn(arg, key))
+		if (!*known)
 			break;
+		ok = fn(arg, key, err);
 	}
 	sqlite3_finalize(s);
 	return ok;

@@ -5,13 +5,12 @@
 #include "store/reader_walk.h"
 
 struct stack_reader {
-	const store_id *ids;
+	const uint64_t *ids;
 	size_t first; /* of ids: where those begin that are read now */
-	bool (*fn)(void *arg, store_id id, const store_id *locations, uint32_t location_count);
+	source_stack_fn *fn;
 	void *arg;
-	store_id *locations;
+	uint64_t *locations;
 	size_t cap;
-	bool ended; /* by fn, which is no failure */
 };
 
 static bool give_stack(struct stack_reader *r, size_t at, struct str locations, struct err *err)
@@ -28,8 +27,7 @@ static bool give_stack(struct stack_reader *r, size_t at, struct str locations, 
 	if (count > UINT32_MAX)
 		return err_set(err, ERR_INVALID, "the stack %llu is damaged",
 			       (unsigned long long)r->ids[at]);
-	r->ended = !r->fn(r->arg, r->ids[at], r->locations, (uint32_t)count);
-	return !r->ended;
+	return r->fn(r->arg, r->ids[at], r->locations, (uint32_t)count, err);
 }
 
 static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
@@ -42,7 +40,7 @@ static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err
 /* ---- few among many ---- */
 
 /* The handle goes to the row, and is opened where there is none yet. False: it is closed. */
-static bool go_to(struct sqlite_snapshot *snap, store_id id, sqlite3_blob **handle)
+static bool go_to(struct sqlite_snapshot *snap, uint64_t id, sqlite3_blob **handle)
 {
 	int rc = *handle ? sqlite3_blob_reopen(*handle, (sqlite3_int64)id)
 			 : sqlite3_blob_open(snap->db, "main", "stack", "locations",
@@ -90,16 +88,15 @@ static bool walk_handle(struct sqlite_snapshot *snap, size_t count, struct stack
 	return ok;
 }
 
-bool sqlite_each_stack(struct sqlite_snapshot *snap, const store_id *ids, size_t count,
-		       bool (*fn)(void *arg, store_id id, const store_id *locations,
-				  uint32_t location_count),
-		       void *arg, struct err *err)
+bool sqlite_stacks(struct source *source, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
+		   void *arg, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct stack_reader r = { .ids = ids, .fn = fn, .arg = arg };
 	bool ok = count && !row_are_dense(ids, count)
 			  ? walk_handle(snap, count, &r, err)
 			  : row_each(snap, EACH_STACK, ids, count, take_stack, &r, err);
 
 	free(r.locations);
-	return ok || r.ended;
+	return ok;
 }

@@ -9,7 +9,7 @@
 #include "model/builder.h"
 #include "store/check.h"
 #include "store/id_list.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "store/schema.h"
 #include "store/store_for_tests.h"
 #include "wire_fixtures.h"
@@ -19,33 +19,34 @@ struct sums {
 	int64_t value;
 	uint64_t bucket;
 	bool disordered;
-	store_id link, stack;
+	uint64_t link, stack;
 	uint64_t seq;
 };
 
-static bool add(void *arg, const struct store_sample *s)
+static bool add(void *arg, const struct source_row *s, struct err *err)
 {
 	const uint64_t bucket_ns = 600 * (uint64_t)1000000000;
 	struct sums *x = arg;
-	uint64_t bucket = s->t0 / bucket_ns;
+	uint64_t bucket = s->time / bucket_ns;
 
-	x->disordered |= bucket < x->bucket || (bucket == x->bucket && s->seq < x->seq);
+	(void)err;
+	x->disordered |= bucket < x->bucket || (bucket == x->bucket && s->sample < x->seq);
 	x->bucket = bucket;
 	x->samples++;
-	x->events += s->events;
-	x->value += s->value;
+	x->events += s->timestamp_count ? s->timestamp_count : 1;
+	x->value += s->total;
 	x->link = s->link ? s->link : x->link;
 	x->stack = s->stack;
-	x->seq = s->seq;
+	x->seq = s->sample;
 	return true;
 }
 
-static struct sums scan(struct store_snapshot *snap, struct store_scan what)
+static struct sums scan(struct source *snap, struct source_scan what)
 {
 	struct sums x = { 0 };
 	struct err err;
 
-	if (!store_scan(snap, &what, add, &x, &err))
+	if (!source_scan(snap, &what, add, &x, &err))
 		fail_msg("%s", err.msg);
 	assert_false(x.disordered);
 	return x;
@@ -87,17 +88,18 @@ static uint64_t touching(const struct profiles *p, uint64_t from, uint64_t to)
 	return count;
 }
 
-static bool count_series(void *arg, const struct store_series *s)
+static bool count_series(void *arg, const struct source_series *s, struct err *err)
 {
+	(void)err;
 	++*(uint32_t *)arg;
-	assert_true(s->service_name.len > 0);
 	assert_true(s->sample_type.len > 0);
 	return true;
 }
 
-static bool take_series(void *arg, const struct store_series *s)
+static bool take_series(void *arg, const struct source_series *s, struct err *err)
 {
-	*(store_id *)arg = s->id;
+	(void)err;
+	*(uint64_t *)arg = s->id;
 	return true;
 }
 
@@ -105,18 +107,18 @@ static void test_scans(void **state)
 {
 	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
 	struct sums want = expected(p), all, one, rest;
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 	uint64_t low = UINT64_MAX, high = 0;
 	uint32_t series = 0;
-	store_id last = 0;
+	uint64_t last = 0;
 	struct err err;
 
 	(void)state;
 	test_store_make(&t);
 	test_store_put(&t, p, 1);
 	snap = test_store_read(&t);
-	all = scan(snap, (struct store_scan){ .to = UINT64_MAX });
+	all = scan(snap, (struct source_scan){ .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST });
 	assert_int_equal(all.samples, want.samples);
 	assert_int_equal(all.events, want.events);
 	assert_int_equal(all.value, want.value);
@@ -127,21 +129,30 @@ static void test_scans(void **state)
 	for (uint64_t i = 0; i < 10; i++) {
 		uint64_t from = low + (high - low) / 10 * i, to = from + (high - low) / 10;
 
-		assert_int_equal(scan(snap, (struct store_scan){ .from = from, .to = to }).samples,
+		assert_int_equal(scan(snap, (struct source_scan){ .range = { from, to },
+								  .asof = SOURCE_NEWEST })
+					 .samples,
 				 touching(p, from, to));
 	}
-	static const struct store_series_ask all_series = { .to = UINT64_MAX };
+	static const struct source_series_ask all_series = { .range = SOURCE_ALWAYS };
 
-	assert_true(store_each_series(snap, &all_series, count_series, &series, &err));
+	assert_true(source_series(snap, &all_series, count_series, &series, &err));
 	assert_int_equal(series, 24);
-	assert_true(store_each_series(snap, &all_series, take_series, &last, &err));
-	one = scan(snap,
-		   (struct store_scan){ .to = UINT64_MAX, .series = &last, .series_count = 1 });
+	assert_true(source_series(snap, &all_series, take_series, &last, &err));
+	one = scan(snap, (struct source_scan){ .range = SOURCE_ALWAYS,
+					       .asof = SOURCE_NEWEST,
+					       .series = &last,
+					       .series_count = 1 });
 	assert_true(one.samples > 0 && one.samples < all.samples);
-	rest = scan(snap, (struct store_scan){ .to = UINT64_MAX, .asof = all.samples / 2 });
-	one = scan(snap, (struct store_scan){ .to = UINT64_MAX, .after = all.samples / 2 });
+	rest = scan(snap, (struct source_scan){ .range = SOURCE_ALWAYS, .asof = all.samples / 2 });
+	one = scan(snap, (struct source_scan){ .range = SOURCE_ALWAYS,
+					       .asof = SOURCE_NEWEST,
+					       .after = all.samples / 2 });
 	assert_int_equal(rest.samples + one.samples, all.samples);
-	assert_int_equal(scan(snap, (struct store_scan){ .to = low }).samples, 0);
+	assert_int_equal(
+		scan(snap, (struct source_scan){ .range = { 0, low }, .asof = SOURCE_NEWEST })
+			.samples,
+		0);
 	test_store_end(&t, snap);
 	profiles_free(p);
 	test_store_remove(&t);
@@ -151,7 +162,7 @@ static void test_long_samples_are_found_from_later_windows(void **state)
 {
 	struct profiles *p = test_fixture("v1.11.0-oncpu-start");
 	uint64_t hour = 3600 * (uint64_t)1000000000, base = p->timestamps[0];
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 
 	(void)state;
@@ -160,51 +171,51 @@ static void test_long_samples_are_found_from_later_windows(void **state)
 	test_store_make(&t);
 	test_store_put(&t, p, 1);
 	snap = test_store_read(&t);
-	assert_int_equal(scan(snap, (struct store_scan){ .from = base + 2 * hour,
-							 .to = base + 2 * hour + 1 })
-				 .samples,
-			 1);
+	assert_int_equal(
+		scan(snap, (struct source_scan){ .range = { base + 2 * hour, base + 2 * hour + 1 },
+						 .asof = SOURCE_NEWEST })
+			.samples,
+		1);
 	test_store_end(&t, snap);
 	profiles_free(p);
 	test_store_remove(&t);
 }
 
-static bool see_stack(void *arg, store_id id, const store_id *locations, uint32_t count)
+static bool see_stack(void *arg, uint64_t id, const uint64_t *locations, uint32_t count,
+		      struct err *err)
 {
-	(void)id;
+	(void)id, (void)err;
 	assert_true(count > 0);
-	*(store_id *)arg = locations[count - 1];
+	*(uint64_t *)arg = locations[count - 1];
 	return true;
 }
 
-static bool see_location(void *arg, store_id id, const struct store_location *l)
+static bool see_location(void *arg, const struct source_location *l, struct err *err)
 {
-	(void)id;
+	(void)err;
 	assert_true(l->frame_type.len > 0);
 	assert_true(l->address || l->line_count);
 	++*(uint32_t *)arg;
 	return true;
 }
 
-static bool see_link(void *arg, store_id id, const struct store_link *l)
+static bool see_link(void *arg, const struct source_link *l, struct err *err)
 {
-	(void)id;
-	*(struct store_link *)arg = *l;
+	(void)err;
+	*(struct source_link *)arg = *l;
 	return true;
 }
 
 static void test_links_stacks_profiles(void **state)
 {
 	struct profiles *p = test_fixture("v1.11.0-synthetic-offcpu-links");
-	struct store_scan everything = { .to = UINT64_MAX };
-	struct store_profile profile;
-	struct store_snapshot *snap;
-	struct store_link link;
+	struct source_scan everything = { .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST };
+	struct source *snap;
+	struct source_link link, found = { 0 };
 	struct sums all, linked = { 0 };
 	struct test_store t;
-	store_id found[8], location = 0;
+	uint64_t location = 0;
 	uint32_t locations = 0;
-	size_t count;
 	struct err err;
 
 	(void)state;
@@ -213,21 +224,20 @@ static void test_links_stacks_profiles(void **state)
 	snap = test_store_read(&t);
 	all = scan(snap, everything);
 	assert_true(all.link);
-	assert_true(store_each_link(snap, &all.link, 1, see_link, &link, &err));
-	assert_true(store_find_links(snap, NULL, link.span_id, found, 8, &count, &err));
-	assert_int_equal(count, 1);
-	assert_int_equal(found[0], all.link);
-	assert_true(store_find_links(snap, link.trace_id, link.span_id, found, 8, &count, &err));
-	assert_int_equal(count, 1);
-	assert_true(store_scan_links(snap, found, 1, &everything, add, &linked, &err));
+	assert_true(source_links(snap, &all.link, 1, see_link, &link, &err));
+	assert_true(snap->ops->find_links(snap, NULL, link.span_id, see_link, &found, &err));
+	assert_int_equal(found.id, all.link);
+	found.id = 0;
+	assert_true(
+		snap->ops->find_links(snap, link.trace_id, link.span_id, see_link, &found, &err));
+	assert_int_equal(found.id, all.link);
+	everything.links = &found.id;
+	everything.link_count = 1;
+	assert_true(source_scan(snap, &everything, add, &linked, &err));
 	assert_true(linked.samples >= 1 && linked.samples < all.samples);
-	assert_true(store_each_stack(snap, &all.stack, 1, see_stack, &location, &err));
-	assert_true(store_each_location(snap, &location, 1, see_location, &locations, &err));
+	assert_true(source_stacks(snap, &all.stack, 1, see_stack, &location, &err));
+	assert_true(source_locations(snap, &location, 1, see_location, &locations, &err));
 	assert_int_equal(locations, 1);
-	assert_true(store_profile_of(snap, all.seq, &profile, &err));
-	assert_true(profile.seq < all.seq && all.seq <= profile.seq + profile.sample_count);
-	assert_false(store_profile_of(snap, 1u << 30, &profile, &err));
-	assert_int_equal(err.kind, ERR_NOT_FOUND);
 	test_store_end(&t, snap);
 	profiles_free(p);
 	test_store_remove(&t);
@@ -239,16 +249,17 @@ enum { SETS_MOST = 4096 };
 
 struct key_values_seen {
 	const char *key;
-	store_id sets[SETS_MOST];
+	uint64_t sets[SETS_MOST];
 	char wanted[SETS_MOST][64], values[SETS_MOST][64]; /* of each set; by number */
 	uint32_t numbers[SETS_MOST];
 	size_t set_count, at, value_count, found;
 };
 
-static bool collect_set(void *arg, const struct store_sample *s)
+static bool collect_set(void *arg, const struct source_row *s, struct err *err)
 {
 	struct key_values_seen *k = arg;
 
+	(void)err;
 	assert_true(k->set_count < SETS_MOST);
 	if (s->attributes)
 		k->sets[k->set_count++] = s->attributes;
@@ -263,10 +274,11 @@ static void print_value(char out[64], const struct any_value *v)
 		snprintf(out, 64, "%d %lld", (int)v->kind, (long long)v->integer);
 }
 
-static bool look_through_set(void *arg, store_id id, struct store_attributes list)
+static bool look_through_set(void *arg, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct key_values_seen *k = arg;
 
+	(void)err;
 	assert_int_equal(id, k->sets[k->at]);
 	for (uint32_t i = 0; i < list.count && !k->wanted[k->at][0]; i++)
 		if (str_is(list.ptr[i].key, k->key)) {
@@ -277,30 +289,31 @@ static bool look_through_set(void *arg, store_id id, struct store_attributes lis
 	return true;
 }
 
-static bool take_value(void *arg, const struct store_attribute *a)
+static bool take_value(void *arg, const struct source_attribute *a, struct err *err)
 {
 	struct key_values_seen *k = arg;
 
+	(void)err;
 	assert_true(str_is(a->key, k->key));
 	print_value(k->values[++k->value_count], &a->value);
 	return true;
 }
 
-static size_t check_values(struct store_snapshot *snap, const char *key)
+static size_t check_values(struct source *snap, const char *key)
 {
 	struct key_values_seen *k = calloc(1, sizeof(*k));
-	struct store_scan everything = { .to = UINT64_MAX };
+	struct source_scan everything = { .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST };
 	size_t found;
 	struct err err;
 
 	assert_non_null(k);
 	k->key = key;
-	assert_true(store_scan(snap, &everything, collect_set, k, &err));
+	assert_true(source_scan(snap, &everything, collect_set, k, &err));
 	k->set_count = id_list_sort(k->sets, k->set_count);
 	assert_true(k->set_count > 2);
-	assert_true(store_each_attributes(snap, k->sets, k->set_count, look_through_set, k, &err));
-	if (!store_each_value(snap, str_cstr(key), k->sets, k->set_count, take_value, k, k->numbers,
-			      &err))
+	assert_true(source_attributes(snap, k->sets, k->set_count, look_through_set, k, &err));
+	if (!source_values(snap, str_cstr(key), k->sets, k->set_count, take_value, k, k->numbers,
+			   &err))
 		fail_msg("%s: %s", key, err.msg);
 	for (size_t i = 0; i < k->set_count; i++) {
 		assert_in_range(k->numbers[i], 0, k->value_count);
@@ -314,14 +327,14 @@ static size_t check_values(struct store_snapshot *snap, const char *key)
 static void test_values_are_those_of_the_sets(void **state)
 {
 	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 
 	(void)state;
 	test_store_make(&t);
 	test_store_put(&t, p, 1);
 	snap = test_store_read(&t);
-	assert_true(store_has_values(snap));
+	assert_non_null(snap->ops->values);
 	assert_true(check_values(snap, "thread.name") > 2);
 	assert_true(check_values(snap, "thread.id") > 2);
 	assert_int_equal(check_values(snap, "nobody says this"), 0);
@@ -359,13 +372,14 @@ static struct profiles *report(void)
 	return p;
 }
 
-static bool see_coverage(void *arg, const struct store_coverage *c)
+static bool see_coverage(void *arg, const struct source_coverage *c, struct err *err)
 {
+	(void)err;
 	++*(uint32_t *)arg;
 	assert_true(str_is(c->host, "box"));
 	assert_true(str_is(c->reason, "dropped.ring_full"));
-	assert_int_equal(c->t0, 1000);
-	assert_int_equal(c->t1, 1500);
+	assert_int_equal(c->range.from, 1000);
+	assert_int_equal(c->range.to, 1500);
 	assert_int_equal(c->n, 7);
 	return true;
 }
@@ -379,7 +393,7 @@ static void print_finding(void *arg, const char *finding)
 static void test_coverage(void **state)
 {
 	struct profiles *p = report();
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 	uint32_t count = 0;
 	struct err err;
@@ -388,9 +402,11 @@ static void test_coverage(void **state)
 	test_store_make(&t);
 	test_store_put(&t, p, 1);
 	snap = test_store_read(&t);
-	assert_true(store_each_coverage(snap, 0, UINT64_MAX, see_coverage, &count, &err));
+	assert_true(snap->ops->coverage(snap, (struct source_range){ 0, UINT64_MAX }, see_coverage,
+					&count, &err));
 	assert_int_equal(count, 1);
-	assert_true(store_each_coverage(snap, 1600, UINT64_MAX, see_coverage, &count, &err));
+	assert_true(snap->ops->coverage(snap, (struct source_range){ 1600, UINT64_MAX },
+					see_coverage, &count, &err));
 	assert_int_equal(count, 1);
 	test_store_end(&t, snap);
 	/* SQLite 3.40 calls each t1 NULL. */
@@ -423,8 +439,9 @@ static void test_extent_is_exact(void **state)
 {
 	static const char *const names[] = { "v1.11.0-oncpu-big", "v1.8.0-oncpu-mixed-a",
 					     "v1.11.0-oncpu-start", "v1.4.0-oncpu-mixed" };
-	uint64_t from = UINT64_MAX, to = 0, oldest, newest;
-	struct store_snapshot *snap;
+	uint64_t from = UINT64_MAX, to = 0;
+	struct source_range extent;
+	struct source *snap;
 	struct test_store t;
 	struct err err;
 
@@ -437,9 +454,9 @@ static void test_extent_is_exact(void **state)
 		assert_true(test_store_put(&t, p, i + 1));
 		profiles_free(p);
 		snap = test_store_read(&t);
-		assert_true(store_extent(snap, &oldest, &newest, &err));
-		assert_int_equal(oldest, from);
-		assert_int_equal(newest, to);
+		assert_true(snap->ops->extent(snap, &extent, &err));
+		assert_int_equal(extent.from, from);
+		assert_int_equal(extent.to, to + 1);
 		test_store_end(&t, snap);
 	}
 	test_store_remove(&t);
@@ -458,32 +475,33 @@ static uint64_t part(const struct event_sums *x, unsigned which, uint64_t v)
 	return !x->parts || x->parts & which ? v : 0;
 }
 
-static void add_one(struct event_sums *x, store_id series, const uint64_t *one)
+static void add_one(struct event_sums *x, uint64_t series, const uint64_t *one)
 {
 	uint64_t parts[] = { series,
-			     part(x, SAMPLE_TIMES, one[0]),
+			     part(x, ROW_TIMES, one[0]),
 			     one[1],
-			     part(x, SAMPLE_STACK, one[2]),
-			     part(x, SAMPLE_ATTRIBUTES, one[3]),
+			     part(x, ROW_STACK, one[2]),
+			     part(x, ROW_ATTRIBUTES, one[3]),
 			     one[4] };
 
 	x->count++;
 	x->mixed += hash64(str_from(parts, sizeof(parts)));
 }
 
-static bool add_sample_events(void *arg, const struct store_sample *s)
+static bool add_sample_events(void *arg, const struct source_row *s, struct err *err)
 {
 	const struct event_sums *x = arg;
 	uint32_t n = s->timestamp_count;
 	bool ones = !s->value_count ||
-		    (s->value_count == 1 && n > 1 && s->values[0] == 1 && s->value == (int64_t)n);
+		    (s->value_count == 1 && n > 1 && s->values[0] == 1 && s->total == (int64_t)n);
 	int64_t sum = 0;
 
+	(void)err;
 	for (uint32_t i = 0; i < s->value_count; i++)
 		sum += s->values[i];
-	if (!n && s->t0 >= x->from && s->t0 < x->to)
+	if (!n && s->time >= x->from && s->time < x->to)
 		add_one(arg, s->series,
-			(uint64_t[]){ s->t0, (uint64_t)sum, s->stack, s->attributes, 0 });
+			(uint64_t[]){ s->time, (uint64_t)sum, s->stack, s->attributes, 0 });
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t v = ones ? 1 : s->value_count == n ? s->values[i] : value_share(sum, n, i);
 
@@ -495,10 +513,11 @@ static bool add_sample_events(void *arg, const struct store_sample *s)
 	return true;
 }
 
-static bool add_events(void *arg, const struct store_events *e)
+static bool add_events(void *arg, const struct source_events *e, struct err *err)
 {
 	uint32_t run = 0;
 
+	(void)err;
 	assert_true(e->run_count > 0 && e->ends[e->run_count - 1] == e->count);
 	for (uint32_t i = 0; i < e->count; i++) {
 		while (e->ends[run] <= i)
@@ -510,20 +529,20 @@ static bool add_events(void *arg, const struct store_events *e)
 	return true;
 }
 
-static void compare_events(struct store_snapshot *snap, struct store_scan what)
+static void compare_events(struct source *snap, struct source_scan what)
 {
-	static const unsigned parts[] = { 0, SAMPLE_STACK, SAMPLE_TIMES,
-					  SAMPLE_STACK | SAMPLE_ATTRIBUTES | SAMPLE_TIMES };
+	static const unsigned parts[] = { 0, ROW_STACK, ROW_TIMES,
+					  ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES };
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-		struct event_sums samples = { what.from, what.to, parts[i], 0, 0 },
+		struct event_sums samples = { what.range.from, what.range.to, parts[i], 0, 0 },
 				  events = samples;
 		struct err err;
 
 		what.parts = 0;
-		assert_true(store_scan(snap, &what, add_sample_events, &samples, &err));
+		assert_true(source_scan(snap, &what, add_sample_events, &samples, &err));
 		what.parts = parts[i];
-		if (!store_scan_events(snap, &what, add_events, &events, &err))
+		if (!source_events(snap, &what, add_events, &events, &err))
 			fail_msg("%s", err.msg);
 		assert_int_equal(events.count, samples.count);
 		assert_true(events.mixed == samples.mixed);
@@ -537,8 +556,8 @@ static void test_events_are_those_of_the_samples(void **state)
 		"v1.11.0-oncpu-start", "v1.8.0-oncpu-mixed-a",
 		"v1.7.0-oncpu-mixed",  "v1.4.0-oncpu-mixed"
 	};
-	uint64_t oldest, newest;
-	struct store_snapshot *snap;
+	struct source_range extent;
+	struct source *snap;
 	struct test_store t;
 	struct err err;
 
@@ -551,21 +570,23 @@ static void test_events_are_those_of_the_samples(void **state)
 		profiles_free(p);
 	}
 	snap = test_store_read(&t);
-	assert_true(store_has_events(snap));
-	assert_true(store_extent(snap, &oldest, &newest, &err));
-	compare_events(snap, (struct store_scan){ .to = UINT64_MAX });
+	assert_non_null(snap->ops->events);
+	assert_true(snap->ops->extent(snap, &extent, &err));
+	compare_events(snap, (struct source_scan){ .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST });
 	for (uint64_t i = 0; i < 8; i++) { /* windows that cut chunks and lists */
-		uint64_t step = (newest - oldest) / 8 + 1, from = oldest + i * step;
-		store_id some[] = { 1 + i, 3 + 2 * i, 1000000 };
+		uint64_t step = (extent.to - extent.from) / 8 + 1, from = extent.from + i * step;
+		uint64_t some[] = { 1 + i, 3 + 2 * i, 1000000 };
 
-		compare_events(snap, (struct store_scan){ .from = from, .to = from + step });
-		compare_events(snap, (struct store_scan){ .from = from,
-							  .to = UINT64_MAX,
-							  .series = some,
-							  .series_count = ARRAY_LEN(some) });
-		compare_events(snap, (struct store_scan){ .to = UINT64_MAX,
-							  .asof = 40 + 70 * i,
-							  .after = 30 * i });
+		compare_events(snap, (struct source_scan){ .range = { from, from + step },
+							   .asof = SOURCE_NEWEST });
+		compare_events(snap, (struct source_scan){ .range = { from, UINT64_MAX },
+							   .asof = SOURCE_NEWEST,
+							   .series = some,
+							   .series_count = ARRAY_LEN(some) });
+		compare_events(snap, (struct source_scan){ .range = SOURCE_ALWAYS,
+
+							   .asof = 40 + 70 * i,
+							   .after = 30 * i });
 	}
 	test_store_end(&t, snap);
 	test_store_remove(&t);
@@ -578,10 +599,11 @@ struct seen_series {
 	bool ascending;
 };
 
-static bool see_series(void *arg, const struct store_series *s)
+static bool see_series(void *arg, const struct source_series *s, struct err *err)
 {
 	struct seen_series *x = arg;
 
+	(void)err;
 	x->ascending = x->ascending && s->id > x->last;
 	x->last = s->id;
 	x->sum += s->id;
@@ -590,13 +612,13 @@ static bool see_series(void *arg, const struct store_series *s)
 	return true;
 }
 
-static void ask_series(struct store_snapshot *snap, const struct store_series_ask *ask,
-		       uint64_t count, uint64_t sum)
+static void ask_series(struct source *snap, const struct source_series_ask *ask, uint64_t count,
+		       uint64_t sum)
 {
 	struct seen_series x = { .ascending = true };
 	struct err err;
 
-	if (!store_each_series(snap, ask, see_series, &x, &err))
+	if (!source_series(snap, ask, see_series, &x, &err))
 		fail_msg("%s", err.msg);
 	assert_true(x.ascending);
 	assert_int_equal(x.count, count);
@@ -625,9 +647,9 @@ static void test_series_are_found_however_they_lie(void **state)
 	struct profiles *p = test_fixture("v1.11.0-oncpu-start");
 	const uint64_t count = 600 + 3 + 100;
 	const uint64_t sum = (1000 + 1599) * 300 + 14000 + (8000 + 9980) * 50;
-	struct store_series_ask ask = { .from = 100 * STORE_BUCKET_NS,
-					.to = 101 * STORE_BUCKET_NS };
-	struct store_snapshot *snap;
+	struct source_series_ask ask = { .range = { 100 * STORE_BUCKET_NS,
+						    101 * STORE_BUCKET_NS } };
+	struct source *snap;
 	struct test_store t;
 	struct seen_series seen = { .ascending = true };
 	struct err err;
@@ -652,7 +674,7 @@ static void test_series_are_found_however_they_lie(void **state)
 	test_store_end(&t, snap);
 	test_store_sql(t.path, "DELETE FROM series WHERE id=1100");
 	snap = test_store_read(&t);
-	assert_false(store_each_series(snap, &ask, see_series, &seen, &err));
+	assert_false(source_series(snap, &ask, see_series, &seen, &err));
 	assert_int_equal(err.kind, ERR_NOT_FOUND);
 	test_store_end(&t, snap);
 	test_store_remove(&t);
@@ -667,10 +689,12 @@ struct seen_stacks {
 	size_t count;
 };
 
-static bool hash_stack(void *arg, store_id id, const store_id *locations, uint32_t count)
+static bool hash_stack(void *arg, uint64_t id, const uint64_t *locations, uint32_t count,
+		       struct err *err)
 {
 	struct seen_stacks *x = arg;
 
+	(void)err;
 	assert_true(id > x->last && x->count < STACKS_MOST);
 	x->last = id;
 	x->hash[x->count++] = hash64(str_from(locations, count * sizeof(*locations)));
@@ -684,8 +708,8 @@ static void test_stacks_are_found_however_they_lie(void **state)
 		"depth, locations FROM stack; INSERT INTO stack(id, hash) VALUES(50000, x'00')";
 	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
 	struct seen_stacks close = { .count = 1 }, apart = { 0 };
-	store_id ids[STACKS_MOST], others[STACKS_MOST] = { 50000 };
-	struct store_snapshot *snap;
+	uint64_t ids[STACKS_MOST], others[STACKS_MOST] = { 50000 };
+	struct source *snap;
 	struct test_store t;
 	struct err err;
 	int64_t count;
@@ -699,18 +723,18 @@ static void test_stacks_are_found_however_they_lie(void **state)
 	count = count < STACKS_MOST - 1 ? count : STACKS_MOST - 1;
 	test_store_sql(t.path, copies);
 	for (int64_t i = 0; i < count; i++) {
-		ids[i] = (store_id)i + 1;
+		ids[i] = (uint64_t)i + 1;
 		others[i + 1] = 100000 + ids[i] * 1000;
 	}
 	close.hash[0] = hash64(STR(""));
 	snap = test_store_read(&t);
-	assert_true(store_each_stack(snap, ids, (size_t)count, hash_stack, &close, &err));
-	assert_true(store_each_stack(snap, others, (size_t)count + 1, hash_stack, &apart, &err));
+	assert_true(source_stacks(snap, ids, (size_t)count, hash_stack, &close, &err));
+	assert_true(source_stacks(snap, others, (size_t)count + 1, hash_stack, &apart, &err));
 	assert_int_equal(close.count, apart.count);
 	assert_memory_equal(close.hash, apart.hash, apart.count * sizeof(*apart.hash));
 	others[count]++;
 	apart = (struct seen_stacks){ 0 };
-	assert_false(store_each_stack(snap, others, (size_t)count + 1, hash_stack, &apart, &err));
+	assert_false(source_stacks(snap, others, (size_t)count + 1, hash_stack, &apart, &err));
 	assert_int_equal(err.kind, ERR_NOT_FOUND);
 	assert_int_equal(apart.count, count);
 	test_store_end(&t, snap);

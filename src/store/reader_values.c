@@ -22,9 +22,8 @@ struct value_reader {
 	size_t *ends;
 	struct arena arena; /* of one value */
 	uint32_t count;     /* of values */
-	bool (*fn)(void *arg, const struct store_attribute *a);
+	source_value_fn *fn;
 	void *arg;
-	bool ended; /* by fn, which is no failure */
 };
 
 static bool take_set(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
@@ -70,7 +69,7 @@ static bool is_key(struct value_reader *r, uint64_t id, bool *out, struct err *e
 static bool take_attribute(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
 {
 	struct value_reader *r = ctx;
-	struct store_attribute a = { .key = r->key };
+	struct source_attribute a = { .key = r->key };
 	struct any_cell cell;
 	bool wanted;
 
@@ -82,9 +81,10 @@ static bool take_attribute(void *ctx, size_t at, sqlite3_value **columns, struct
 	cell = row_any_cell(columns[1], columns[2]);
 	if (!reader_any(&cell, &r->arena, &a.value, err))
 		return false;
-	r->ended = !r->fn(r->arg, &a);
+	if (!r->fn(r->arg, &a, err))
+		return false;
 	idmap_find(&r->attributes, r->wanted.ids[at])->number = ++r->count;
-	return !r->ended;
+	return true;
 }
 
 /* The first attribute of that key that a set has; 0: none. */
@@ -104,7 +104,7 @@ static bool value_of(const struct value_reader *r, struct str set, uint32_t *out
 	return true;
 }
 
-static bool read_values(struct value_reader *r, const store_id *ids, size_t count, uint32_t *out,
+static bool read_values(struct value_reader *r, const uint64_t *ids, size_t count, uint32_t *out,
 			struct err *err)
 {
 	size_t from = 0;
@@ -125,10 +125,10 @@ static bool read_values(struct value_reader *r, const store_id *ids, size_t coun
 	return true;
 }
 
-bool sqlite_each_value(struct sqlite_snapshot *snap, struct str key, const store_id *ids,
-		       size_t count, bool (*fn)(void *arg, const struct store_attribute *a),
-		       void *arg, uint32_t *out, struct err *err)
+bool sqlite_values(struct source *source, struct str key, const uint64_t *ids, uint32_t count,
+		   source_value_fn *fn, void *arg, uint32_t *out, struct err *err)
 {
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct value_reader r = { .snap = snap, .key = key, .fn = fn, .arg = arg };
 	size_t room = count < SETS_AT_ONCE ? count : SETS_AT_ONCE;
 	bool ok = true;
@@ -148,5 +148,5 @@ bool sqlite_each_value(struct sqlite_snapshot *snap, struct str key, const store
 	idmap_release(&r.attributes);
 	buf_release(&r.bytes);
 	arena_release(&r.arena);
-	return ok || r.ended;
+	return ok;
 }

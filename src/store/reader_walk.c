@@ -9,7 +9,7 @@ enum { DENSE = 6 /* steps cost less than that many seeks */, AT_ONCE = 4096 };
 /* SQLite gives each row to the aggregate row(), which costs half of what a step for each does. */
 struct row_walk {
 	struct sqlite_snapshot *snap;
-	const store_id *ids;
+	const uint64_t *ids;
 	size_t count, at; /* at: the next one's place */
 	row_fn *fn;
 	void *ctx;
@@ -76,7 +76,7 @@ static bool run_walk(struct row_walk *w, sqlite3_stmt *s, size_t last)
 	return !w->failed && (w->at == last || missing_row(w, s));
 }
 
-void row_bind_list(sqlite3_stmt *s, const store_id *ids, size_t count, struct buf *text)
+void row_bind_list(sqlite3_stmt *s, const uint64_t *ids, size_t count, struct buf *text)
 {
 	buf_reset(text);
 	for (size_t i = 0; i < count; i++) {
@@ -108,12 +108,12 @@ static bool walk_part(struct row_walk *w, enum query each)
 	return run_walk(w, s, w->count);
 }
 
-bool row_are_dense(const store_id *ids, size_t count)
+bool row_are_dense(const uint64_t *ids, size_t count)
 {
 	return count && (ids[count - 1] - ids[0]) / DENSE < count;
 }
 
-bool row_each(struct sqlite_snapshot *snap, enum query each, const store_id *ids, size_t count,
+bool row_each(struct sqlite_snapshot *snap, enum query each, const uint64_t *ids, size_t count,
 	      row_fn *fn, void *ctx, struct err *err)
 {
 	struct row_walk w = {

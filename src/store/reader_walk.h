@@ -12,13 +12,13 @@ typedef bool row_fn(void *ctx, size_t at, sqlite3_value **columns, struct err *e
  * query whose rows go to the function row(id, ...), from an id to another; the one behind it is the
  * same of a list of ids. A row that is not there is ERR_NOT_FOUND.
  */
-bool row_each(struct sqlite_snapshot *snap, enum query each, const store_id *ids, size_t count,
+bool row_each(struct sqlite_snapshot *snap, enum query each, const uint64_t *ids, size_t count,
 	      row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
 /* Is a walk over the table less work than a look for each id? */
-bool row_are_dense(const store_id *ids, size_t count);
+bool row_are_dense(const uint64_t *ids, size_t count);
 /* The list of such a query; `text` holds it until that was run. */
-void row_bind_list(sqlite3_stmt *s, const store_id *ids, size_t count, struct buf *text);
+void row_bind_list(sqlite3_stmt *s, const uint64_t *ids, size_t count, struct buf *text);
 
 static inline struct str row_bytes(sqlite3_value *v)
 {

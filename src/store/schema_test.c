@@ -11,7 +11,7 @@
 #include "model/equal.h"
 #include "store/codec.h"
 #include "store/db.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "store/schema.h"
 #include "store/store_for_tests.h"
 
@@ -29,10 +29,9 @@ struct seen {
 	bool with_labels;
 };
 
-static void put_label(struct buf *out, const struct store_series *s, struct str key)
+static void put_label(struct buf *out, const struct source_series *s, struct str key)
 {
-	const struct store_attributes lists[] = { s->lifted, s->resource_attributes,
-						  s->scope_attributes };
+	const struct source_attributes lists[] = { s->lifted, s->resource, s->scope };
 
 	buf_char(out, '\n');
 	for (size_t l = 0; l < ARRAY_LEN(lists); l++)
@@ -43,11 +42,12 @@ static void put_label(struct buf *out, const struct store_series *s, struct str 
 			}
 }
 
-static bool take_series(void *arg, const struct store_series *s)
+static bool take_series(void *arg, const struct source_series *s, struct err *err)
 {
 	struct seen *seen = arg;
 	struct buf text;
 
+	(void)err;
 	assert_true(seen->count < ARRAY_LEN(seen->process));
 	buf_init(&text, 0);
 	for (size_t i = 0; seen->with_labels && i < ARRAY_LEN(label_keys); i++)
@@ -59,8 +59,9 @@ static bool take_series(void *arg, const struct store_series *s)
 	return true;
 }
 
-static bool count_key(void *arg, struct str key)
+static bool count_key(void *arg, struct str key, struct err *err)
 {
+	(void)err;
 	(void)key;
 	++*(uint32_t *)arg;
 	return true;
@@ -68,9 +69,9 @@ static bool count_key(void *arg, struct str key)
 
 enum { IN_FULL, BRIEF, BRIEF_WITH_LABELS, WAYS };
 
-static struct seen series_of(struct store_snapshot *snap, int way)
+static struct seen series_of(struct source *snap, int way)
 {
-	struct store_series_ask ask = { .to = UINT64_MAX, .brief = way != IN_FULL };
+	struct source_series_ask ask = { .range = SOURCE_ALWAYS, .brief = way != IN_FULL };
 	struct seen seen = { .with_labels = way != BRIEF };
 	struct err err;
 
@@ -78,12 +79,12 @@ static struct seen series_of(struct store_snapshot *snap, int way)
 		ask.keys = label_keys;
 		ask.key_count = ARRAY_LEN(label_keys);
 	}
-	if (!store_each_series(snap, &ask, take_series, &seen, &err))
+	if (!source_series(snap, &ask, take_series, &seen, &err))
 		fail_msg("%s", err.msg);
 	return seen;
 }
 
-static void assert_whole(struct store_snapshot *snap, struct profiles *const *in, size_t count)
+static void assert_whole(struct source *snap, struct profiles *const *in, size_t count)
 {
 	uint64_t seq = 0;
 	struct err err;
@@ -91,20 +92,20 @@ static void assert_whole(struct store_snapshot *snap, struct profiles *const *in
 	for (size_t i = 0; i < count; i++) {
 		struct profiles *out;
 
-		if (!store_next_request(snap, seq, 0, &seq, &out, &err) ||
+		if (!snap->ops->next_request(snap, seq, &seq, &out, &err) ||
 		    !profiles_equal(in[i], out, 0, &err))
 			fail_msg("%s: %s", wire_fixtures[i], err.msg);
 		profiles_free(out);
 	}
 }
 
-static void assert_keys(struct store_snapshot *snap, bool known_wanted)
+static void assert_keys(struct source *snap, bool known_wanted)
 {
 	uint32_t count = 0;
 	struct err err;
 	bool known;
 
-	assert_true(store_each_sample_key(snap, &known, count_key, &count, &err));
+	assert_true(snap->ops->sample_keys(snap, count_key, &count, &known, &err));
 	assert_int_equal(known, known_wanted);
 	assert_true(!known || count > 0);
 }
@@ -138,16 +139,17 @@ struct old_rows {
 };
 
 /* As versions 1 and 2 wrote it: more is NULL for one timestamp, 0 for none, else lists. */
-static bool put_old_row(void *arg, const struct store_sample *x)
+static bool put_old_row(void *arg, const struct source_row *x, struct err *ignored)
 {
 	struct old_rows *o = arg;
-	bool silent = x->value_count == 0 && x->value == 1;
-	bool implied = silent || (x->value_count == 1 && x->values[0] == x->value);
-	uint64_t before = x->t0;
+	bool silent = x->value_count == 0 && x->total == 1;
+	bool implied = silent || (x->value_count == 1 && x->values[0] == x->total);
+	uint64_t before = x->time;
 	struct err err;
 
+	(void)ignored;
 	buf_reset(&o->more);
-	codec_put(&o->more, x->t1 - x->t0);
+	codec_put(&o->more, x->last - x->time);
 	codec_put(&o->more, x->value_count);
 	for (uint32_t i = 0; i < x->value_count; i++)
 		codec_put_signed(&o->more, x->values[i]);
@@ -155,17 +157,17 @@ static bool put_old_row(void *arg, const struct store_sample *x)
 		codec_put_signed(&o->more, (int64_t)(x->timestamps[i] - before));
 		before = x->timestamps[i];
 	}
-	db_bind_u64(o->add, 1, x->t0 / STORE_BUCKET_NS);
+	db_bind_u64(o->add, 1, x->time / STORE_BUCKET_NS);
 	db_bind_u64(o->add, 2, x->series);
-	db_bind_u64(o->add, 3, x->t0 % STORE_BUCKET_NS);
-	db_bind_u64(o->add, 4, x->seq);
+	db_bind_u64(o->add, 3, x->time % STORE_BUCKET_NS);
+	db_bind_u64(o->add, 4, x->sample);
 	db_bind_id(o->add, 5, x->stack);
 	db_bind_id(o->add, 6, x->attributes);
 	db_bind_id(o->add, 7, x->link);
 	if (silent)
 		sqlite3_bind_null(o->add, 8);
 	else
-		sqlite3_bind_int64(o->add, 8, x->value);
+		sqlite3_bind_int64(o->add, 8, x->total);
 	if (implied && x->timestamp_count == 1)
 		sqlite3_bind_null(o->add, 9);
 	else if (implied && x->timestamp_count == 0)
@@ -179,8 +181,8 @@ static bool put_old_row(void *arg, const struct store_sample *x)
 
 static void put_old_rows(struct test_store *t)
 {
-	struct store_scan all = { .to = UINT64_MAX };
-	struct store_snapshot *snap = test_store_read(t);
+	struct source_scan all = { .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST };
+	struct source *snap = test_store_read(t);
 	struct old_rows o = { 0 };
 	struct err err;
 
@@ -189,7 +191,7 @@ static void put_old_rows(struct test_store *t)
 	if (!db_exec(o.db, "BEGIN", &err) ||
 	    !db_prepare(o.db, "INSERT INTO sample VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
 			&o.add, &err) ||
-	    !store_scan(snap, &all, put_old_row, &o, &err) || !db_exec(o.db, "COMMIT", &err))
+	    !snap->ops->scan(snap, &all, put_old_row, &o, &err) || !db_exec(o.db, "COMMIT", &err))
 		fail_msg("%s", err.msg);
 	sqlite3_finalize(o.add);
 	sqlite3_close(o.db);
@@ -217,13 +219,14 @@ struct totals {
 	int64_t value;
 };
 
-static bool add_up(void *arg, const struct store_sample *x)
+static bool add_up(void *arg, const struct source_row *x, struct err *err)
 {
 	struct totals *t = arg;
 
+	(void)err;
 	t->samples++;
-	t->events += x->events;
-	t->value += x->value;
+	t->events += x->timestamp_count ? x->timestamp_count : 1;
+	t->value += x->total;
 	t->links += x->link;
 	t->stacks += x->stack * x->attributes * x->series;
 	for (uint32_t i = 0; i < x->timestamp_count; i++)
@@ -231,25 +234,42 @@ static bool add_up(void *arg, const struct store_sample *x)
 	return true;
 }
 
-/* Everything, half of it in time, and what has a link. */
-static void totals_of(struct store_snapshot *snap, struct totals out[3])
+struct found_links {
+	uint64_t ids[64];
+	uint32_t count;
+};
+
+static bool take_link(void *arg, const struct source_link *l, struct err *err)
 {
-	struct store_facts facts;
-	struct store_scan what = { .to = UINT64_MAX };
-	store_id links[64];
-	size_t count;
+	struct found_links *f = arg;
+
+	(void)err;
+	if (f->count < ARRAY_LEN(f->ids))
+		f->ids[f->count++] = l->id;
+	return true;
+}
+
+/* Everything, half of it in time, and what has a link. */
+static void totals_of(struct source *snap, struct totals out[3])
+{
+	struct source_scan what = { .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST }, linked = what;
+	struct found_links links = { 0 };
+	struct source_range extent;
 	struct err err;
 
 	memset(out, 0, 3 * sizeof(out[0]));
-	if (!store_facts(snap, &facts, &err) || !store_scan(snap, &what, add_up, &out[0], &err))
+	if (!snap->ops->extent(snap, &extent, &err) ||
+	    !source_scan(snap, &what, add_up, &out[0], &err))
 		fail_msg("%s", err.msg);
-	if (!store_find_links(snap, NULL, NULL, links, ARRAY_LEN(links), &count, &err) ||
-	    !store_scan_links(snap, links, count < ARRAY_LEN(links) ? count : ARRAY_LEN(links),
-			      &what, add_up, &out[1], &err))
+	linked.links = links.ids;
+	if (!snap->ops->find_links(snap, NULL, NULL, take_link, &links, &err))
 		fail_msg("%s", err.msg);
-	what.from = facts.oldest + (facts.newest - facts.oldest) / 2;
-	what.to = facts.newest + 1;
-	if (!store_scan(snap, &what, add_up, &out[2], &err))
+	linked.link_count = links.count;
+	if (!source_scan(snap, &linked, add_up, &out[1], &err))
+		fail_msg("%s", err.msg);
+	what.range.from = extent.from + (extent.to - 1 - extent.from) / 2;
+	what.range.to = extent.to;
+	if (!source_scan(snap, &what, add_up, &out[2], &err))
 		fail_msg("%s", err.msg);
 	assert_true(out[0].samples > out[2].samples && out[2].samples > 0);
 	assert_true(out[1].samples > 0 && out[1].samples < out[0].samples);
@@ -262,7 +282,7 @@ static void an_older_store_is_read_and_brought_up_to_date(void **state)
 	const size_t count = ARRAY_LEN(wire_fixtures), half = count / 2;
 	struct profiles *in[ARRAY_LEN(wire_fixtures)];
 	struct seen now, full, older;
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 
 	test_store_make(&t);
@@ -406,10 +426,11 @@ struct keys {
 	bool service, found;
 };
 
-static bool look_at_key(void *arg, struct str key)
+static bool look_at_key(void *arg, struct str key, struct err *err)
 {
 	struct keys *k = arg;
 
+	(void)err;
 	k->service |= str_is(key, "service.name");
 	k->found |= str_equal(key, k->wanted);
 	return true;
@@ -444,7 +465,7 @@ static void keys_of_samples(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct keys k = { .wanted = str_cstr(cases[i].sample_key) };
 		struct profiles *p = message(i);
-		struct store_snapshot *snap;
+		struct source *snap;
 		struct test_store t;
 		struct err err;
 		bool known;
@@ -452,7 +473,7 @@ static void keys_of_samples(void **state)
 		test_store_make(&t);
 		test_store_put(&t, p, 1);
 		snap = test_store_read(&t);
-		assert_true(store_each_sample_key(snap, &known, look_at_key, &k, &err));
+		assert_true(snap->ops->sample_keys(snap, look_at_key, &k, &known, &err));
 		if (!known || k.found != cases[i].kept || k.service != cases[i].service_is_odd)
 			fail_msg("case %zu: known %d, found %d, service %d", i, known, k.found,
 				 k.service);

@@ -1,38 +1,42 @@
 /*
- * source.h - the one interface to samples, whatever holds them: the SQLite store, ClickHouse, or
- * the profiles of a file (query/profiles_source.h).
+ * source.h - the one interface to samples, whatever holds them: an SQLite file, ClickHouse (both
+ * opened by store.h) or the profiles of a file (query/profiles_source.h).
  *
- * Everything is named by 64-bit numbers of the source's own, good while the source is open; equal
- * content may have several numbers (the engine merges by content). 0 is "none" for attribute sets
- * and links. The engine scans first, summing by number, and only then asks what the distinct
- * numbers mean, in ascending order and many at a time.
+ *   source_series() choose -> source_events() or source_scan() add up -> source_stacks(),
+ *   source_locations(), ... what the distinct numbers mean -> source_free()
  *
- * Memory: what a callback is given holds until it returns. A callback that returns false ends the
- * walk, which then fails with the callback's err. Threads: a source is used by one at a time.
+ * A source shows one state of what it reads, whatever a writer does meanwhile; it should last for
+ * one question (in SQLite it keeps the write-ahead log from being emptied). Everything is named by
+ * 64-bit numbers of the source's own, good while the source is open; equal content may have several
+ * numbers (callers merge by content). 0 is "none". Sample numbers and `asof` mean the same in every
+ * source of one store.
+ *
+ * A callback that returns false ends the walk, which then fails with the callback's err. What a
+ * callback is given holds until it returns. Ranges are [from, to) in nanoseconds since 1970. Lists
+ * of numbers are ascending and unique.
+ *
+ * Threads: one at a time. Fields: OTLP profiles.proto.
  */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include "base/err.h"
-#include "base/str.h"
-
-struct any_value;
+#include "model/profiles.h"
 
 /* The scope's attributes for pprof's default_sample_type and for what its sample types were before
  * they became profiles, as an array of places (OpenTelemetry's conventions for pprof). */
 #define PPROF_DEFAULT_SAMPLE_TYPE "pprof.scope.default_sample_type"
 #define PPROF_SAMPLE_TYPE_ORDER   "pprof.scope.sample_type_order"
 
-/* Nanoseconds since 1970, [from, to). */
 struct source_range {
 	uint64_t from, to;
 };
 #define SOURCE_ALWAYS ((struct source_range){ 0, UINT64_MAX })
 
+/* An `asof` that leaves nothing out. */
+#define SOURCE_NEWEST UINT64_MAX
+
 /* One attribute: of a resource, a scope, a profile or a sample. */
 struct source_attribute {
 	struct str key, unit;
-	const struct any_value *value;
+	struct any_value value;
 };
 
 struct source_attributes {
@@ -42,7 +46,8 @@ struct source_attributes {
 
 /*
  * Samples of one resource, scope and profile type. `lifted` are keys of the process, the service or
- * the container that samples carried and the resource lacked.
+ * the container that samples carried (v1.3 to v1.9) and the resource lacked. A label is looked for
+ * in the sample's attributes first, then in lifted, resource, scope, profile.
  */
 struct source_series {
 	uint64_t id;
@@ -52,46 +57,47 @@ struct source_series {
 	struct str scope_name, scope_version;
 	uint64_t process; /* equal for series of one process (host, container, pid); 0: not said */
 	struct source_attributes lifted, resource, scope;
-	/* scope_name, scope_version and the attributes are left out; those that were asked for are
-	 * in `resource`, be they lifted, or in `scope` */
+	/* Only what was asked for is there: attributes of the resource and lifted ones together in
+	 * `resource`, those of the scope in `scope`. */
 	bool brief;
-	uint64_t labels; /* brief: equal for series that say the same of those */
+	uint64_t labels; /* brief: equal for series that have equal values of those */
 	bool of_service; /* its service.name is known to be the one that was asked for */
 };
 
 /* Which series, and how much of them. */
 struct source_series_ask {
-	struct source_range range; /* that may have samples in it */
-	uint64_t after, asof;      /* as a scan's: those without samples of it may be left out */
-	const uint64_t *ids;       /* ascending: only these; NULL: all */
+	struct source_range range; /* those that may have samples in it */
+	uint64_t after, asof;      /* as in a scan: series without such samples may be left out */
+	const uint64_t *ids;       /* only these; NULL: all */
 	uint32_t id_count;
-	bool brief; /* scope_name, scope_version and the attributes are not needed, but for */
-	const struct str *keys; /* these keys, however punctuated; service.name stands for what */
-	uint32_t key_count;     /* it is made of, too */
-	bool scopes;            /* the scopes' attributes are needed, too, where types differ */
-	/* scope_name is needed, too, and of `resource` host.id, else host.name, but where there is
-	 * a telemetry.sdk.name. Not with keys. */
+	bool brief; /* scope_name, scope_version and attributes may be left out, except */
+	const struct str *keys; /* these keys, in any spelling; service.name stands for all the */
+	uint32_t key_count;     /* keys it is made from */
+	bool scopes;            /* and the attributes of scopes, where sample types differ */
+	/* and scope_name, and host.id (else host.name) unless there is a telemetry.sdk.name. Not
+	 * together with keys. */
 	bool profiler;
-	/* Not empty: those whose service.name is another may be left out. Only where no sample says
-	 * it (sample_keys). */
+	/* Not empty: series of another service.name may be left out. Only where no sample has a
+	 * service.name of its own (source_ops.sample_keys). */
 	struct str service;
 };
 
 /*
  * One OTLP sample. Its events are its timestamps, each with its own value; without timestamps it is
  * one event at `time`, the profile's. `values` has one a timestamp, or is empty (each counts 1), or
- * (as old and odd senders have it) differs in number: then the sum belongs to the first event.
+ * (as odd senders have it) differs in number: then the sum is shared out.
  */
 struct source_row {
-	uint64_t series, sample; /* sample: a number in the order of arrival */
+	uint64_t series, sample; /* sample: its place on the store's line, in order of arrival */
 	uint64_t stack, attributes, link;
-	uint64_t time;
+	uint64_t time, last;        /* first and last timestamp, or the profile's time */
+	int64_t total;              /* as sample_total() */
 	const uint64_t *timestamps; /* in the order they came */
 	const int64_t *values;
 	uint32_t timestamp_count, value_count;
 };
 
-/* Events of rows, side by side: each in the scan's range. Run k is of series[k] and ends before
+/* Events of rows, side by side, each in the scan's range. Run k is of series[k] and ends before
  * event ends[k]; none is empty. */
 struct source_events {
 	uint32_t count, run_count;
@@ -101,32 +107,33 @@ struct source_events {
 	const int64_t *values;  /* as they came, or 1 each */
 	const uint32_t *counts; /* without ROW_TIMES: of how many each is the sum; NULL: of one */
 	const uint64_t *times, *stacks, *attributes; /* as far as scan.parts says */
-	/* Of a scan of series that are alike: run 0 is of all of these, ascending. */
+	/* In a scan with `alike`: run 0 is of all of these series. */
 	const uint64_t *shared;
 	size_t shared_count;
 };
 
-/* A Profile message: the one that samples [first_sample, first_sample + sample_count) are of. */
+/* A Profile message: samples [first_sample, first_sample + sample_count) are its own. */
 struct source_profile {
-	uint64_t series; /* one of the scan's that it is of, be it without samples */
+	uint64_t series; /* one of the scan's that it is of, even without samples */
 	uint64_t first_sample;
 	uint32_t sample_count;
 	uint64_t time, duration; /* ns */
-	uint8_t id[16];
+	uint64_t earliest;       /* none of its samples is before that; 0: not known */
+	uint8_t id[16];          /* zeros: the sender gave none */
 	struct source_attributes attributes;
 };
 
-/* Which rows a scan gives: those that may have an event in `range`; the engine looks again. */
+/* Which rows a scan gives: those that may have an event in `range`; the caller looks again. */
 struct source_scan {
 	struct source_range range;
-	const uint64_t *series; /* ascending */
+	const uint64_t *series; /* NULL: all */
 	uint32_t series_count;
-	const uint64_t *links; /* ascending; only samples with one of them. NULL: all samples */
+	const uint64_t *links; /* only samples with one of them. NULL: all samples */
 	uint32_t link_count;
-	uint64_t asof;  /* nothing that came later; UINT64_MAX: all */
-	unsigned parts; /* of ROW_STACK, ... what will be looked at; others may be 0. 0: all */
+	uint64_t asof;  /* nothing that came later; SOURCE_NEWEST: all */
 	uint64_t after; /* nothing that was there in that state; 0: all */
-	bool alike; /* events may come under any of the series, if those that have some are told */
+	unsigned parts; /* of ROW_STACK, ... what will be looked at; others may be 0. 0: all */
+	bool alike;     /* events may come under any of the series (source_events.shared) */
 };
 enum { ROW_STACK = 1, ROW_ATTRIBUTES = 2, ROW_LINK = 4, ROW_TIMES = 8 /* rows have them anyway */ };
 
@@ -137,11 +144,12 @@ struct source_line {
 
 struct source_location {
 	uint64_t id, address;
-	struct str frame_type; /* "native", "kernel", ...; "" = not said */
-	struct str mapping, build_id;
+	struct str frame_type;        /* "native", "kernel", ...; "" = not said */
+	struct str mapping, build_id; /* build_id: gnu, else go, else htlhash */
 	uint64_t mapping_start, mapping_limit, mapping_offset;
 	const struct source_line *lines; /* innermost inlined function first */
 	uint32_t line_count;
+	bool found_later; /* the lines were not sent (symbols.h) */
 };
 
 struct source_link {
@@ -149,8 +157,8 @@ struct source_link {
 	uint8_t trace_id[16], span_id[8];
 };
 
-/* What an agent said of its own work in a time: `reason` is "sampled", or why events are missing
- * ("dropped:<why>", "cut", "unnamed"). */
+/* What an agent said of its own work in a time: `reason` is "window_ns", "sampled", or why events
+ * are missing ("dropped.WHY", "cut.WHY", "unnamed"). */
 struct source_coverage {
 	struct str host, reason;
 	struct source_range range;
@@ -172,35 +180,44 @@ typedef bool source_attributes_fn(void *ctx, uint64_t id, struct source_attribut
 typedef bool source_value_fn(void *ctx, const struct source_attribute *value, struct err *err);
 typedef bool source_link_fn(void *ctx, const struct source_link *link, struct err *err);
 
+/* What could not be read of a damaged store. */
+struct store_lost {
+	uint64_t samples;                   /* left out */
+	uint64_t stacks, attributes, links; /* samples that are there without */
+	uint64_t types;                     /* profiles that are there with a type that says so */
+	uint64_t profile_attributes;        /* profiles that are there without theirs */
+	uint64_t mappings; /* locations, once a request, that are there without their mapping */
+	uint64_t attributes_of_code; /* locations likewise, with only their frame type left */
+	uint64_t build_ids; /* mappings, once a request, without attributes: build ids are some */
+	uint64_t again; /* locations, once a request, read from code blocks: only notes are lost */
+	uint64_t notes; /* requests that are there without some of their notes, if they had any */
+};
+
 struct source;
 
+/* What an implementation provides. Call those that have a function below through it. */
 struct source_ops {
 	bool (*series)(struct source *s, const struct source_series_ask *ask, source_series_fn *fn,
 		       void *ctx, struct err *err);
-	/* Keys of attributes that samples or profiles have beyond those of their series: what they
-	 * say wins. *known false: it may be any. NULL: never known. */
+	/* Keys of attributes that samples or profiles have beyond those of their series: their
+	 * values win. *known false: it may be any. NULL: never known. */
 	bool (*sample_keys)(struct source *s, source_key_fn *fn, void *ctx, bool *known,
 			    struct err *err);
-	/* Rows in an order of the source's. */
 	bool (*scan)(struct source *s, const struct source_scan *scan, source_row_fn *fn, void *ctx,
 		     struct err *err);
-	/* The same as events, of a scan without links. NULL: the engine takes the rows apart. */
 	bool (*events)(struct source *s, const struct source_scan *scan, source_events_fn *fn,
 		       void *ctx, struct err *err);
-	/* Profiles that hold samples of such a scan, and maybe more, by first_sample ascending.
-	 * With scan->parts ROW_TIMES alone they may lack ids and attributes. */
+	/* Profiles that touch the range with their time and duration or their samples, by
+	 * first_sample ascending. With parts ROW_TIMES alone they may lack ids and attributes. */
 	bool (*profiles)(struct source *s, const struct source_scan *scan, source_profile_fn *fn,
 			 void *ctx, struct err *err);
-	/* What numbers mean; `ids` ascending, without doubles; every one is called back once. */
+	/* No id is 0. Each is called back once; one that is not there is ERR_NOT_FOUND. */
 	bool (*stacks)(struct source *s, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
 		       void *ctx, struct err *err);
 	bool (*locations)(struct source *s, const uint64_t *ids, uint32_t count,
 			  source_location_fn *fn, void *ctx, struct err *err);
 	bool (*attributes)(struct source *s, const uint64_t *ids, uint32_t count,
 			   source_attributes_fn *fn, void *ctx, struct err *err);
-	/* What such sets say of one key. The callback gets its values, numbered from 1 in the order
-	 * they come, the same one perhaps twice; out[i]: the number of the one that ids[i] has, 0
-	 * where it has none. NULL: the engine looks through the whole sets. */
 	bool (*values)(struct source *s, struct str key, const uint64_t *ids, uint32_t count,
 		       source_value_fn *fn, void *ctx, uint32_t *out, struct err *err);
 	bool (*links)(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
@@ -215,15 +232,50 @@ struct source_ops {
 	bool (*asof)(struct source *s, uint64_t *out, struct err *err);
 	/* Another number whenever names were found later. NULL: none ever are. */
 	bool (*names_state)(struct source *s, uint64_t *out, struct err *err);
-	/* First and last moment of any sample; false and err->kind ERR_NOT_FOUND when empty. */
+	/* First and last moment of any sample; ERR_NOT_FOUND when there is none. */
 	bool (*extent)(struct source *s, struct source_range *out, struct err *err);
+	/* The first request behind the place `after`, as a sealed message that says what was
+	 * received; *seq is its place. *out is NULL when there is none. Profiles that retention has
+	 * taken are missing. NULL: the source has no requests. */
+	bool (*next_request)(struct source *s, uint64_t after, uint64_t *seq, struct profiles **out,
+			     struct err *err);
+	/* From then on next_request() leaves out what cannot be read and counts it in *lost; a
+	 * request that has nothing left is still a failure, with *seq set. */
+	void (*tolerate)(struct source *s, struct store_lost *lost);
 	void (*free)(struct source *s);
 };
+
+/* The type of a function that provides one: SOURCE_OP(scan) sqlite_scan; */
+#define SOURCE_OP(op) __typeof__(*((struct source_ops *)0)->op)
 
 /* The first member of every source. */
 struct source {
 	const struct source_ops *ops;
 };
+
+bool source_series(struct source *s, const struct source_series_ask *ask, source_series_fn *fn,
+		   void *ctx, struct err *err) MUST_CHECK;
+/* Rows in an order of the source's. */
+bool source_scan(struct source *s, const struct source_scan *scan, source_row_fn *fn, void *ctx,
+		 struct err *err) MUST_CHECK;
+/* The same as events, of a scan without links; only where ops->events is set. */
+bool source_events(struct source *s, const struct source_scan *scan, source_events_fn *fn,
+		   void *ctx, struct err *err) MUST_CHECK;
+
+/* What numbers mean. 0 may be among them: it is empty. */
+bool source_stacks(struct source *s, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
+		   void *ctx, struct err *err) MUST_CHECK;
+bool source_locations(struct source *s, const uint64_t *ids, uint32_t count, source_location_fn *fn,
+		      void *ctx, struct err *err) MUST_CHECK;
+bool source_attributes(struct source *s, const uint64_t *ids, uint32_t count,
+		       source_attributes_fn *fn, void *ctx, struct err *err) MUST_CHECK;
+/* The values that such sets have of one key. The callback gets the values, numbered from 1 in the
+ * order they come, maybe the same one twice; out[i]: the number of the value that ids[i] has, 0
+ * where it has none. Only where ops->values is set. */
+bool source_values(struct source *s, struct str key, const uint64_t *ids, uint32_t count,
+		   source_value_fn *fn, void *ctx, uint32_t *out, struct err *err) MUST_CHECK;
+bool source_links(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
+		  void *ctx, struct err *err) MUST_CHECK;
 
 static inline void source_free(struct source *s)
 {

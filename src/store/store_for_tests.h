@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "store/db.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "store/writer.h"
 #include "wire/otlp.h"
 #include "wire_fixtures.h"
@@ -132,10 +132,10 @@ static inline int64_t test_store_number(const struct test_store *t, const char *
 	return v;
 }
 
-static inline struct store_snapshot *test_store_read(struct test_store *t)
+static inline struct source *test_store_read(struct test_store *t)
 {
 	struct store_open_options options = { .location = t->path };
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct err err;
 
 	if (!store_open(&options, &t->reader, &err) || !store_begin(t->reader, &snap, &err))
@@ -143,9 +143,9 @@ static inline struct store_snapshot *test_store_read(struct test_store *t)
 	return snap;
 }
 
-static inline void test_store_end(struct test_store *t, struct store_snapshot *snap)
+static inline void test_store_end(struct test_store *t, struct source *snap)
 {
-	store_end(snap);
+	source_free(snap);
 	store_close(t->reader);
 	t->reader = NULL;
 }

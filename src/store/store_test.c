@@ -10,7 +10,7 @@
 
 #include "model/equal.h"
 #include "store/db.h"
-#include "store/reader.h"
+#include "store/store.h"
 #include "store/store_for_tests.h"
 #include "wire/message_for_tests.h"
 #include "wire_fixtures.h"
@@ -31,7 +31,7 @@ static void test_fixtures_come_back(void **state)
 	struct test_store t;
 	struct err err;
 	struct profiles *in[ARRAY_LEN(wire_fixtures)];
-	struct store_snapshot *snap;
+	struct source *snap;
 	uint64_t seq = 0;
 
 	(void)state;
@@ -46,7 +46,7 @@ static void test_fixtures_come_back(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(wire_fixtures); i++) {
 		struct profiles *out;
 
-		if (!store_next_request(snap, seq, 0, &seq, &out, &err))
+		if (!snap->ops->next_request(snap, seq, &seq, &out, &err))
 			fail_msg("%s: %s", wire_fixtures[i], err.msg);
 		assert_non_null(out);
 		assert_same(out, in[i], wire_fixtures[i]);
@@ -84,7 +84,7 @@ static void test_bad_indices_keep_their_place(void **state)
 		   m = { .len = 0 };
 	struct buf before, after;
 	struct test_store t;
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct profiles *in, *out;
 	struct err err;
 	char wanted[1024];
@@ -123,7 +123,7 @@ static void test_bad_indices_keep_their_place(void **state)
 	test_store_make(&t);
 	test_store_put(&t, in, 1);
 	snap = test_store_read(&t);
-	if (!store_next_request(snap, 0, 0, &seq, &out, &err))
+	if (!snap->ops->next_request(snap, 0, &seq, &out, &err))
 		fail_msg("%s", err.msg);
 	buf_init(&before, 0);
 	buf_init(&after, 0);
@@ -174,7 +174,7 @@ static void test_retention_by_arrival(void **state)
 	uint64_t now = 1800000000 * (uint64_t)1000000000, hour = 3600 * (uint64_t)1000000000;
 	struct profiles *old = test_fixture("v1.11.0-oncpu-big");
 	struct profiles *kept = test_fixture("v1.7.0-oncpu-mixed"), *out;
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 	uint64_t seq = 0;
 	struct err err;
@@ -197,7 +197,7 @@ static void test_retention_by_arrival(void **state)
 	assert_int_equal(rows_of(&t, "request"), 1);
 	assert_int_equal(rows_of(&t, "samples"), kept->sample_count);
 	snap = test_store_read(&t);
-	if (!store_next_request(snap, 0, 0, &seq, &out, &err))
+	if (!snap->ops->next_request(snap, 0, &seq, &out, &err))
 		fail_msg("%s", err.msg);
 	assert_same(out, kept, "what stays");
 	profiles_free(out);
@@ -206,7 +206,7 @@ static void test_retention_by_arrival(void **state)
 	/* What was swept comes again as new rows, and is whole. */
 	test_store_put_at(&t, old, 3, now);
 	snap = test_store_read(&t);
-	if (!store_next_request(snap, seq, 0, &seq, &out, &err))
+	if (!snap->ops->next_request(snap, seq, &seq, &out, &err))
 		fail_msg("%s", err.msg);
 	assert_same(out, old, "what came again");
 	profiles_free(out);
@@ -231,7 +231,7 @@ static void test_retention_within_a_bucket(void **state)
 	uint64_t now = 1800000000 * (uint64_t)1000000000, hour = 3600 * (uint64_t)1000000000;
 	struct profiles *old = test_fixture("v1.11.0-oncpu-big");
 	struct profiles *kept = test_fixture("v1.11.0-oncpu-mixed"), *out;
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t, alone;
 	uint64_t seq = 0;
 	struct err err;
@@ -267,7 +267,7 @@ static void test_retention_within_a_bucket(void **state)
 	}
 	assert_true(store_writer_facts(t.w).swept_samples == old->sample_count);
 	snap = test_store_read(&t);
-	if (!store_next_request(snap, 0, 0, &seq, &out, &err))
+	if (!snap->ops->next_request(snap, 0, &seq, &out, &err))
 		fail_msg("%s", err.msg);
 	assert_same(out, kept, "what stays");
 	profiles_free(out);
@@ -275,7 +275,7 @@ static void test_retention_within_a_bucket(void **state)
 	test_store_put_at(&t, old, 3, now); /* its series are noted again */
 	assert_int_equal(rows_of(&t, "samples"), kept->sample_count + old->sample_count);
 	snap = test_store_read(&t);
-	if (!store_next_request(snap, seq, 0, &seq, &out, &err))
+	if (!snap->ops->next_request(snap, seq, &seq, &out, &err))
 		fail_msg("%s", err.msg);
 	assert_same(out, old, "what came again");
 	profiles_free(out);
@@ -331,7 +331,7 @@ static void test_upkeep_goes_on_after_a_restart(void **state)
 static void test_max_size_within_a_bucket(void **state)
 {
 	struct profiles *big = test_fixture("v1.11.0-oncpu-big"), *out = NULL;
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 	uint64_t seq = 0, requests = 0, gone = 0;
 	struct err err;
@@ -358,7 +358,7 @@ static void test_max_size_within_a_bucket(void **state)
 	for (;;) {
 		struct profiles *p;
 
-		if (!store_next_request(snap, seq, 0, &seq, &p, &err))
+		if (!snap->ops->next_request(snap, seq, &seq, &p, &err))
 			fail_msg("%s", err.msg);
 		if (!p)
 			break;
@@ -417,7 +417,7 @@ static void test_sweep_beside_writing(void **state)
 {
 	uint64_t now = 1800000000 * (uint64_t)1000000000, hour = 3600 * (uint64_t)1000000000;
 	struct profiles *in[ARRAY_LEN(wire_fixtures)], *out;
-	struct store_snapshot *snap;
+	struct source *snap;
 	struct test_store t;
 	uint64_t seq = 0, number = 100;
 	size_t next = 0;
@@ -448,7 +448,7 @@ static void test_sweep_beside_writing(void **state)
 	assert_int_equal(next, ARRAY_LEN(wire_fixtures));
 	snap = test_store_read(&t);
 	for (size_t i = 0; i < next; i++) {
-		if (!store_next_request(snap, seq, 0, &seq, &out, &err))
+		if (!snap->ops->next_request(snap, seq, &seq, &out, &err))
 			fail_msg("%s: %s", wire_fixtures[i], err.msg);
 		assert_non_null(out);
 		assert_same(out, in[i], wire_fixtures[i]);

@@ -134,14 +134,14 @@ static void put_lines(struct buf *b, const struct store_symbol *symbol)
 {
 	buf_char(b, '[');
 	for (uint32_t i = 0; i < symbol->line_count; i++) {
-		const struct store_line *l = &symbol->lines[i];
+		const struct source_line *l = &symbol->lines[i];
 
 		buf_str(b, i ? STR(",[") : STR("["));
 		buf_json_string(b, l->function);
 		buf_char(b, ',');
 		buf_json_string(b, l->system_name);
 		buf_char(b, ',');
-		buf_json_string(b, l->filename);
+		buf_json_string(b, l->file);
 		buf_printf(b, ",%lld,%lld,%lld]", (long long)l->line, (long long)l->column,
 			   (long long)l->start_line);
 	}

@@ -10,7 +10,7 @@
  * heap. Threads: one.
  */
 #pragma once
-#include "store/reader.h"
+#include "store/source.h"
 
 enum { SYMBOL_ADDRESSES_MOST = 8 << 20 };
 
@@ -33,7 +33,7 @@ bool store_symbols_list(struct store_symbols *s, bool again, const struct store_
 struct store_symbol {
 	struct str build_id;
 	uint64_t address;
-	const struct store_line *lines; /* innermost inlined function first */
+	const struct source_line *lines; /* innermost inlined function first */
 	uint32_t line_count;
 };
 /* All or none. What is there for an address is replaced. */

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "pipeline/failing.h"
-#include "query/store_source.h"
+#include "store/store.h"
 #include "web/extension.h"
 #include "web/intake.h"
 #include "web/web.h"
@@ -68,7 +68,8 @@ static struct store *opened(struct web_state *w, struct err *err)
 	struct store *store;
 
 	pthread_mutex_lock(&w->lock);
-	if (!w->store && !store_source_open(w->store_path, &w->store, err))
+	if (!w->store &&
+	    !store_open(&(struct store_open_options){ .location = w->store_path }, &w->store, err))
 		w->store = NULL;
 	store = w->store;
 	pthread_mutex_unlock(&w->lock);
@@ -79,7 +80,7 @@ static bool open_source(void *ctx, struct source **out, struct err *err)
 {
 	struct store *store = opened(ctx, err);
 
-	return store && store_source_new(store, out, err);
+	return store && store_begin(store, out, err);
 }
 
 static bool is_failing(void *ctx, struct store_failing *out)
@@ -112,7 +113,7 @@ static bool web_extension_start(void *state, const struct component_host *host, 
 		.timeout_ns = w->timeout_ns,
 	};
 
-	w->store_name = store_source_name(w->store_path);
+	w->store_name = store_name(w->store_path);
 	if (w->uploads || !strstr(w->store_path, "://")) {
 		buf_str(&folder, str_cstr(w->uploads ? w->uploads : w->store_path));
 		buf_str(&folder, w->uploads ? (struct str){ 0 } : STR(".uploads"));
@@ -165,7 +166,7 @@ static void web_extension_stop(void *state, uint64_t deadline_ns)
 	struct web_state *w = state;
 
 	web_stop(w->server, deadline_ns);
-	store_source_close(w->store);
+	store_close(w->store);
 	pthread_mutex_destroy(&w->lock);
 	free(w->store_name);
 }

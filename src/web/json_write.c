@@ -124,10 +124,7 @@ void json_attributes(struct buf *b, struct source_attributes attributes)
 			buf_char(b, ',');
 		put_key(b, attributes, i);
 		buf_char(b, ':');
-		if (attributes.ptr[i].value)
-			json_any(b, attributes.ptr[i].value);
-		else
-			buf_lit(b, "null");
+		json_any(b, &attributes.ptr[i].value);
 	}
 	buf_char(b, '}');
 }

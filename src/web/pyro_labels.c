@@ -302,7 +302,7 @@ static void add_attributes(struct listing *l, struct source_attributes list)
 	for (uint32_t i = 0; i < list.count; i++) {
 		struct buf text = { 0 };
 
-		any_value_append_text(&text, list.ptr[i].value);
+		any_value_append_text(&text, &list.ptr[i].value);
 		add_pair(l, pyro_label_name(arena, list.ptr[i].key),
 			 str_dup(arena, buf_view(&text)));
 		buf_release(&text);
@@ -328,8 +328,8 @@ static struct str executable_of(const struct query_label_set *set)
 	for (int k = 0; k < 2; k++)
 		for (uint32_t i = 0; i < lists[k].count; i++)
 			if (str_is(lists[k].ptr[i].key, EXECUTABLE) &&
-			    lists[k].ptr[i].value->kind == ANY_STRING)
-				return lists[k].ptr[i].value->string;
+			    lists[k].ptr[i].value.kind == ANY_STRING)
+				return lists[k].ptr[i].value.string;
 	return (struct str){ 0 };
 }
 

@@ -12,7 +12,7 @@
 
 enum { VALUES_MOST = 100, LINES_MOST = 1000, STEPS_MOST = 11000, MS = 1000000 };
 
-struct line {
+struct curve {
 	struct str *values; /* one a label */
 	struct buf points;  /* encoded, in order */
 	int64_t total;
@@ -21,7 +21,7 @@ struct line {
 struct lines {
 	struct web_ask *ask;
 	const struct pyro_request *request;
-	struct line *list;
+	struct curve *list;
 	uint32_t count, cap;
 };
 
@@ -43,7 +43,7 @@ static void add_line(struct lines *l, const struct str *values, const struct que
 		     const struct query_group *g)
 {
 	uint32_t labels = l->request->labels.count;
-	struct line *line;
+	struct curve *line;
 
 	if (l->count == l->cap) {
 		uint32_t cap = l->cap ? 2 * l->cap : 16;
@@ -53,7 +53,7 @@ static void add_line(struct lines *l, const struct str *values, const struct que
 		l->cap = cap;
 	}
 	line = &l->list[l->count++];
-	*line = (struct line){ .total = g->total };
+	*line = (struct curve){ .total = g->total };
 	line->values = arena_alloc_array(&l->ask->arena, labels + 1, sizeof(*line->values));
 	for (uint32_t i = 0; i < labels; i++)
 		line->values[i] = str_dup(&l->ask->arena, values[i]);
@@ -168,14 +168,14 @@ static bool descend(struct lines *l, uint32_t at, struct str *values, struct err
 
 static int heavier(const void *a, const void *b)
 {
-	const struct line *x = a, *y = b;
+	const struct curve *x = a, *y = b;
 
 	if (x->total != y->total)
 		return x->total > y->total ? -1 : 1;
 	return x < y ? -1 : 1;
 }
 
-static void put_line(struct pb_writer *w, const struct pyro_request *r, const struct line *line)
+static void put_line(struct pb_writer *w, const struct pyro_request *r, const struct curve *line)
 {
 	size_t mark = pw_mark(w);
 

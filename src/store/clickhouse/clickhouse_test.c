@@ -104,7 +104,7 @@ static void test_a_refused_password_is_not_repeated(void **state)
 		{ "me:secret@h", "me:***@h" },
 	};
 	const struct store_open_options options = { .location = rows[0].text };
-	struct ch_store *store;
+	struct store *store;
 	struct err err;
 
 	(void)state;
@@ -323,7 +323,7 @@ static void test_a_cut_answer(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ch_snapshot snap = { .split = cases[i].split };
-		struct store_sample s;
+		struct source_row s;
 		struct buf b;
 
 		buf_init(&b, 0);
@@ -341,7 +341,7 @@ static void test_a_cut_answer(void **state)
 		assert_int_equal(s.timestamp_count, 2);
 		assert_int_equal(s.timestamps[0], 7);
 		assert_int_equal(s.timestamps[1], 7 + (uint64_t)UINT32_MAX);
-		assert_int_equal(s.t1, cases[i].split ? 7 + (uint64_t)UINT32_MAX : 14);
+		assert_int_equal(s.last, cases[i].split ? 7 + (uint64_t)UINT32_MAX : 14);
 		free(snap.values);
 		free(snap.times);
 		buf_release(&b);
@@ -355,7 +355,7 @@ static void test_many_times(void **state)
 
 	(void)state;
 	for (uint32_t inner = 0; inner < 5; inner++) {
-		struct store_sample s;
+		struct source_row s;
 		struct codec c;
 		struct buf b;
 
@@ -373,10 +373,9 @@ static void test_many_times(void **state)
 		assert_true(ch_read_sample(&snap, &c, &s) && !codec_more(&c));
 		assert_int_equal(s.value_count, 0);
 		assert_int_equal(s.timestamp_count, inner + 2);
-		assert_int_equal(s.events, inner + 2);
 		for (uint32_t i = 0; i <= inner; i++)
 			assert_int_equal(s.timestamps[i], 100 + i);
-		assert_int_equal(s.timestamps[inner + 1], s.t1);
+		assert_int_equal(s.timestamps[inner + 1], s.last);
 		buf_release(&b);
 	}
 	free(snap.values);

@@ -1,5 +1,3 @@
-#include "store/clickhouse/reader.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -41,28 +39,33 @@ static char *find_password(void)
 	return strdup(bytes);
 }
 
-static bool begin(struct ch_store *s, struct ch_snapshot **out, struct err *err);
+static bool ch_begin(struct store *store, struct source **out, struct err *err);
+static void ch_close(struct store *store);
 static void put_back(struct ch_snapshot *snap);
 
-bool ch_open(const struct store_open_options *options, struct ch_store **out, struct err *err)
+static const struct store_ops store_ops = { .begin = ch_begin, .close = ch_close };
+
+bool ch_open(const struct store_open_options *options, struct store **out, struct err *err)
 {
-	struct ch_snapshot *snap;
+	struct source *first;
 	struct ch_store *s = calloc(1, sizeof(*s));
 
 	assert(s);
+	s->base.ops = &store_ops;
 	pthread_mutex_init(&s->lock, NULL);
 	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
 	s->password = find_password();
-	if (!ch_endpoint_parse(options->location, &s->endpoint, err) || !begin(s, &snap, err)) {
+	if (!ch_endpoint_parse(options->location, &s->endpoint, err) ||
+	    !ch_begin(&s->base, &first, err)) {
 		AUTO(ptr_free) char *shown = ch_endpoint_shown(options->location);
 
 		err_prefix(err, "%s", shown);
-		ch_close(s);
+		ch_close(&s->base);
 		return false;
 	}
-	snap->fresh = true; /* who opens a store asks it at once, mostly */
-	put_back(snap);
-	*out = s;
+	ch_snapshot_of(first)->fresh = true; /* the first question mostly follows at once */
+	put_back(ch_snapshot_of(first));
+	*out = &s->base;
 	return true;
 }
 
@@ -116,10 +119,10 @@ static void snapshot_free(struct ch_snapshot *snap)
 	free(snap);
 }
 
-void ch_close(struct ch_store *s)
+static void ch_close(struct store *store)
 {
-	if (!s)
-		return;
+	struct ch_store *s = CONTAINER_OF(store, struct ch_store, base);
+
 	for (size_t i = 0; i < sizeof(s->idle) / sizeof(s->idle[0]); i++)
 		snapshot_free(s->idle[i]);
 	pthread_mutex_destroy(&s->lock);
@@ -335,8 +338,11 @@ static bool is_fresh(const struct ch_snapshot *snap)
 	return snap->fresh && clock_monotonic_ns() - snap->made_ns < FRESH_MS * MILLI_NS;
 }
 
-static bool begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
+static const struct source_ops without_events, with_events;
+
+static bool ch_begin(struct store *store, struct source **out, struct err *err)
 {
+	struct ch_store *s = CONTAINER_OF(store, struct ch_store, base);
 	struct ch_snapshot *snap = take_idle(s);
 
 	if (!snap)
@@ -353,13 +359,9 @@ static bool begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
 		snap->made_ns = clock_monotonic_ns();
 	}
 	snap->fresh = false;
-	*out = snap;
+	snap->base.ops = snap->split ? &with_events : &without_events;
+	*out = &snap->base;
 	return true;
-}
-
-bool ch_begin(struct ch_store *s, struct ch_snapshot **out, struct err *err)
-{
-	return begin(s, out, err);
 }
 
 static void put_back(struct ch_snapshot *snap)
@@ -376,10 +378,10 @@ static void put_back(struct ch_snapshot *snap)
 	snapshot_free(snap);
 }
 
-void ch_end(struct ch_snapshot *snap)
+static void ch_end(struct source *source)
 {
-	if (!snap)
-		return;
+	struct ch_snapshot *snap = ch_snapshot_of(source);
+
 	forget(snap);
 	forget_windows(snap);
 	snap->lost = NULL;
@@ -389,14 +391,9 @@ void ch_end(struct ch_snapshot *snap)
 	put_back(snap);
 }
 
-void ch_cancel(struct ch_snapshot *snap)
+static void ch_tolerate(struct source *source, struct store_lost *lost)
 {
-	ch_server_end_by(snap->server, 0);
-}
-
-void ch_tolerate(struct ch_snapshot *snap, uint64_t *lost)
-{
-	snap->lost = lost;
+	ch_snapshot_of(source)->lost = &lost->samples;
 }
 
 void ch_trim(struct ch_snapshot *snap)
@@ -410,11 +407,6 @@ void ch_want_whole(struct ch_snapshot *snap)
 	if (!snap->whole)
 		forget(snap);
 	snap->whole = true;
-}
-
-bool ch_has_events(const struct ch_snapshot *snap)
-{
-	return snap->split; /* columns of an older store are other ones */
 }
 
 void ch_make_room(struct ch_snapshot *snap)
@@ -451,52 +443,61 @@ void id_list_add(struct id_list *l, uint64_t id)
 
 /* ---- the whole ---- */
 
-bool ch_facts(struct ch_snapshot *snap, struct store_facts *out, struct err *err)
+static bool ch_asof(struct source *source, uint64_t *out, struct err *err)
 {
-	struct store_facts f = { .asof = snap->asof };
-	uint64_t first, last, samples;
+	(void)err;
+	*out = ch_snapshot_of(source)->asof;
+	return true;
+}
+
+static bool ch_names_state(struct source *source, uint64_t *out, struct err *err)
+{
+	(void)err;
+	*out = ch_snapshot_of(source)->names_put_ns;
+	return true;
+}
+
+static bool ch_extent(struct source *source, struct source_range *out, struct err *err)
+{
+	struct ch_snapshot *snap = ch_snapshot_of(source);
+	uint64_t samples, first, last;
 	struct codec c;
 
 	buf_reset(&snap->sql);
 	buf_printf(&snap->sql,
-		   "SELECT count(), sum(length(`profile.samples`)), sum(samples), minIf(t_first, "
-		   "samples > 0), max(t_last) FROM "
+		   "SELECT sum(samples), minIf(t_first, samples > 0), max(t_last) FROM "
 		   "flametap_requests WHERE last_seq <= %llu FORMAT RowBinary",
 		   (unsigned long long)snap->asof);
 	if (!ch_ask(snap, &c, err))
 		return false;
-	f.requests = row_get(&c, 8);
-	f.profiles = row_get(&c, 8);
 	samples = row_get(&c, 8);
 	first = row_get(&c, 8);
 	last = row_get(&c, 8);
-	f.oldest = samples ? first : 0;
-	f.newest = samples ? last : 0;
-	*out = f;
-	return ch_answer_ended(&c, "requests", err);
-}
-
-bool ch_asof(struct ch_snapshot *snap, uint64_t *out, struct err *err)
-{
-	(void)err;
-	*out = snap->asof;
-	return true;
-}
-
-bool ch_names_state(struct ch_snapshot *snap, uint64_t *out, struct err *err)
-{
-	(void)err;
-	*out = snap->names_put_ns;
-	return true;
-}
-
-bool ch_extent(struct ch_snapshot *snap, uint64_t *oldest, uint64_t *newest, struct err *err)
-{
-	struct store_facts f;
-
-	if (!ch_facts(snap, &f, err))
+	if (!ch_answer_ended(&c, "requests", err))
 		return false;
-	*oldest = f.oldest;
-	*newest = f.newest;
+	if (!samples)
+		return err_set(err, ERR_NOT_FOUND, "there are no samples");
+	*out = (struct source_range){ first, last + (last < UINT64_MAX) };
 	return true;
 }
+
+/* clang-format off */
+#define OPS \
+	.series = ch_series, \
+	.sample_keys = ch_sample_keys, \
+	.scan = ch_scan, \
+	.profiles = ch_profiles, \
+	.stacks = ch_stacks, \
+	.locations = ch_locations, \
+	.attributes = ch_attributes, \
+	.links = ch_links, \
+	.find_links = ch_find_links, \
+	.coverage = ch_coverage, \
+	.asof = ch_asof, \
+	.names_state = ch_names_state, \
+	.extent = ch_extent, \
+	.next_request = ch_next_request, \
+	.tolerate = ch_tolerate, \
+	.free = ch_end
+/* clang-format on */
+static const struct source_ops without_events = { OPS }, with_events = { OPS, .events = ch_events };

@@ -8,13 +8,13 @@
 enum { CHUNK = 16384, LISTED_MOST = 200000, LISTED_BYTES = 24, PAGES_EXPECTED = 8 };
 
 /* The set of an id that was fetched. */
-static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_attributes *out,
+static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct source_attributes *out,
 			  struct err *err)
 {
 	const struct ch_entry *e;
-	struct store_attribute *list;
+	struct source_attribute *list;
 
-	*out = (struct store_attributes){ 0 };
+	*out = (struct source_attributes){ 0 };
 	if (!id)
 		return true;
 	e = ch_entry(snap, KIND_ATTRSET, id, err);
@@ -25,7 +25,7 @@ static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_at
 			       (unsigned long long)id);
 	list = arena_alloc_array(&snap->kept, e->number_count, sizeof(*list));
 	for (uint32_t i = 0; i < e->number_count; i++) {
-		list[i] = (struct store_attribute){
+		list[i] = (struct source_attribute){
 			.key = ch_list_text(snap, e, i, CH_LIST_KEY),
 			.unit = ch_list_text(snap, e, i, CH_LIST_UNIT),
 		};
@@ -33,14 +33,14 @@ static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct store_at
 			      &list[i].value, err))
 			return false;
 	}
-	*out = (struct store_attributes){ list, e->number_count };
+	*out = (struct source_attributes){ list, e->number_count };
 	return true;
 }
 
-bool ch_each_attributes(struct ch_snapshot *snap, const store_id *ids, size_t count,
-			bool (*fn)(void *arg, store_id id, struct store_attributes a), void *arg,
-			struct err *err)
+bool ch_attributes(struct source *source, const uint64_t *ids, uint32_t count,
+		   source_attributes_fn *fn, void *arg, struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
 	for (size_t from = 0; from < count; from += CHUNK) {
 		size_t n = count - from < CHUNK ? count - from : CHUNK;
 
@@ -48,12 +48,11 @@ bool ch_each_attributes(struct ch_snapshot *snap, const store_id *ids, size_t co
 		if (!ch_fetch(snap, KIND_ATTRSET, ids + from, n, err))
 			return false;
 		for (size_t i = 0; i < n; i++) {
-			struct store_attributes a;
+			struct source_attributes a;
 
-			if (!attributes_of(snap, ids[from + i], &a, err))
+			if (!attributes_of(snap, ids[from + i], &a, err) ||
+			    !fn(arg, ids[from + i], a, err))
 				return false;
-			if (!fn(arg, ids[from + i], a))
-				return true;
 		}
 	}
 	return true;
@@ -61,40 +60,31 @@ bool ch_each_attributes(struct ch_snapshot *snap, const store_id *ids, size_t co
 
 /* ---- series ---- */
 
-static bool fill_resource(struct ch_snapshot *snap, struct store_series *x, struct err *err)
+static bool fill_resource(struct ch_snapshot *snap, uint64_t id, struct source_series *x,
+			  struct err *err)
 {
-	const struct ch_entry *e;
+	const struct ch_entry *e = id ? ch_entry(snap, KIND_RESOURCE, id, err) : NULL;
 
-	if (!x->resource)
-		return true;
-	e = ch_entry(snap, KIND_RESOURCE, x->resource, err);
-	if (!e)
-		return false;
-	x->resource_schema_url = ch_text(e, 0);
-	return attributes_of(snap, ch_ref(e, 0), &x->resource_attributes, err);
+	return !id || (e && attributes_of(snap, ch_ref(e, 0), &x->resource, err));
 }
 
-static bool fill_scope(struct ch_snapshot *snap, struct store_series *x, struct err *err)
+static bool fill_scope(struct ch_snapshot *snap, uint64_t id, struct source_series *x,
+		       struct err *err)
 {
-	const struct ch_entry *e;
+	const struct ch_entry *e = id ? ch_entry(snap, KIND_SCOPE, id, err) : NULL;
 
-	if (!x->scope)
-		return true;
-	e = ch_entry(snap, KIND_SCOPE, x->scope, err);
-	if (!e)
-		return false;
+	if (!id || !e)
+		return !id;
 	x->scope_name = ch_text(e, 0);
 	x->scope_version = ch_text(e, 1);
-	x->scope_schema_url = ch_text(e, 2);
-	return attributes_of(snap, ch_ref(e, 0), &x->scope_attributes, err);
+	return attributes_of(snap, ch_ref(e, 0), &x->scope, err);
 }
 
-static struct store_series said_of(const struct ch_entry *e)
+static struct source_series said_of(const struct ch_entry *e)
 {
-	return (struct store_series){
+	return (struct source_series){
 		.id = e->id,
-		.resource = ch_ref(e, 0),
-		.scope = ch_ref(e, 1),
+		.owner = ch_ref(e, 0) * UINT64_C(0x9e3779b97f4a7c15) ^ ch_ref(e, 1),
 		.sample_type = ch_text(e, 1),
 		.sample_unit = ch_text(e, 2),
 		.period_type = ch_text(e, 3),
@@ -106,15 +96,15 @@ static struct store_series said_of(const struct ch_entry *e)
 
 /* An entry of before the process was kept has no second number; who says no service has a name made
  * up for it, which queries see otherwise. */
-static bool is_brief(const struct store_series_ask *ask, const struct ch_entry *e)
+static bool is_brief(const struct source_series_ask *ask, const struct ch_entry *e)
 {
 	return ask->brief && !ask->key_count && !ask->profiler && e->number_count > 1 &&
 	       (!ask->service.len || str_equal(ch_text(e, 5), ask->service));
 }
 
 /* with_scope: of a brief one, too. */
-static bool read_series(struct ch_snapshot *snap, const struct store_series_ask *ask, uint64_t id,
-			bool with_scope, struct store_series *x, struct err *err)
+static bool read_series(struct ch_snapshot *snap, const struct source_series_ask *ask, uint64_t id,
+			bool with_scope, struct source_series *x, struct err *err)
 {
 	const struct ch_entry *e = ch_entry(snap, KIND_SERIES, id, err);
 
@@ -124,15 +114,13 @@ static bool read_series(struct ch_snapshot *snap, const struct store_series_ask 
 	if (is_brief(ask, e)) {
 		x->brief = true;
 		x->of_service = ask->service.len > 0;
-		return !with_scope || fill_scope(snap, x, err);
+		return !with_scope || fill_scope(snap, ch_ref(e, 1), x, err);
 	}
-	x->tenant = ch_text(e, 0);
-	x->service_name = ch_text(e, 5);
-	if (!attributes_of(snap, ch_ref(e, 2), &x->lifted, err) || !fill_resource(snap, x, err) ||
-	    !fill_scope(snap, x, err))
+	if (!attributes_of(snap, ch_ref(e, 2), &x->lifted, err) ||
+	    !fill_resource(snap, ch_ref(e, 0), x, err) || !fill_scope(snap, ch_ref(e, 1), x, err))
 		return false;
 	if (e->number_count < 2)
-		x->process = store_process(x->resource_attributes, x->lifted);
+		x->process = store_process(x->resource, x->lifted);
 	return true;
 }
 
@@ -152,7 +140,7 @@ static bool types_differ(struct ch_snapshot *snap, const uint64_t *ids, size_t n
 
 /* What a chunk of series refers to, of those that do not say all by themselves. *with_scopes: of
  * those, the scopes all the same. */
-static bool fetch_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
+static bool fetch_series(struct ch_snapshot *snap, const struct source_series_ask *ask,
 			 const uint64_t *ids, size_t n, bool *with_scopes, struct err *err)
 {
 	struct id_list resources = { 0 }, scopes = { 0 }, sets = { 0 };
@@ -244,7 +232,7 @@ static void put_of_service(struct ch_snapshot *snap, struct str service,
 }
 
 /* Who scans them later need not ask how much there is. */
-static void note_listed(struct ch_snapshot *snap, const struct store_series_ask *ask,
+static void note_listed(struct ch_snapshot *snap, const struct source_series_ask *ask,
 			struct codec c)
 {
 	struct ch_listed *l = &snap->listed[snap->listed_next % ARRAY_LEN(snap->listed)];
@@ -253,8 +241,7 @@ static void note_listed(struct ch_snapshot *snap, const struct store_series_ask 
 	if (count > LISTED_MOST)
 		return;
 	snap->listed_next++;
-	l->from = ask->from;
-	l->to = ask->to;
+	l->range = ask->range;
 	l->whole = !ask->service.len;
 	l->pages = snap->pages_listed || !ask->service.len;
 	l->ids.count = 0;
@@ -271,31 +258,32 @@ static void note_listed(struct ch_snapshot *snap, const struct store_series_ask 
 }
 
 /* How many of a series' samples are in buckets that need no look at their times. */
-static bool put_inner(struct ch_snapshot *snap, const struct store_series_ask *ask, struct err *err)
+static bool put_inner(struct ch_snapshot *snap, const struct source_series_ask *ask,
+		      struct err *err)
 {
 	struct buf inner, edges;
 	struct str before;
 
-	if (!ch_window_before(snap, ask->from, &before, err))
+	if (!ch_window_before(snap, ask->range.from, &before, err))
 		return false;
 	buf_init(&inner, 0);
 	buf_init(&edges, 0);
 	if (snap->reaching)
-		ch_window_parts(snap, ask->from, ask->to, before, &inner, &edges);
+		ch_window_parts(snap, ask->range, before, &inner, &edges);
 	buf_printf(&snap->sql, "countIf(%.*s)", STR_ARG(inner.len ? buf_view(&inner) : STR("0")));
 	buf_release(&inner);
 	buf_release(&edges);
 	return true;
 }
 
-static bool put_list(struct ch_snapshot *snap, const struct store_series_ask *ask,
+static bool put_list(struct ch_snapshot *snap, const struct source_series_ask *ask,
 		     const struct id_list *pages, struct err *err)
 {
 	struct buf where;
 	bool ok;
 
 	buf_init(&where, 0);
-	ok = ch_window(snap, ask->from, ask->to, &where, err);
+	ok = ch_window(snap, ask->range, &where, err);
 	buf_reset(&snap->sql);
 	buf_lit(&snap->sql, "SELECT series, count(), ");
 	ok = ok && put_inner(snap, ask, err);
@@ -310,7 +298,7 @@ static bool put_list(struct ch_snapshot *snap, const struct store_series_ask *as
 }
 
 /* Those of the window, ascending, and how many samples they have in its buckets. */
-static bool read_list(struct ch_snapshot *snap, const struct store_series_ask *ask,
+static bool read_list(struct ch_snapshot *snap, const struct source_series_ask *ask,
 		      const struct id_list *pages, struct id_list *ids, struct err *err)
 {
 	struct codec c;
@@ -327,7 +315,7 @@ static bool read_list(struct ch_snapshot *snap, const struct store_series_ask *a
 }
 
 /* Where a service has few pages, what its series say is asked for beside it. */
-static bool list_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
+static bool list_series(struct ch_snapshot *snap, const struct source_series_ask *ask,
 			struct id_list *ids, struct err *err)
 {
 	struct id_list pages = { 0 };
@@ -347,48 +335,48 @@ static bool list_series(struct ch_snapshot *snap, const struct store_series_ask 
 	return ok;
 }
 
-bool ch_each_series(struct ch_snapshot *snap, const struct store_series_ask *ask,
-		    bool (*fn)(void *arg, const struct store_series *series), void *arg,
-		    struct err *err)
+bool ch_series(struct source *source, const struct source_series_ask *ask, source_series_fn *fn,
+	       void *arg, struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
 	struct id_list ids = { 0 };
-	bool ok = true, more = true, scopes;
+	bool ok = true, scopes;
 
-	if (ask->to <= ask->from)
+	if (ask->range.to <= ask->range.from)
 		return true;
 	for (size_t i = 0; ask->ids && i < ask->id_count; i++)
 		id_list_add(&ids, ask->ids[i]);
 	ok = ask->ids || list_series(snap, ask, &ids, err);
-	for (size_t at = 0; ok && more && at < ids.count; at += CHUNK) {
+	for (size_t at = 0; ok && at < ids.count; at += CHUNK) {
 		size_t n = ids.count - at < CHUNK ? ids.count - at : CHUNK;
 
 		ch_trim(snap);
 		ok = fetch_series(snap, ask, ids.ids + at, n, &scopes, err);
-		for (size_t i = 0; ok && more && i < n; i++) {
-			struct store_series x;
+		for (size_t i = 0; ok && i < n; i++) {
+			struct source_series x;
 
-			ok = read_series(snap, ask, ids.ids[at + i], scopes, &x, err);
-			more = ok && fn(arg, &x);
+			ok = read_series(snap, ask, ids.ids[at + i], scopes, &x, err) &&
+			     fn(arg, &x, err);
 		}
 	}
 	free(ids.ids);
 	return ok;
 }
 
-bool ch_each_sample_key(struct ch_snapshot *snap, bool *known,
-			bool (*fn)(void *arg, struct str key), void *arg, struct err *err)
+bool ch_sample_keys(struct source *source, source_key_fn *fn, void *ctx, bool *known,
+		    struct err *err)
 {
+	const struct ch_snapshot *snap = ch_snapshot_of(source);
 	struct codec c = codec_of(buf_view(&snap->keys));
-	bool more = true;
 
 	*known = false;
-	while (more && codec_more(&c)) {
+	while (codec_more(&c)) {
 		struct str key = row_get_str(&c);
 
 		if (!key.len)
 			*known = true;
-		else
-			more = fn(arg, key);
+		else if (!fn(ctx, key, err))
+			return false;
 	}
 	return ch_answer_ended(&c, "keys", err);
 }
@@ -444,11 +432,10 @@ bool ch_stack_locations(struct ch_snapshot *snap, const struct ch_entry *e, stru
 	return true;
 }
 
-bool ch_each_stack(struct ch_snapshot *snap, const store_id *ids, size_t count,
-		   bool (*fn)(void *arg, store_id id, const store_id *locations,
-			      uint32_t location_count),
-		   void *arg, struct err *err)
+bool ch_stacks(struct source *source, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
+	       void *arg, struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
 	for (size_t from = 0; from < count; from += CHUNK) {
 		size_t n = count - from < CHUNK ? count - from : CHUNK;
 
@@ -461,11 +448,11 @@ bool ch_each_stack(struct ch_snapshot *snap, const store_id *ids, size_t count,
 			const uint64_t *locations;
 			uint32_t location_count;
 
-			if (!e || !ch_stack_locations(snap, e, &snap->kept, &locations,
-						      &location_count, err))
+			if (!e ||
+			    !ch_stack_locations(snap, e, &snap->kept, &locations, &location_count,
+						err) ||
+			    !fn(arg, e->id, locations, location_count, err))
 				return false;
-			if (!fn(arg, e->id, locations, location_count))
-				return true;
 		}
 	}
 	return true;
@@ -473,10 +460,10 @@ bool ch_each_stack(struct ch_snapshot *snap, const store_id *ids, size_t count,
 
 /* ---- locations ---- */
 
-static bool fill_lines(struct ch_snapshot *snap, const struct ch_entry *e, struct store_location *l,
-		       struct err *err)
+static bool fill_lines(struct ch_snapshot *snap, const struct ch_entry *e,
+		       struct source_location *l, struct err *err)
 {
-	struct store_line *lines = arena_zalloc(&snap->kept, l->line_count * sizeof(*lines));
+	struct source_line *lines = arena_zalloc(&snap->kept, l->line_count * sizeof(*lines));
 
 	for (uint32_t i = 0; i < l->line_count; i++) {
 		uint64_t function = ch_ref(e, 2 + i);
@@ -485,10 +472,10 @@ static bool fill_lines(struct ch_snapshot *snap, const struct ch_entry *e, struc
 
 		if (function && !f)
 			return false;
-		lines[i] = (struct store_line){
+		lines[i] = (struct source_line){
 			.function = ch_text(f, 0),
 			.system_name = ch_text(f, 1),
-			.filename = ch_text(f, 2),
+			.file = ch_text(f, 2),
 			.start_line = ch_number(f, 0),
 			.line = ch_number(e, 1 + 2 * i),
 			.column = ch_number(e, 2 + 2 * i),
@@ -499,11 +486,11 @@ static bool fill_lines(struct ch_snapshot *snap, const struct ch_entry *e, struc
 }
 
 /* What was found later, where nothing was sent. */
-static bool fill_overlay(struct ch_snapshot *snap, struct store_location *l, struct err *err)
+static bool fill_overlay(struct ch_snapshot *snap, struct source_location *l, struct err *err)
 {
 	const struct idmap_slot *slot;
 	const struct ch_entry *e;
-	struct store_line *lines;
+	struct source_line *lines;
 
 	if (!snap->names_put_ns || l->line_count || !l->build_id.len)
 		return true;
@@ -518,39 +505,39 @@ static bool fill_overlay(struct ch_snapshot *snap, struct store_location *l, str
 	l->line_count = e->text_count / 3;
 	lines = arena_zalloc(&snap->kept, l->line_count * sizeof(*lines));
 	for (uint32_t i = 0; i < l->line_count; i++)
-		lines[i] = (struct store_line){
+		lines[i] = (struct source_line){
 			.function = ch_text(e, 1 + 3 * i),
 			.system_name = ch_text(e, 2 + 3 * i),
-			.filename = ch_text(e, 3 + 3 * i),
+			.file = ch_text(e, 3 + 3 * i),
 			.line = ch_number(e, 1 + 3 * i),
 			.column = ch_number(e, 2 + 3 * i),
 			.start_line = ch_number(e, 3 + 3 * i),
 		};
 	l->lines = lines;
-	l->overlay = l->line_count != 0;
+	l->found_later = l->line_count != 0;
 	return true;
 }
 
 static bool read_location(struct ch_snapshot *snap, const struct ch_entry *e,
-			  struct store_location *l, struct err *err)
+			  struct source_location *l, struct err *err)
 {
 	const struct ch_entry *m;
+	uint64_t mapping = ch_ref(e, 0);
 
-	*l = (struct store_location){
+	*l = (struct source_location){
+		.id = e->id,
 		.address = (uint64_t)ch_number(e, 0),
 		.frame_type = ch_text(e, 0),
 		.line_count = e->ref_count > 2 ? e->ref_count - 2 : 0,
-		.mapping = ch_ref(e, 0),
-		.attributes = ch_ref(e, 1),
 	};
-	if (l->mapping) {
-		m = ch_entry(snap, KIND_MAPPING, l->mapping, err);
+	if (mapping) {
+		m = ch_entry(snap, KIND_MAPPING, mapping, err);
 		if (!m)
 			return false;
-		l->memory_start = (uint64_t)ch_number(m, 0);
-		l->memory_limit = (uint64_t)ch_number(m, 1);
-		l->file_offset = (uint64_t)ch_number(m, 2);
-		l->mapping_filename = ch_text(m, 0);
+		l->mapping_start = (uint64_t)ch_number(m, 0);
+		l->mapping_limit = (uint64_t)ch_number(m, 1);
+		l->mapping_offset = (uint64_t)ch_number(m, 2);
+		l->mapping = ch_text(m, 0);
 		l->build_id = ch_text(m, 1);
 	}
 	return fill_lines(snap, e, l, err) && fill_overlay(snap, l, err);
@@ -606,10 +593,10 @@ static bool fetch_locations(struct ch_snapshot *snap, const uint64_t *ids, size_
 	return ok;
 }
 
-bool ch_each_location(struct ch_snapshot *snap, const store_id *ids, size_t count,
-		      bool (*fn)(void *arg, store_id id, const struct store_location *l), void *arg,
-		      struct err *err)
+bool ch_locations(struct source *source, const uint64_t *ids, uint32_t count,
+		  source_location_fn *fn, void *arg, struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
 	for (size_t from = 0; from < count; from += CHUNK) {
 		size_t n = count - from < CHUNK ? count - from : CHUNK;
 
@@ -619,12 +606,10 @@ bool ch_each_location(struct ch_snapshot *snap, const store_id *ids, size_t coun
 		for (size_t i = 0; i < n; i++) {
 			const struct ch_entry *e =
 				ch_entry(snap, KIND_LOCATION, ids[from + i], err);
-			struct store_location l;
+			struct source_location l;
 
-			if (!e || !read_location(snap, e, &l, err))
+			if (!e || !read_location(snap, e, &l, err) || !fn(arg, &l, err))
 				return false;
-			if (!fn(arg, e->id, &l))
-				return true;
 		}
 	}
 	return true;
@@ -639,10 +624,10 @@ static void copy_id(uint8_t *out, size_t size, struct str bytes)
 		memcpy(out, bytes.ptr, size);
 }
 
-bool ch_each_link(struct ch_snapshot *snap, const store_id *ids, size_t count,
-		  bool (*fn)(void *arg, store_id id, const struct store_link *l), void *arg,
-		  struct err *err)
+bool ch_links(struct source *source, const uint64_t *ids, uint32_t count, source_link_fn *fn,
+	      void *arg, struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
 	for (size_t from = 0; from < count; from += CHUNK) {
 		size_t n = count - from < CHUNK ? count - from : CHUNK;
 
@@ -651,14 +636,14 @@ bool ch_each_link(struct ch_snapshot *snap, const store_id *ids, size_t count,
 			return false;
 		for (size_t i = 0; i < n; i++) {
 			const struct ch_entry *e = ch_entry(snap, KIND_LINK, ids[from + i], err);
-			struct store_link l;
+			struct source_link l = { .id = ids[from + i] };
 
 			if (!e)
 				return false;
 			copy_id(l.trace_id, sizeof(l.trace_id), ch_text(e, 0));
 			copy_id(l.span_id, sizeof(l.span_id), ch_text(e, 1));
-			if (!fn(arg, e->id, &l))
-				return true;
+			if (!fn(arg, &l, err))
+				return false;
 		}
 	}
 	return true;
@@ -671,12 +656,14 @@ static void put_hex(struct buf *b, const char *column, const uint8_t *id, size_t
 	buf_printf(b, "'), %zu)", size);
 }
 
-bool ch_find_links(struct ch_snapshot *snap, const uint8_t *trace_id, const uint8_t *span_id,
-		   store_id *out, size_t cap, size_t *count, struct err *err)
+bool ch_find_links(struct source *source, const uint8_t *trace_id, const uint8_t *span_id,
+		   source_link_fn *fn, void *ctx, struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
+	struct id_list ids = { 0 };
 	struct codec c;
+	bool ok;
 
-	*count = 0;
 	buf_reset(&snap->sql);
 	buf_lit(&snap->sql, "SELECT DISTINCT link FROM flametap_links WHERE 1");
 	if (trace_id)
@@ -686,12 +673,12 @@ bool ch_find_links(struct ch_snapshot *snap, const uint8_t *trace_id, const uint
 	buf_lit(&snap->sql, " ORDER BY link FORMAT RowBinary");
 	if (!ch_ask(snap, &c, err))
 		return false;
-	while (codec_more(&c)) {
-		uint64_t id = row_get(&c, 8);
-
-		if (*count < cap)
-			out[*count] = id;
-		++*count;
-	}
-	return ch_answer_ended(&c, "links", err);
+	while (codec_more(&c))
+		id_list_add(&ids, row_get(&c, 8));
+	ok = ch_answer_ended(&c, "links", err);
+	if (ok && ids.count > UINT32_MAX / 2)
+		ok = err_set(err, ERR_LIMIT, "%zu links of one trace", ids.count);
+	ok = ok && ch_links(source, ids.ids, (uint32_t)ids.count, fn, ctx, err);
+	free(ids.ids);
+	return ok;
 }

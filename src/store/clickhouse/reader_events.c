@@ -21,12 +21,12 @@ enum how { WITH_TIMES, AS_NUMBERS, AS_SUMS };
 
 struct event_scan {
 	struct ch_scanning base;
-	bool (*fn)(void *arg, const struct store_events *e);
+	source_events_fn *fn;
 	void *arg;
 	bool stacks, attributes; /* are asked for */
 	enum how how;            /* it is read */
 	struct id_list shared;   /* whose sums are */
-	struct store_events out;
+	struct source_events out;
 	uint64_t series[AT_ONCE], stack[AT_ONCE], attrs[AT_ONCE], time[AT_ONCE];
 	int64_t value[AT_ONCE];
 	uint32_t ends[AT_ONCE], counts[AT_ONCE];
@@ -36,17 +36,17 @@ struct event_scan {
 
 static void give(struct event_scan *x)
 {
-	struct store_events *e = &x->out;
+	struct source_events *e = &x->out;
 
 	if (e->count && !x->base.ended)
-		x->base.ended = !x->fn(x->arg, e);
+		x->base.ended = !x->fn(x->arg, e, x->base.err);
 	e->count = e->run_count = 0;
 }
 
 /* Room for one more, of that series; its place. */
 static inline uint32_t enter(struct event_scan *x, uint64_t series, bool timed)
 {
-	struct store_events *e = &x->out;
+	struct source_events *e = &x->out;
 
 	if (e->count == AT_ONCE || (e->count && e->timed != timed))
 		give(x);
@@ -59,19 +59,19 @@ static inline uint32_t enter(struct event_scan *x, uint64_t series, bool timed)
 
 static bool is_within(const struct event_scan *x, uint64_t time)
 {
-	return time >= x->base.what->from && time < x->base.what->to;
+	return time >= x->base.what->range.from && time < x->base.what->range.to;
 }
 
 static bool is_wanted(const struct event_scan *x, uint64_t series)
 {
-	const struct store_scan *w = x->base.what;
+	const struct source_scan *w = x->base.what;
 
 	return !x->base.series_here || id_list_has(w->series, w->series_count, series);
 }
 
 /* ---- samples ---- */
 
-static int64_t sum_of(const struct store_sample *s)
+static int64_t sum_of(const struct source_row *s)
 {
 	int64_t sum = 0;
 
@@ -81,7 +81,7 @@ static int64_t sum_of(const struct store_sample *s)
 	return sum;
 }
 
-static void put(struct event_scan *x, const struct store_sample *s, uint64_t time, int64_t value,
+static void put(struct event_scan *x, const struct source_row *s, uint64_t time, int64_t value,
 		bool timed)
 {
 	uint32_t at;
@@ -96,7 +96,7 @@ static void put(struct event_scan *x, const struct store_sample *s, uint64_t tim
 }
 
 /* What each of a sample's timestamps counts: as sample_value_at(). */
-static int64_t value_of(const struct store_sample *s, bool ones, int64_t sum, uint32_t i)
+static int64_t value_of(const struct source_row *s, bool ones, int64_t sum, uint32_t i)
 {
 	if (ones)
 		return 1;
@@ -104,16 +104,16 @@ static int64_t value_of(const struct store_sample *s, bool ones, int64_t sum, ui
 						    : value_share(sum, s->timestamp_count, i);
 }
 
-static void take_row(struct event_scan *x, const struct store_sample *s)
+static void take_row(struct event_scan *x, const struct source_row *s)
 {
 	uint32_t n = s->timestamp_count;
 	int64_t sum = sum_of(s);
 	/* Senders of old versions wrote a 1 beside n timestamps and meant n events. */
 	bool ones = !s->value_count ||
-		    (s->value_count == 1 && n > 1 && sum == 1 && s->value == (int64_t)n);
+		    (s->value_count == 1 && n > 1 && sum == 1 && s->total == (int64_t)n);
 
 	if (!n)
-		put(x, s, s->t0, sum, false);
+		put(x, s, s->time, sum, false);
 	for (uint32_t i = 0; i < n; i++)
 		put(x, s, s->timestamps[i], value_of(s, ones, sum, i), true);
 }
@@ -211,7 +211,7 @@ static uint64_t attributes_at(const struct event_scan *x, const struct columns *
 }
 
 /* A sample of lists, as a row has it: of its times it has either offsets or those as they came. */
-static void take_lists(struct event_scan *x, const struct columns *k, struct store_sample *s,
+static void take_lists(struct event_scan *x, const struct columns *k, struct source_row *s,
 		       uint32_t row)
 {
 	struct native_list values = native_list(&k->values, row),
@@ -223,7 +223,7 @@ static void take_lists(struct event_scan *x, const struct columns *k, struct sto
 	for (uint32_t i = 0; i < values.count; i++)
 		snap->values[i] = (int64_t)native_u64(k->values.elements, values.first + i);
 	for (uint32_t i = 0; i < offsets.count; i++)
-		snap->times[i] = s->t0 + native_u32(k->offsets.elements, offsets.first + i);
+		snap->times[i] = s->time + native_u32(k->offsets.elements, offsets.first + i);
 	for (uint32_t i = 0; i < times.count; i++)
 		snap->times[offsets.count + i] = native_u64(k->times.elements, times.first + i);
 	s->values = snap->values;
@@ -236,16 +236,16 @@ static void take_lists(struct event_scan *x, const struct columns *k, struct sto
 static void take_times(struct event_scan *x, const struct columns *k, uint32_t row)
 {
 	uint8_t shape = k->shape[row];
-	struct store_sample s = { .series = native_u64(k->series, row),
-				  .t0 = time_at(k, row),
-				  .stack = stack_at(x, k, row),
-				  .attributes = attributes_at(x, k, row),
-				  .value = value_at(k, row) };
+	struct source_row s = { .series = native_u64(k->series, row),
+				.time = time_at(k, row),
+				.stack = stack_at(x, k, row),
+				.attributes = attributes_at(x, k, row),
+				.total = value_at(k, row) };
 
 	if (shape == CH_LISTS || shape == CH_OFFSETS)
 		take_lists(x, k, &s, row);
 	else
-		put(x, &s, s.t0, s.value, shape == CH_ONE_TIME || shape == CH_ONE_TIME_VALUE);
+		put(x, &s, s.time, s.total, shape == CH_ONE_TIME || shape == CH_ONE_TIME_VALUE);
 }
 
 static void take_numbers(struct event_scan *x, const struct columns *k, uint32_t row)
@@ -400,12 +400,12 @@ static bool scan_buckets(struct event_scan *x, struct str buckets, enum how how,
 /* All with their times: which of them the window has is seen here. */
 static bool scan_with_times(struct event_scan *x, bool exact)
 {
-	const struct store_scan *w = x->base.what;
+	const struct source_scan *w = x->base.what;
 	struct buf buckets;
 	bool ok;
 
 	buf_init(&buckets, 0);
-	ok = ch_window(x->base.snap, w->from, w->to, &buckets, x->base.err) &&
+	ok = ch_window(x->base.snap, w->range, &buckets, x->base.err) &&
 	     scan_buckets(x, buf_view(&buckets), WITH_TIMES, exact);
 	buf_release(&buckets);
 	return ok;
@@ -415,12 +415,13 @@ static bool scan_with_times(struct event_scan *x, bool exact)
  * leaves it to the server to add up, if the list of this window says which of them have some. */
 static enum how how_inner(struct event_scan *x)
 {
-	const struct store_scan *w = x->base.what;
+	const struct source_scan *w = x->base.what;
 	const struct ch_listed *l = ch_listed_of(&x->base);
 	size_t at = 0;
 
-	if (!w->alike || !x->stacks || x->attributes || w->after || !l || l->from != w->from ||
-	    l->to != w->to || !w->series || (w->asof && w->asof < x->base.snap->asof))
+	if (!w->alike || !x->stacks || x->attributes || w->after || !l ||
+	    l->range.from != w->range.from || l->range.to != w->range.to || !w->series ||
+	    w->asof < x->base.snap->asof)
 		return AS_NUMBERS;
 	for (size_t i = 0; i < w->series_count; i++) {
 		while (at < l->ids.count && l->ids.ids[at] < w->series[i])
@@ -458,14 +459,14 @@ static bool scan_both(struct event_scan *x, struct str edges, struct str inner, 
 
 static bool scan_numbers(struct event_scan *x, struct str before)
 {
-	const struct store_scan *w = x->base.what;
+	const struct source_scan *w = x->base.what;
 	enum how how = how_inner(x);
 	struct buf inner, edges;
 	bool ok;
 
 	buf_init(&inner, 0);
 	buf_init(&edges, 0);
-	ch_window_parts(x->base.snap, w->from, w->to, before, &inner, &edges);
+	ch_window_parts(x->base.snap, w->range, before, &inner, &edges);
 	if (how == AS_SUMS && !x->shared.count)
 		buf_reset(&inner); /* nothing lies there */
 	x->base.rows_most = ROWS_WITH_TIMES;
@@ -482,10 +483,10 @@ static bool scan_numbers(struct event_scan *x, struct str before)
 static bool scan(struct event_scan *x)
 {
 	struct ch_scanning *base = &x->base;
-	bool times = !base->what->parts || base->what->parts & SAMPLE_TIMES, ok;
+	bool times = !base->what->parts || base->what->parts & ROW_TIMES, ok;
 	struct str before;
 
-	if (!ch_window_before(base->snap, base->what->from, &before, base->err))
+	if (!ch_window_before(base->snap, base->what->range.from, &before, base->err))
 		return false;
 	buf_init(&base->where, 0);
 	ok = times || !base->snap->reaching ? scan_with_times(x, before.len > 0)
@@ -495,13 +496,14 @@ static bool scan(struct event_scan *x)
 	return ok;
 }
 
-bool ch_scan_events(struct ch_snapshot *snap, const struct store_scan *what,
-		    bool (*fn)(void *arg, const struct store_events *e), void *arg, struct err *err)
+bool ch_events(struct source *source, const struct source_scan *what, source_events_fn *fn,
+	       void *arg, struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
 	struct event_scan *x;
 	bool ok;
 
-	if (what->to <= what->from || (what->series && !what->series_count))
+	if (what->range.to <= what->range.from || (what->series && !what->series_count))
 		return true;
 	x = calloc(1, sizeof(*x));
 	assert(x);
@@ -509,15 +511,15 @@ bool ch_scan_events(struct ch_snapshot *snap, const struct store_scan *what,
 		(struct ch_scanning){ .snap = snap, .what = what, .page = ask_columns, .err = err };
 	x->fn = fn;
 	x->arg = arg;
-	x->stacks = !what->parts || what->parts & SAMPLE_STACK;
-	x->attributes = !what->parts || what->parts & SAMPLE_ATTRIBUTES;
-	x->out = (struct store_events){ .series = x->series,
-					.ends = x->ends,
-					.values = x->value,
-					.times = x->time,
-					.stacks = x->stack,
-					.attributes = x->attrs };
-	ok = scan(x);
+	x->stacks = !what->parts || what->parts & ROW_STACK;
+	x->attributes = !what->parts || what->parts & ROW_ATTRIBUTES;
+	x->out = (struct source_events){ .series = x->series,
+					 .ends = x->ends,
+					 .values = x->value,
+					 .times = x->time,
+					 .stacks = x->stack,
+					 .attributes = x->attrs };
+	ok = scan(x) && !x->base.ended;
 	free(x);
 	return ok;
 }

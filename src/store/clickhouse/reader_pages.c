@@ -6,32 +6,32 @@ enum { SERIES_IN_SQL = 5000, PAGES_IN_SQL = 200 };
 
 void ch_put_within(struct ch_scanning *x)
 {
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 
-	if (w->to != UINT64_MAX)
-		buf_printf(&x->where, " AND t0 < %llu", (unsigned long long)w->to);
-	if (!w->from)
+	if (w->range.to != UINT64_MAX)
+		buf_printf(&x->where, " AND t0 < %llu", (unsigned long long)w->range.to);
+	if (!w->range.from)
 		return;
 	if (x->snap->split) /* rounded up, and no sum may pass 2^64 */
 		buf_printf(&x->where,
 			   " AND (t0 >= %llu OR span_ms = 65535 OR %llu - t0 <= span_ms * "
 			   "1000000)",
-			   (unsigned long long)w->from, (unsigned long long)w->from);
+			   (unsigned long long)w->range.from, (unsigned long long)w->range.from);
 	else
-		buf_printf(&x->where, " AND t0 + span >= %llu", (unsigned long long)w->from);
+		buf_printf(&x->where, " AND t0 + span >= %llu", (unsigned long long)w->range.from);
 }
 
 const struct ch_listed *ch_listed_of(const struct ch_scanning *x)
 {
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	const struct ch_listed *found = NULL;
 
 	for (size_t i = 0; i < ARRAY_LEN(x->snap->listed); i++) {
 		const struct ch_listed *l = &x->snap->listed[i];
 
-		if (!l->rows || w->from < l->from || w->to > l->to)
+		if (!l->rows || w->range.from < l->range.from || w->range.to > l->range.to)
 			continue;
-		if (w->from == l->from && w->to == l->to)
+		if (w->range.from == l->range.from && w->range.to == l->range.to)
 			return l;
 		found = l;
 	}
@@ -42,7 +42,7 @@ const struct ch_listed *ch_listed_of(const struct ch_scanning *x)
 static bool are_all_listed(const struct ch_scanning *x)
 {
 	const struct ch_listed *l = ch_listed_of(x);
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 
 	return l && l->whole && w->series_count == l->ids.count &&
 	       memcmp(w->series, l->ids.ids, l->ids.count * sizeof(*l->ids.ids)) == 0;
@@ -51,7 +51,7 @@ static bool are_all_listed(const struct ch_scanning *x)
 /* Where their rows are. False: on too many pages to say. */
 static bool list_pages(const struct ch_scanning *x, struct id_list *pages)
 {
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 
 	for (size_t i = 0; i < w->series_count && pages->count <= PAGES_IN_SQL; i++)
 		if (!i || ch_page_of(w->series[i]) != ch_page_of(w->series[i - 1]))
@@ -63,7 +63,7 @@ static bool list_pages(const struct ch_scanning *x, struct id_list *pages)
 static bool are_whole_pages(const struct ch_scanning *x, const struct id_list *pages)
 {
 	const struct ch_listed *l = ch_listed_of(x);
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	size_t at = 0;
 
 	if (!l || !l->pages)
@@ -79,7 +79,7 @@ static bool are_whole_pages(const struct ch_scanning *x, const struct id_list *p
 
 static void put_series(struct ch_scanning *x)
 {
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	struct id_list pages = { 0 };
 	bool paged, whole;
 
@@ -101,8 +101,8 @@ static void put_series(struct ch_scanning *x)
 
 void ch_put_asked(struct ch_scanning *x)
 {
-	const struct store_scan *w = x->what;
-	bool all = !w->asof || w->asof >= x->snap->asof;
+	const struct source_scan *w = x->what;
+	bool all = w->asof >= x->snap->asof;
 
 	/* A request's numbers lie between its own and the newest state, or all behind it. */
 	buf_printf(&x->where, all ? " AND base <= %llu" : " AND base + place <= %llu",
@@ -125,7 +125,7 @@ struct bucket {
 bool ch_is_one_page(const struct ch_scanning *x)
 {
 	const struct ch_listed *l = ch_listed_of(x);
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	uint64_t rows = 0;
 	size_t at = 0;
 

@@ -451,14 +451,14 @@ static struct profiles *build(struct rebuild *r)
 	return p;
 }
 
-bool ch_next_request(struct ch_snapshot *snap, uint64_t after, uint64_t asof, uint64_t *seq,
-		     struct profiles **out, struct err *err)
+bool ch_next_request(struct source *source, uint64_t after, uint64_t *seq, struct profiles **out,
+		     struct err *err)
 {
+	struct ch_snapshot *snap = ch_snapshot_of(source);
 	struct rebuild r = { .snap = snap, .err = err };
 
 	*out = NULL;
-	asof = asof && asof < snap->asof ? asof : snap->asof;
-	if (!ch_request_after(snap, after, asof, &r.row, err))
+	if (!ch_request_after(snap, after, &r.row, err))
 		return false;
 	if (!r.row)
 		return true;

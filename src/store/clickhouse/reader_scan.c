@@ -31,17 +31,17 @@ const char *ch_sample_columns(const struct ch_snapshot *snap)
 }
 
 /* Where there are any, `times` has none. */
-static uint32_t read_offsets(struct ch_snapshot *snap, struct codec *c, uint64_t t0)
+static uint32_t read_offsets(struct ch_snapshot *snap, struct codec *c, uint64_t time)
 {
 	uint32_t n = row_get_count(c, 4);
 
 	ch_room_for_lists(snap, 0, n + 2);
 	for (uint32_t i = 0; i < n; i++)
-		snap->times[i + 1] = t0 + row_get(c, 4);
+		snap->times[i + 1] = time + row_get(c, 4);
 	return n;
 }
 
-static void read_lists(struct ch_snapshot *snap, struct codec *c, struct store_sample *x)
+static void read_lists(struct ch_snapshot *snap, struct codec *c, struct source_row *x)
 {
 	uint32_t offsets = 0;
 
@@ -53,7 +53,7 @@ static void read_lists(struct ch_snapshot *snap, struct codec *c, struct store_s
 	if (bytes.len)
 		memcpy(snap->values, bytes.ptr, bytes.len);
 	if (snap->split)
-		offsets = read_offsets(snap, c, x->t0);
+		offsets = read_offsets(snap, c, x->time);
 	x->timestamp_count = row_get_count(c, 8);
 	bytes = row_get_fixed(c, (size_t)x->timestamp_count * 8);
 	ch_room_for_lists(snap, 0, x->timestamp_count + 2);
@@ -65,42 +65,40 @@ static void read_lists(struct ch_snapshot *snap, struct codec *c, struct store_s
 	x->timestamps = snap->times + 1;
 }
 
-bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_sample *out)
+bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct source_row *out)
 {
-	struct store_sample x = { .events = 1 };
+	struct source_row x = { 0 };
 	enum ch_shape shape;
 
-	x.seq = row_get(c, 8);
-	x.seq += row_get(c, 4);
-	x.t0 = row_get(c, 8);
-	x.t1 = snap->split ? x.t0 : x.t0 + row_get(c, 8);
+	x.sample = row_get(c, 8);
+	x.sample += row_get(c, 4);
+	x.time = row_get(c, 8);
+	x.last = snap->split ? x.time : x.time + row_get(c, 8);
 	if (snap->split)
 		row_get(c, 2); /* span_ms is for the server: times say it to the nanosecond */
 	x.series = row_get(c, 8);
 	x.stack = row_get(c, 8);
 	x.attributes = row_get(c, 8);
 	x.link = row_get(c, 8);
-	x.value = (int64_t)row_get(c, 8);
+	x.total = (int64_t)row_get(c, 8);
 	shape = (enum ch_shape)row_get(c, 1);
 	read_lists(snap, c, &x);
 	if (shape == CH_MANY_TIMES) {
-		snap->times[0] = x.t0;
-		snap->times[++x.timestamp_count] = x.t1;
+		snap->times[0] = x.time;
+		snap->times[++x.timestamp_count] = x.last;
 		x.timestamps = snap->times;
 		x.timestamp_count++;
 	} else if (shape == CH_LISTS || shape == CH_OFFSETS) {
 		for (uint32_t i = 0; snap->split && i < x.timestamp_count; i++)
-			x.t1 = x.timestamps[i] > x.t1 ? x.timestamps[i] : x.t1;
+			x.last = x.timestamps[i] > x.last ? x.timestamps[i] : x.last;
 	} else {
-		snap->time = x.t0;
-		snap->value = x.value;
+		snap->time = x.time;
+		snap->value = x.total;
 		x.timestamps = &snap->time;
 		x.values = &snap->value;
 		x.timestamp_count = shape == CH_ONE_TIME || shape == CH_ONE_TIME_VALUE;
 		x.value_count = shape == CH_ONE_TIME_VALUE || shape == CH_NO_TIME_VALUE;
 	}
-	if (x.timestamp_count)
-		x.events = x.timestamp_count;
 	*out = x;
 	return !c->failed;
 }
@@ -109,7 +107,7 @@ bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_samp
 
 struct row_scan {
 	struct ch_scanning base;
-	bool (*fn)(void *arg, const struct store_sample *s);
+	source_row_fn *fn;
 	void *arg;
 };
 
@@ -118,10 +116,10 @@ struct row_scan {
 static bool fetch_lists_ahead(struct ch_scanning *x, struct codec c)
 {
 	struct id_list lists = { 0 };
-	struct store_sample s;
+	struct source_row s;
 	bool ok;
 
-	if (x->what->parts && !(x->what->parts & SAMPLE_ATTRIBUTES))
+	if (x->what->parts && !(x->what->parts & ROW_ATTRIBUTES))
 		return true;
 	for (uint32_t i = 0; i < ROWS_AHEAD && codec_more(&c) && ch_read_sample(x->snap, &c, &s);
 	     i++)
@@ -139,7 +137,7 @@ static bool give_rows(struct row_scan *r, struct codec c)
 	bool ok = true;
 
 	for (uint32_t since = ROWS_AHEAD; ok && !x->ended && codec_more(&c); since++) {
-		struct store_sample s;
+		struct source_row s;
 
 		if (since >= ROWS_AHEAD ||
 		    (since >= ROWS_AGAIN && forgotten != x->snap->forgotten)) {
@@ -152,7 +150,7 @@ static bool give_rows(struct row_scan *r, struct codec c)
 		if (x->series_here &&
 		    !id_list_has(x->what->series, x->what->series_count, s.series))
 			continue;
-		x->ended = !r->fn(r->arg, &s);
+		x->ended = !r->fn(r->arg, &s, x->err);
 	}
 	return ok && ch_answer_ended(&c, "samples", x->err);
 }
@@ -182,15 +180,16 @@ static bool ask_rows(struct ch_scanning *x, struct str bounds)
 static bool scan(struct row_scan *r)
 {
 	struct ch_scanning *x = &r->base;
-	const struct store_scan *w = x->what;
+	const struct source_scan *w = x->what;
 	bool ok;
 
-	if (w->to <= w->from || (w->series && !w->series_count) || (x->links && !x->link_count))
+	if (w->range.to <= w->range.from || (w->series && !w->series_count) ||
+	    (x->links && !x->link_count))
 		return true;
 	x->rows_most = CH_PAGE_ROWS;
 	x->page = ask_rows;
 	buf_init(&x->where, 0);
-	ok = ch_window(x->snap, w->from, w->to, &x->where, x->err);
+	ok = ch_window(x->snap, w->range, &x->where, x->err);
 	if (ok) {
 		ch_put_within(x);
 		ch_put_asked(x);
@@ -200,19 +199,9 @@ static bool scan(struct row_scan *r)
 	return ok;
 }
 
-bool ch_scan(struct ch_snapshot *snap, const struct store_scan *what,
-	     bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
-{
-	struct row_scan r = { .base = { .snap = snap, .what = what, .err = err },
-			      .fn = fn,
-			      .arg = arg };
-
-	return scan(&r);
-}
-
 /* When some links were seen: their samples are there, and not in all of the window. */
-static bool narrow(struct ch_snapshot *snap, const store_id *links, size_t count,
-		   struct store_scan *what, struct err *err)
+static bool narrow(struct ch_snapshot *snap, const uint64_t *links, size_t count,
+		   struct source_scan *what, struct err *err)
 {
 	uint64_t first, last;
 	struct codec c;
@@ -227,29 +216,42 @@ static bool narrow(struct ch_snapshot *snap, const store_id *links, size_t count
 	last = row_get(&c, 8);
 	if (!ch_answer_ended(&c, "links", err))
 		return false;
-	if (last < UINT64_MAX && last + 1 < what->to)
-		what->to = last + 1;
-	if (first > what->from)
-		what->from = first;
+	if (last < UINT64_MAX && last + 1 < what->range.to)
+		what->range.to = last + 1;
+	if (first > what->range.from)
+		what->range.from = first;
 	return true;
 }
 
-bool ch_scan_links(struct ch_snapshot *snap, const store_id *links, size_t link_count,
-		   const struct store_scan *what,
-		   bool (*fn)(void *arg, const struct store_sample *s), void *arg, struct err *err)
+static bool scan_links(struct ch_snapshot *snap, const struct source_scan *what, source_row_fn *fn,
+		       void *ctx, struct err *err)
 {
-	bool ok = true, ended = false;
+	bool ok = true;
 
-	for (size_t i = 0; ok && !ended && i < link_count; i += CH_IDS_MOST) {
-		struct store_scan narrowed = *what;
+	for (uint32_t i = 0; ok && i < what->link_count; i += CH_IDS_MOST) {
+		struct source_scan narrowed = *what;
 		struct row_scan r = { .base = { .snap = snap, .what = &narrowed, .err = err },
 				      .fn = fn,
-				      .arg = arg };
+				      .arg = ctx };
 
-		r.base.links = links + i;
-		r.base.link_count = link_count - i < CH_IDS_MOST ? link_count - i : CH_IDS_MOST;
-		ok = narrow(snap, r.base.links, r.base.link_count, &narrowed, err) && scan(&r);
-		ended = r.base.ended;
+		r.base.links = what->links + i;
+		r.base.link_count =
+			what->link_count - i < CH_IDS_MOST ? what->link_count - i : CH_IDS_MOST;
+		ok = narrow(snap, r.base.links, r.base.link_count, &narrowed, err) && scan(&r) &&
+		     !r.base.ended;
 	}
 	return ok;
+}
+
+bool ch_scan(struct source *source, const struct source_scan *what, source_row_fn *fn, void *ctx,
+	     struct err *err)
+{
+	struct ch_snapshot *snap = ch_snapshot_of(source);
+	struct row_scan r = { .base = { .snap = snap, .what = what, .err = err },
+			      .fn = fn,
+			      .arg = ctx };
+
+	if (what->links)
+		return scan_links(snap, what, fn, ctx, err);
+	return scan(&r) && !r.base.ended;
 }

@@ -84,14 +84,14 @@ bool ch_window_before(struct ch_snapshot *snap, uint64_t from, struct str *out, 
 	return r != NULL;
 }
 
-bool ch_window(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct buf *where,
+bool ch_window(struct ch_snapshot *snap, struct source_range range, struct buf *where,
 	       struct err *err)
 {
-	uint64_t first = from / STORE_BUCKET_NS, last = (to - 1) / STORE_BUCKET_NS;
+	uint64_t first = range.from / STORE_BUCKET_NS, last = (range.to - 1) / STORE_BUCKET_NS;
 	const char *bucket = ch_schema_bucket(snap->split);
 	struct str before;
 
-	if (!ch_window_before(snap, from, &before, err))
+	if (!ch_window_before(snap, range.from, &before, err))
 		return false;
 	buf_printf(where, "((%s >= %llu AND %s <= %llu)", bucket, (unsigned long long)first, bucket,
 		   (unsigned long long)last);
@@ -101,12 +101,12 @@ bool ch_window(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct buf 
 	return true;
 }
 
-void ch_window_parts(const struct ch_snapshot *snap, uint64_t from, uint64_t to, struct str before,
+void ch_window_parts(const struct ch_snapshot *snap, struct source_range range, struct str before,
 		     struct buf *inner, struct buf *edges)
 {
-	uint64_t first = from / STORE_BUCKET_NS, last = (to - 1) / STORE_BUCKET_NS;
-	uint64_t low = first + (from % STORE_BUCKET_NS != 0);
-	uint64_t end = to == UINT64_MAX ? last + 1 : to / STORE_BUCKET_NS;
+	uint64_t first = range.from / STORE_BUCKET_NS, last = (range.to - 1) / STORE_BUCKET_NS;
+	uint64_t low = first + (range.from % STORE_BUCKET_NS != 0);
+	uint64_t end = range.to == UINT64_MAX ? last + 1 : range.to / STORE_BUCKET_NS;
 	const char *bucket = ch_schema_bucket(snap->split);
 	size_t none;
 
@@ -121,7 +121,7 @@ void ch_window_parts(const struct ch_snapshot *snap, uint64_t from, uint64_t to,
 	if (low < end)
 		buf_printf(inner, "%s >= %llu AND %s < %llu", bucket, (unsigned long long)low,
 			   bucket, (unsigned long long)end);
-	for (size_t i = 0; i < snap->reaching_count && to != UINT64_MAX; i++) {
+	for (size_t i = 0; i < snap->reaching_count && range.to != UINT64_MAX; i++) {
 		const struct ch_reaching *r = &snap->reaching[i];
 
 		if (r->bucket < low || r->bucket >= end || !reaches(r, end * STORE_BUCKET_NS))

@@ -227,8 +227,7 @@ static bool ask_rows(struct ch_snapshot *snap, uint32_t chosen, struct err *err)
 
 /* ---- their samples ---- */
 
-static void keep_sample(struct arena *arena, struct ch_kept_request *r,
-			const struct store_sample *x)
+static void keep_sample(struct arena *arena, struct ch_kept_request *r, const struct source_row *x)
 {
 	int64_t *values = arena_alloc_array(arena, x->value_count, sizeof(*values));
 	uint64_t *times = arena_alloc_array(arena, x->timestamp_count, sizeof(*times));
@@ -237,7 +236,7 @@ static void keep_sample(struct arena *arena, struct ch_kept_request *r,
 		memcpy(values, x->values, x->value_count * sizeof(*values));
 	if (x->timestamp_count)
 		memcpy(times, x->timestamps, x->timestamp_count * sizeof(*times));
-	r->samples[x->seq - r->seq] =
+	r->samples[x->sample - r->seq] =
 		(struct ch_kept_sample){ true,   x->stack, x->attributes,  x->link,
 					 values, times,    x->value_count, x->timestamp_count };
 }
@@ -308,7 +307,7 @@ static bool read_samples(struct ch_snapshot *snap, uint64_t from, uint64_t to, s
 {
 	struct ch_request_page *page = snap->page;
 	struct buf *sql = &snap->sql;
-	struct store_sample x;
+	struct source_row x;
 	struct codec c;
 
 	buf_reset(sql);
@@ -325,7 +324,7 @@ static bool read_samples(struct ch_snapshot *snap, uint64_t from, uint64_t to, s
 
 		if (!ch_read_sample(snap, &c, &x))
 			break;
-		r = row_of(page, request, x.seq);
+		r = row_of(page, request, x.sample);
 		if (r)
 			keep_sample(&page->arena, r, &x);
 	}
@@ -547,15 +546,15 @@ static bool turn(struct ch_snapshot *snap, struct err *err)
 	return page->forgotten == snap->forgotten || fetch_entries(snap, err);
 }
 
-bool ch_request_after(struct ch_snapshot *snap, uint64_t after, uint64_t asof,
-		      const struct ch_kept_request **out, struct err *err)
+bool ch_request_after(struct ch_snapshot *snap, uint64_t after, const struct ch_kept_request **out,
+		      struct err *err)
 {
 	struct ch_request_page *page = page_of(snap);
 
 	*out = NULL;
 	ch_want_whole(snap);
-	if (!page->last || page->last->seq != after || page->asof != asof)
-		start_behind(page, after, asof);
+	if (!page->last || page->last->seq != after || page->asof != snap->asof)
+		start_behind(page, after, snap->asof);
 	if (!turn(snap, err)) {
 		page->last = NULL;
 		return false;

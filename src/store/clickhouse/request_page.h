@@ -39,8 +39,8 @@ struct ch_kept_request {
 	struct ch_kept_sample *samples; /* by place */
 };
 
-/* The first request behind `after`, up to asof; NULL: there is none. It holds until the next call,
+/* The first request behind `after`; NULL: there is none. It holds until the next call,
  * and until then the dictionary's entries that it needs are known, as far as they are there. */
-bool ch_request_after(struct ch_snapshot *snap, uint64_t after, uint64_t asof,
-		      const struct ch_kept_request **out, struct err *err) MUST_CHECK;
+bool ch_request_after(struct ch_snapshot *snap, uint64_t after, const struct ch_kept_request **out,
+		      struct err *err) MUST_CHECK;
 void ch_request_page_free(struct ch_request_page *page); /* NULL is fine */

@@ -7,8 +7,8 @@
 
 struct ch_scanning {
 	struct ch_snapshot *snap;
-	const struct store_scan *what;
-	const store_id *links; /* NULL: all samples */
+	const struct source_scan *what;
+	const uint64_t *links; /* NULL: all samples */
 	size_t link_count;
 	struct buf where;   /* which samples */
 	uint64_t rows_most; /* in one answer */

@@ -5,11 +5,11 @@
 #include <pthread.h>
 #include "base/arena.h"
 #include "base/cleanup.h"
-#include "store/clickhouse/reader.h"
 #include "store/clickhouse/rowbinary.h"
 #include "store/clickhouse/schema.h"
 #include "store/clickhouse/server.h"
 #include "store/idmap.h"
+#include "store/store.h"
 
 enum {
 	CH_PAGE_ROWS = 200000, /* of samples in one answer */
@@ -34,6 +34,7 @@ struct ch_entry {
 };
 
 struct ch_store {
+	struct store base;
 	struct ch_endpoint endpoint;
 	char *password;
 	size_t limit_bytes;
@@ -60,7 +61,7 @@ struct ch_service_page {
 
 /* What a window was found to hold when its series were asked for. */
 struct ch_listed {
-	uint64_t from, to;
+	struct source_range range;
 	bool whole;         /* of any service */
 	bool pages;         /* all that such pages have */
 	struct id_list ids; /* ascending */
@@ -71,6 +72,7 @@ struct ch_listed {
 struct ch_request_page;
 
 struct ch_snapshot {
+	struct source base;
 	struct ch_store *store;
 	struct ch_server *server;
 	uint64_t asof;
@@ -114,6 +116,25 @@ struct ch_snapshot {
 	struct id_list expected;
 	uint64_t expected_at;
 };
+
+static inline struct ch_snapshot *ch_snapshot_of(struct source *s)
+{
+	return CONTAINER_OF(s, struct ch_snapshot, base);
+}
+
+/* What each file has of the snapshot's ops. */
+SOURCE_OP(series) ch_series;
+SOURCE_OP(sample_keys) ch_sample_keys;
+SOURCE_OP(scan) ch_scan;
+SOURCE_OP(events) ch_events;
+SOURCE_OP(profiles) ch_profiles;
+SOURCE_OP(stacks) ch_stacks;
+SOURCE_OP(locations) ch_locations;
+SOURCE_OP(attributes) ch_attributes;
+SOURCE_OP(links) ch_links;
+SOURCE_OP(find_links) ch_find_links;
+SOURCE_OP(coverage) ch_coverage;
+SOURCE_OP(next_request) ch_next_request;
 
 /* Runs what is in snap->sql; the answer is in snap->answer. */
 bool ch_ask(struct ch_snapshot *snap, struct codec *out, struct err *err) MUST_CHECK;
@@ -192,15 +213,15 @@ bool ch_fetch_stems(struct ch_snapshot *snap, const uint64_t *stacks, size_t cou
 
 /* The columns of samples, in the order that ch_read_sample() wants. */
 const char *ch_sample_columns(const struct ch_snapshot *snap);
-bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct store_sample *out);
+bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct source_row *out);
 /* The condition on the buckets of samples that may have a time in the window, behind what `where`
  * has. */
-bool ch_window(struct ch_snapshot *snap, uint64_t from, uint64_t to, struct buf *where,
+bool ch_window(struct ch_snapshot *snap, struct source_range range, struct buf *where,
 	       struct err *err) MUST_CHECK;
 /* Buckets before the window that have samples which may end in it: "1,2", or nothing. */
 bool ch_window_before(struct ch_snapshot *snap, uint64_t from, struct str *out,
 		      struct err *err) MUST_CHECK;
 /* Where all that reaches is known: buckets whose samples lie in the window with all their times,
  * and those (`before` among them) of whose samples that has to be seen. Empty: there are none. */
-void ch_window_parts(const struct ch_snapshot *snap, uint64_t from, uint64_t to, struct str before,
+void ch_window_parts(const struct ch_snapshot *snap, struct source_range range, struct str before,
 		     struct buf *inner, struct buf *edges);

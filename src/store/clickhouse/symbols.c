@@ -10,14 +10,13 @@
 enum { PAGE = 50000, DAY_S = 86400 };
 
 struct ch_symbols {
-	struct ch_store *store;
-	struct ch_snapshot *snap;
+	struct store *store;
+	struct source *source;
+	struct ch_snapshot *snap; /* the source */
 	struct arena arena;
 	struct store_nameless *list;
 	size_t count, cap;
 	bool again;
-	struct err *err;
-	bool failed;
 };
 
 uint64_t ch_symbol_id(struct str build_id, uint64_t address)
@@ -34,10 +33,11 @@ bool ch_symbols_open(const char *url, struct ch_symbols **out, struct err *err)
 
 	assert(s);
 	arena_init(&s->arena, 64 << 10, 0);
-	if (!ch_open(&options, &s->store, err) || !ch_begin(s->store, &s->snap, err)) {
+	if (!ch_open(&options, &s->store, err) || !store_begin(s->store, &s->source, err)) {
 		ch_symbols_close(s);
 		return false;
 	}
+	s->snap = ch_snapshot_of(s->source);
 	*out = s;
 	return true;
 }
@@ -46,8 +46,8 @@ void ch_symbols_close(struct ch_symbols *s)
 {
 	if (!s)
 		return;
-	ch_end(s->snap);
-	ch_close(s->store);
+	source_free(s->source);
+	store_close(s->store);
 	arena_release(&s->arena);
 	free(s->list);
 	free(s);
@@ -55,18 +55,15 @@ void ch_symbols_close(struct ch_symbols *s)
 
 /* ---- what has no name ---- */
 
-static bool add(void *arg, store_id id, const struct store_location *l)
+static bool add(void *ctx, const struct source_location *l, struct err *err)
 {
-	struct ch_symbols *s = arg;
+	struct ch_symbols *s = ctx;
 
-	(void)id;
-	if (!l->build_id.len || (l->line_count && !(l->overlay && s->again)))
+	if (!l->build_id.len || (l->line_count && !(l->found_later && s->again)))
 		return true;
-	if (s->count == SYMBOL_ADDRESSES_MOST) {
-		s->failed = true;
-		return err_set(s->err, ERR_LIMIT, "more than %d addresses without a name",
+	if (s->count == SYMBOL_ADDRESSES_MOST)
+		return err_set(err, ERR_LIMIT, "more than %d addresses without a name",
 			       SYMBOL_ADDRESSES_MOST);
-	}
 	if (s->count == s->cap) {
 		s->cap = s->cap ? s->cap * 2 : 256;
 		s->list = realloc(s->list, s->cap * sizeof(*s->list));
@@ -74,12 +71,12 @@ static bool add(void *arg, store_id id, const struct store_location *l)
 	}
 	s->list[s->count++] = (struct store_nameless){
 		.build_id = str_dup(&s->arena, l->build_id),
-		.file = str_dup(&s->arena, l->mapping_filename),
+		.file = str_dup(&s->arena, l->mapping),
 		.frame_type = str_dup(&s->arena, l->frame_type),
 		.address = l->address,
-		.memory_start = l->memory_start,
-		.memory_limit = l->memory_limit,
-		.file_offset = l->file_offset,
+		.memory_start = l->mapping_start,
+		.memory_limit = l->mapping_limit,
+		.file_offset = l->mapping_offset,
 	};
 	return true;
 }
@@ -121,11 +118,9 @@ bool ch_symbols_list(struct ch_symbols *s, bool again, const struct store_namele
 
 	s->count = 0;
 	s->again = again;
-	s->err = err;
-	s->failed = false;
 	do {
 		ok = next_page(s, after, &ids, err) &&
-		     ch_each_location(s->snap, ids.ids, ids.count, add, s, err) && !s->failed;
+		     ch_locations(s->source, ids.ids, (uint32_t)ids.count, add, s, err);
 		after = ids.count ? ids.ids[ids.count - 1] : 0;
 	} while (ok && ids.count == PAGE);
 	free(ids.ids);
@@ -159,7 +154,7 @@ static void put_row(struct buf *b, bool split, const struct store_symbol *x, uin
 	for (uint32_t i = 0; i < x->line_count; i++) {
 		row_str(b, x->lines[i].function);
 		row_str(b, x->lines[i].system_name);
-		row_str(b, x->lines[i].filename);
+		row_str(b, x->lines[i].file);
 	}
 	row_str(b, (struct str){ 0 });
 }
