@@ -3,12 +3,15 @@
 import collections
 import pathlib
 import re
+import socket
+import struct
 import subprocess
 import time
 
 import pytest
 
 import agents
+import ports
 import program
 from agents import needs_bpf  # noqa: F401
 
@@ -105,8 +108,8 @@ def judge(known, events, lines=True):
     return wrong
 
 
-def start_known(root, path, words):
-    """known.php, running in its own root; opcache does not keep files that were changed a moment ago."""
+def put_known(root):
+    """The folder of known.php in its root. opcache does not keep files that were changed a moment ago."""
     folder = root / "tmp" / "flametap-known"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("known.php", "known_included.inc"):
@@ -115,31 +118,39 @@ def start_known(root, path, words):
             (folder / name).write_text(text)
     age = time.time() - max(f.stat().st_mtime for f in folder.iterdir())
     time.sleep(max(0, 3 - age))
+    return folder
+
+
+def start_known(root, path, words):
+    put_known(root)
     return subprocess.Popen(["chroot", root, path, *words, "/tmp/flametap-known/known.php", "100"], stdout=subprocess.DEVNULL)
 
 
-def record(process, out, seconds=RECORDED_S):
-    program.run("record", "-p", process.pid, "-F", "499", "-d", f"{seconds}s", "-o", out, check=0, timeout=seconds + 60)
-    return [e for e in agents.Report(out.read_bytes()).events() if e.resource.get("process.pid") == process.pid]
+def record(pid, out, seconds=RECORDED_S):
+    program.run("record", "-p", pid, "-F", "499", "-d", f"{seconds}s", "-o", out, check=0, timeout=seconds + 60)
+    return [e for e in agents.Report(out.read_bytes()).events() if e.resource.get("process.pid") == pid]
 
 
 def check_mode(version, mode, tmp_path):
     root, path = php_builds()[version]
-    known = Known()
     process = start_known(root, path, MODES[mode])
     try:
-        events = record(process, tmp_path / "php.otlp")
+        events = record(process.pid, tmp_path / "php.otlp")
     finally:
         process.kill()
         process.wait(program.HANG)
-    jit = mode in ("function", "tracing")
+    check_events(f"PHP {version} {mode}", events, mode in ("function", "tracing"))
+
+
+def check_events(what, events, jit):
+    known = Known()
     wrong = judge(known, events, lines=not jit)
     begin_ns = min(e.time_ns for e in events)
     first = [e for e in events if e.time_ns - begin_ns < 10**9]
     first_wrong = sum(map(len, judge(known, first, lines=not jit).values()))
-    counts = {what: len(found) for what, found in wrong.items()}
-    print(f"PHP {version} {mode}: {len(events)} samples, wrong {counts}; first second {len(first)}, wrong {first_wrong}")
-    examples = "\n".join(f"{what}: {found[len(found) // 2]}" for what, found in wrong.items())
+    counts = {kind: len(found) for kind, found in wrong.items()}
+    print(f"{what}: {len(events)} samples, wrong {counts}; first second {len(first)}, wrong {first_wrong}")
+    examples = "\n".join(f"{kind}: {found[len(found) // 2]}" for kind, found in wrong.items())
     assert len(events) > 100 * RECORDED_S
     burning = sum(any(n == "burn" for n in e.names) for e in events)
     assert burning > 0.4 * len(events), f"{burning} of {len(events)} burn\n{examples}"
@@ -160,6 +171,81 @@ def cases():
 @pytest.mark.parametrize(("version", "mode"), list(cases()))
 def test_known_stacks_of_php(needs_bpf, tmp_path, version, mode):
     check_mode(version, mode, tmp_path)
+
+
+def need(root, path, package):
+    if not (root / path.lstrip("/")).exists():
+        pytest.skip(f"SKIPPED ALOUD: no {path}: chroot {root} apt-get install {package}")
+
+
+def fastcgi(number, content, kind=1):
+    return struct.pack(">BBHHBB", 1, kind, number, len(content), 0, 0) + content
+
+
+def ask_fpm(path, script):
+    """A request by FastCGI, which is not waited for."""
+    names = {"SCRIPT_FILENAME": script, "REQUEST_METHOD": "GET"}
+    pairs = b"".join(bytes([len(k), len(v)]) + k.encode() + v.encode() for k, v in names.items())
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(str(path))
+    connection.sendall(fastcgi(1, struct.pack(">HB5x", 1, 0)) + fastcgi(1, pairs, 4) + fastcgi(1, b"", 4) + fastcgi(1, b"", 5))
+    return connection
+
+
+def test_fpm(needs_bpf, tmp_path):
+    if "8.4" not in php_builds():
+        pytest.skip("SKIPPED ALOUD: no PHP 8.4 is here; tools/runtimes php 8.4 fetches it")
+    root, _ = php_builds()["8.4"]
+    need(root, "/usr/sbin/php-fpm8.4", "php8.4-fpm")
+    folder = put_known(root)
+    listen = folder / "fpm.socket"
+    (folder / "fpm.conf").write_text("[global]\nerror_log = /dev/null\n[www]\nuser = root\ngroup = root\npm = static\n"
+                                     "pm.max_children = 1\nlisten = /tmp/flametap-known/fpm.socket\n")
+    server = subprocess.Popen(["chroot", root, "/usr/sbin/php-fpm8.4", "-F", "-R", "-y", "/tmp/flametap-known/fpm.conf"])
+    try:
+        worker, = program.wait_for(lambda: listen.exists() and agents.children(server.pid), what="the worker of PHP-FPM")
+        connection = program.wait_for(lambda: ask_fpm(listen, "/tmp/flametap-known/known.php"), what="an answer")
+        events = record(worker, tmp_path / "php.otlp")
+        connection.close()
+    finally:
+        server.terminate()
+        server.wait(program.HANG)
+        listen.unlink(missing_ok=True)
+    check_events("PHP-FPM 8.4", events, False)
+
+
+def test_apache(needs_bpf, tmp_path):
+    if "8.2" not in php_builds():
+        pytest.skip("SKIPPED ALOUD: no PHP 8.2 is here; tools/runtimes php 8.2 fetches it")
+    root, _ = php_builds()["8.2"]
+    need(root, "/usr/lib/apache2/modules/libphp8.2.so", "libapache2-mod-php8.2")
+    folder = put_known(root)
+    port = ports.free_port()
+    modules = "".join(f"LoadModule {name}_module /usr/lib/apache2/modules/{file}.so\n" for name, file in (
+        ("mpm_prefork", "mod_mpm_prefork"), ("authz_core", "mod_authz_core"), ("php", "libphp8.2")))
+    (folder / "apache.conf").write_text(
+        f"{modules}Listen 127.0.0.1:{port}\nServerName localhost\nDocumentRoot /tmp/flametap-known\nErrorLog /dev/null\n"
+        "PidFile /tmp/flametap-known/apache.pid\nDefaultRuntimeDir /tmp/flametap-known\n"
+        "<FilesMatch \"\\.php$\">\nSetHandler application/x-httpd-php\n</FilesMatch>\n")
+    server = subprocess.Popen(["chroot", root, "/usr/sbin/apache2", "-X", "-f", "/tmp/flametap-known/apache.conf"])
+    try:
+        connection = program.wait_for(lambda: ask_http(port, "/known.php"), what="Apache")
+        events = record(server.pid, tmp_path / "php.otlp")
+        connection.close()
+    finally:
+        server.kill()
+        server.wait(program.HANG)
+    check_events("PHP 8.2 in Apache", events, False)
+
+
+def ask_http(port, path):
+    """A connection with a request on it; None: nobody listens yet."""
+    try:
+        connection = socket.create_connection(("127.0.0.1", port), 5)
+    except ConnectionRefusedError:
+        return None
+    connection.sendall(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+    return connection
 
 
 def test_php_is_at_hand():

@@ -191,7 +191,7 @@ function work()
     by_hash(); #work>by_hash
 }
 
-$until = microtime(true) + (float) ($argv[1] ?? 10); #{main}>microtime
+$until = microtime(true) + (float) ($argv[1] ?? 30); #{main}>microtime
 while (microtime(true) < $until) { #{main}>microtime
     work(); #{main}>work
 }
