@@ -161,9 +161,13 @@ struct cpython_runtime {
 	__u16 code_instructions;
 	/* in the thread's state and in an interpreter's */
 	__u16 thread_interpreter, thread_next, interpreter_next, interpreter_threads;
-	__u16 padding2[2];
+	/* Free-threaded: each thread may run a copy of a function's code. Which one, in a frame;
+	 * the list of copies, in a code object; 0: not such a build. */
+	__u16 frame_tlbc, code_tlbc;
+	__u32 executable; /* the file of the loop, of which compiled code knows nothing */
+	__u32 padding;
 };
-_Static_assert(sizeof(struct cpython_runtime) == 64, "cpython_runtime is 64 bytes");
+_Static_assert(sizeof(struct cpython_runtime) == 72, "cpython_runtime is 72 bytes");
 
 /* How a goroutine keeps its labels (Go's src/runtime/pprof/label.go). */
 enum go_labels_form {
@@ -337,7 +341,7 @@ struct unwind_window {
 };
 
 /* What a walk has found out about CPython: part of struct unwind_walk, zero at its start. */
-enum { CPYTHON_SEEK_MOST = 512 };
+enum { CPYTHON_SEEK_MOST = 512, CPYTHON_SCAN_MOST = 32 };
 enum cpython_walk_state {
 	CPYTHON_NEW,
 	CPYTHON_WALKING,
@@ -346,10 +350,14 @@ enum cpython_walk_state {
 	CPYTHON_LOST,    /* there are more, and they cannot be read */
 };
 struct cpython_walk {
-	__u64 frame;  /* the next one */
-	__u32 state;  /* enum cpython_walk_state */
-	__u32 pushed; /* a frame of the present loop */
-	__u64 code;   /* the last code object, and its cookie */
+	__u64 frame;    /* the next one */
+	__u32 state;    /* enum cpython_walk_state */
+	__u16 pushed;   /* a frame of the present loop */
+	__u16 compiled; /* frames in the walk behind compiled code, + 1; 0: there was none */
+	__u32 scanned;  /* looking for the loop below compiled code: words of the stack, + 1 */
+	__u32 padding;
+	__u64 saved_fp, word_before; /* seen on the way */
+	__u64 code;                  /* the last code object, and its cookie */
 	__u64 cookie;
 	__u64 thread;      /* whose frames these are */
 	__u64 interpreter; /* SEEKING: the last one looked at, and the next of its threads */

@@ -1,5 +1,5 @@
 /*
- * step_cpython.h - one Python frame of CPython 3.6 to 3.13, in place of the native frame of the
+ * step_cpython.h - one Python frame of CPython 3.6 to 3.15, in place of the native frame of the
  * evaluation loop that runs it. Compiled for BPF and as plain C, as unwind.h.
  *
  * The thread's state (PyThreadState) is found in thread-specific storage, and leads to the newest
@@ -23,10 +23,71 @@ enum { CPYTHON_LOOP_WORDS = 96, CPYTHON_LOOP_WORDS_BELOW = 32 };
 /* Back to the native walk; the loop's own frame is shown only if it runs no Python frame yet. */
 UNWIND_INLINE int unwind_cpython_leave(struct unwind_walk *w)
 {
-	w->cursor.pushed = w->cpython.pushed ? UNWIND_FRAME_PUSHED : UNWIND_FRAME_DECLINED;
-	w->cursor.step = UNWIND_STEP_NATIVE;
-	w->cpython.pushed = 0;
+	struct cpython_walk *p = &w->cpython;
+
+	w->cursor.pushed = p->pushed ? UNWIND_FRAME_PUSHED : UNWIND_FRAME_DECLINED;
+	if (p->pushed && !w->executable) {
+		p->compiled = (__u16)(w->cursor.frame_count + 1);
+		p->scanned = 1;
+		p->saved_fp = 0;
+	} else {
+		w->cursor.step = UNWIND_STEP_NATIVE;
+	}
+	p->pushed = 0;
 	return UNWIND_AGAIN;
+}
+
+/* Is the code at `pc` a loop's, or compiled by the interpreter? */
+UNWIND_INLINE bool unwind_cpython_owns(struct unwind_walk *w, __u64 pc)
+{
+	const struct unwind_executable *e = NULL;
+
+	if (!unwind_map(w, pc))
+		return false;
+	if (w->mapping.executable)
+		e = env_executable(&w->cursor, w->mapping.executable);
+	return (e || !w->mapping.executable) && unwind_owner(w, e, pc) == UNWIND_STEP_CPYTHON;
+}
+
+/*
+ * Compiled code (3.14 and later) is anonymous and has no rules. The loop that entered it lies
+ * below, behind a function that has saved its registers: one word of the stack a step is looked at.
+ * FP is the loop's, or that function's (3.15), or one more register (3.14): then it was saved, too.
+ */
+UNWIND_INLINE int unwind_cpython_scan(struct unwind_walk *w)
+{
+	struct unwind_cursor *c = &w->cursor;
+	struct cpython_walk *p = &w->cpython;
+	__u64 at = c->sp + 8 * (__u64)(p->scanned - 1), word = 0, fp = c->fp;
+
+	if (p->scanned++ == CPYTHON_SCAN_MOST || !unwind_stack_word(w, at, &word)) {
+		p->scanned = 0;
+		c->step = UNWIND_STEP_NATIVE;
+		return UNWIND_AGAIN;
+	}
+	if (!unwind_cpython_owns(w, word - 1) || !w->mapping.executable) {
+		if (p->saved_fp <= at && word > at && word - at < 1 << 20)
+			p->saved_fp = word;
+		p->word_before = word;
+		return UNWIND_AGAIN;
+	}
+	if (fp + 8 == at)
+		fp = p->word_before;
+	else if (fp <= at || fp - at > 1 << 20)
+		fp = p->saved_fp;
+	p->scanned = 0;
+	c->step = UNWIND_STEP_NATIVE;
+	return unwind_to(w, word, at + 8, fp);
+}
+
+/* The loop below compiled code has no frames of its own: they were pushed in that one's place. */
+UNWIND_INLINE bool unwind_cpython_is_behind(struct unwind_walk *w)
+{
+	if (!w->executable || w->cpython.compiled != w->cursor.frame_count + 1)
+		return false;
+	w->cpython.compiled = 0;
+	w->cpython.pushed = 1;
+	return true;
 }
 
 /* No more Python frames in this walk; if they were lost, the stack's end will say so. */
@@ -296,10 +357,26 @@ UNWIND_INLINE bool unwind_cpython_read(struct unwind_walk *w, __u64 frame)
 	return true;
 }
 
+/* Where the instructions of the code object begin that the frame in the block runs. */
+UNWIND_INLINE __u64 unwind_cpython_code_base(struct unwind_walk *w, const struct cpython_runtime *r,
+					     __u64 code)
+{
+	__u64 base = code + r->code_instructions, copies = 0;
+	__u32 copy;
+
+	if (!r->frame_tlbc)
+		return base;
+	copy = CPYTHON_U32(w, r->frame_tlbc) & 0xffff;
+	/* struct _PyCodeArray: how many, then where they are; the first is the code object's. */
+	if (copy && env_read(&w->cursor, &copies, 8, code + r->code_tlbc))
+		env_read(&w->cursor, &base, 8, copies + 8 + 8 * (__u64)copy);
+	return base;
+}
+
 UNWIND_INLINE int unwind_cpython_frame(struct unwind_walk *w, const struct cpython_runtime *r)
 {
 	__u64 code, cookie, frame = w->cpython.frame;
-	__u32 at;
+	__u32 at, executable = w->executable ? w->executable : r->executable;
 	bool last;
 
 	if (r->loop == CPYTHON_LOOP_OF_ONE ? !env_read(&w->cursor, w->cpython_room.block,
@@ -307,12 +384,13 @@ UNWIND_INLINE int unwind_cpython_frame(struct unwind_walk *w, const struct cpyth
 					   : !unwind_cpython_read(w, frame))
 		return unwind_cpython_finish(w, CPYTHON_LOST);
 	w->cpython.frame = CPYTHON_U64(w, r->frame_previous);
-	code = CPYTHON_U64(w, r->frame_code);
+	code = CPYTHON_U64(w, r->frame_code) & ~7ull; /* from 3.14 on with a tag */
 	last = r->loop == CPYTHON_LOOP_OF_ONE;
 	if (r->loop == CPYTHON_LOOP_OF_ONE) {
 		at = CPYTHON_U32(w, r->frame_instruction) * r->instruction_bytes;
 	} else {
-		at = (__u32)(CPYTHON_U64(w, r->frame_instruction) - code - r->code_instructions);
+		at = (__u32)(CPYTHON_U64(w, r->frame_instruction) -
+			     unwind_cpython_code_base(w, r, code));
 		if (r->loop == CPYTHON_LOOP_TO_ENTRY)
 			last = CPYTHON_U8(w, r->frame_owner);
 		else if (CPYTHON_U8(w, r->frame_owner) >= r->owner_shim)
@@ -320,7 +398,7 @@ UNWIND_INLINE int unwind_cpython_frame(struct unwind_walk *w, const struct cpyth
 	}
 	cookie = unwind_cpython_cookie(w, r, code);
 	if (cookie != ~(__u64)0) {
-		if (!unwind_push_runtime(w, FRAME_TAG_CPYTHON, w->executable, code,
+		if (!unwind_push_runtime(w, FRAME_TAG_CPYTHON, executable, code,
 					 (__u64)at << 32 | (cookie & 0xffffffff)))
 			return unwind_stop(w, UNWIND_END_DEPTH);
 		w->cpython.pushed = 1;
@@ -337,6 +415,10 @@ UNWIND_INLINE int unwind_cpython(struct unwind_walk *w)
 		w->cpython.state = CPYTHON_LOST;
 		return unwind_decline(w);
 	}
+	if (w->cpython.scanned)
+		return unwind_cpython_scan(w);
+	if (unwind_cpython_is_behind(w))
+		return unwind_cpython_leave(w);
 	if (w->cpython.state == CPYTHON_NEW && !unwind_cpython_start(w, &r->cpython))
 		return unwind_cpython_leave(w);
 	if (w->cpython.state == CPYTHON_SEEKING)

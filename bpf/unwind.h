@@ -131,7 +131,8 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 	w->cursor.step = UNWIND_STEP_NATIVE;
 	w->cpython.frame = 0;
 	w->cpython.state = CPYTHON_NEW;
-	w->cpython.pushed = 0;
+	w->cpython.pushed = w->cpython.compiled = 0;
+	w->cpython.scanned = 0;
 	w->cpython.code = w->cpython.near = 0;
 	w->cpython.window_bytes = 0;
 	w->hotspot_named = 0;
@@ -307,7 +308,8 @@ UNWIND_INLINE int unwind_by_frame_pointer(struct unwind_walk *w, bool sure, bool
 	__u64 pair[2] = { 0, 0 }, fp = c->fp;
 
 #if !UNWIND_ARM64
-	if (!sure && !c->return_address) {
+	/* What CPython compiles is no function: FP is that of who entered it. */
+	if (!sure && !c->return_address && w->owner != UNWIND_STEP_CPYTHON) {
 		__u64 at = unwind_frameless(w);
 
 		if (at && unwind_stack_word(w, at, &pair[1]))

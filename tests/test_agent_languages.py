@@ -11,6 +11,7 @@ import pytest
 
 import agents
 import program
+import runtimes
 from agents import needs_bpf  # noqa: F401
 
 WHOLE_AFTER_NS = 2 * 10**9
@@ -40,6 +41,15 @@ def pythons():
             if version.startswith("cpython_3_"):
                 found.setdefault(version, tool)
     return found
+
+
+def fetched_pythons():
+    """(name, words of the command) of those that tools/runtimes fetched; from 3.14 on with compiled code, too."""
+    for runtime in runtimes.here():
+        if runtime.name == "python":
+            words = runtime.command(runtime.put(SOURCES / "known.py", "known.py"))
+            yield f"python_{runtime.version}", words
+            yield f"python_{runtime.version}_jit", ["env", "PYTHON_JIT=1", *words]
 
 
 def toolchains():
@@ -143,3 +153,10 @@ def test_known_stacks_of_every_cpython(needs_bpf, tmp_path):
     with contextlib.ExitStack() as until_the_end:
         check_stacks({version: (until_the_end.enter_context(agents.Spinning(tool, SOURCES / "known.py")), [PYTHON])
                       for version, tool in pythons().items()}, tmp_path)
+
+
+def test_known_stacks_of_fetched_cpythons(needs_bpf, tmp_path):
+    if not list(fetched_pythons()):
+        pytest.skip("SKIPPED ALOUD: no CPython 3.14 or 3.15 is here: tools/runtimes python")
+    with contextlib.ExitStack() as until_the_end:
+        check_stacks({name: (until_the_end.enter_context(agents.Spinning(*words)), [PYTHON]) for name, words in fetched_pythons()}, tmp_path)

@@ -159,6 +159,10 @@ static int step_ahead(struct twin *t)
 	uint32_t tag = t->ahead_count ? item[0] & 0xff : FRAME_TAG_COUNT;
 	uint32_t words = t->ahead_count ? 1 + (item[0] >> 16 & 0xff) : 0;
 
+	if (w->cpython.scanned)
+		return unwind_cpython_scan(w);
+	if (unwind_cpython_is_behind(w))
+		return unwind_cpython_leave(w);
 	if (tag == FRAME_TAG_AHEAD_END)
 		return unwind_cpython_finish(w, CPYTHON_DONE);
 	if (words > t->ahead_count || words != (tag == FRAME_TAG_CPYTHON ? 3 : 2) ||

@@ -1,3 +1,4 @@
+#include "agent/process/executable.h"
 #include "agent/runtimes/cpython/cpython.h"
 
 enum {
@@ -5,14 +6,19 @@ enum {
 		0x900,      /* of a thread: glibc's struct pthread up to its keys, musl's whole */
 	INNER_BYTES = 1024, /* a second level of keys: glibc 32 of 16 bytes, musl 128 of 8 */
 	INNER_TRIES = 96,
+	VARIABLE_MINOR = 15,
+	VARIABLES_BYTES = 8192, /* below it */
+	VARIABLES_BYTES_LEAST = 64,
 	THREADS_LOOKED_AT = 16,
 	INTERPRETERS_LOOKED_AT = 64,
 	FIRST_KEY = 0x318, /* from the thread pointer */
 };
+#define ADDRESSES_END (UINT64_C(1) << 47)
 
 struct search {
 	const struct runtime_target *target;
 	const struct cpython_offsets *o;
+	bool in_variable; /* a thread has its state in a thread variable, not behind a key */
 };
 
 static bool read_word(const struct search *s, uint64_t address, uint64_t *word)
@@ -56,6 +62,34 @@ static uint64_t first_thread(const struct search *s, const struct cpython_facts 
 	return at;
 }
 
+/* A word of `bytes` that is `state`; -1: there is none. */
+static int32_t find_word(const uint64_t *words, uint32_t bytes, uint64_t state, uint32_t first)
+{
+	for (uint32_t i = first; i < bytes / 8; i++)
+		if (words[i] == state)
+			return (int32_t)(i * 8);
+	return -1;
+}
+
+/* Thread variables of the files that were there at the start lie below the control block. */
+static bool find_below(const struct search *s, uint64_t tp, uint64_t state,
+		       struct cpython_runtime *out)
+{
+	const struct runtime_memory *m = s->target->memory;
+	uint64_t block[VARIABLES_BYTES / 8];
+	int32_t at;
+
+	for (uint32_t bytes = VARIABLES_BYTES; bytes >= VARIABLES_BYTES_LEAST; bytes /= 2) {
+		if (!m->read(m->ctx, s->target->pid, tp - bytes, block, bytes))
+			continue;
+		at = find_word(block, bytes, state, 0);
+		out->tls_offset = at - (int32_t)bytes;
+		out->tls_inner = -1;
+		return at >= 0;
+	}
+	return false;
+}
+
 /* The word of the control block that is the state, or leads to it. */
 static bool find_slot(const struct search *s, uint64_t tp, uint64_t state,
 		      struct cpython_runtime *out)
@@ -67,28 +101,22 @@ static bool find_slot(const struct search *s, uint64_t tp, uint64_t state,
 	/* The first word of a control block is its own address (x86-64 psABI, TLS variant II). */
 	if (!m->read(m->ctx, s->target->pid, tp, block, sizeof(block)) || block[0] != tp)
 		return false;
-	for (uint32_t i = 2; i < CONTROL_BYTES / 8; i++) {
-		if (block[i] != state)
-			continue;
-		out->tls_offset = (int32_t)(i * 8);
-		out->tls_inner = -1;
+	out->tls_offset = find_word(block, CONTROL_BYTES, state, 2);
+	out->tls_inner = -1;
+	if (out->tls_offset >= 0)
 		return true;
-	}
 	for (uint32_t i = 2; i < CONTROL_BYTES / 8; i++) {
 		if (block[i] < 4096 || block[i] & 7 || block[i] - tp < CONTROL_BYTES ||
 		    tries++ == INNER_TRIES)
 			continue;
 		if (!m->read(m->ctx, s->target->pid, block[i], inner, sizeof(inner)))
 			continue;
-		for (uint32_t k = 0; k < INNER_BYTES / 8; k++) {
-			if (inner[k] != state)
-				continue;
-			out->tls_offset = (int32_t)(i * 8);
-			out->tls_inner = (int32_t)(k * 8);
+		out->tls_offset = (int32_t)(i * 8);
+		out->tls_inner = find_word(inner, INNER_BYTES, state, 0);
+		if (out->tls_inner >= 0)
 			return true;
-		}
 	}
-	return false;
+	return s->in_variable && find_below(s, tp, state, out);
 }
 
 static void set_offsets(const struct cpython_facts *facts, struct cpython_runtime *out)
@@ -120,6 +148,10 @@ static void set_offsets(const struct cpython_facts *facts, struct cpython_runtim
 	out->code_file = (uint16_t)(o->code_file - base);
 	out->code_line = (uint16_t)(o->code_line - base);
 	out->code_instructions = (uint16_t)o->code_instructions;
+	if (o->frame_tlbc >= 0) {
+		out->frame_tlbc = (uint16_t)o->frame_tlbc;
+		out->code_tlbc = (uint16_t)o->code_tlbc;
+	}
 }
 
 /* Goes through the threads until one leads to its state. Only a thread's first state is in its
@@ -138,18 +170,37 @@ static bool find_in_threads(const struct search *s, uint64_t state, struct cpyth
 	return false;
 }
 
+/* Does the main interpreter compile code (3.14 and later, PYTHON_JIT)? It keeps each piece in a
+ * mapping of its own, and says nowhere where they all are. */
+static bool compiles(const struct search *s, const struct cpython_facts *facts)
+{
+	uint64_t entry = facts->entry + s->target->load_bias, at = 0;
+	uint8_t jit = 0;
+
+	return s->o->interpreter_jit >= 0 &&
+	       read_word(s, entry + (uint64_t)s->o->runtime_interpreters + 8, &at) && at &&
+	       s->target->memory->read(s->target->memory->ctx, s->target->pid,
+				       at + (uint64_t)s->o->interpreter_jit, &jit, 1) &&
+	       jit;
+}
+
 static enum runtime_attached attach(const struct runtime_target *t, const struct executable *e,
 				    struct runtime_attachment *out)
 {
 	const struct cpython_facts *facts = cpython_facts(e);
-	const struct search s = { t, facts ? &facts->offsets : NULL };
+	const struct search s = { t, facts ? &facts->offsets : NULL,
+				  facts && facts->minor >= VARIABLE_MINOR };
 
 	if (!facts)
 		return RUNTIME_REFUSED;
+	out->data.cpython.executable = executable_bpf_id(e);
 	if (!find_in_threads(&s, first_thread(&s, facts, true), &out->data.cpython) &&
 	    !find_in_threads(&s, first_thread(&s, facts, false), &out->data.cpython))
 		return RUNTIME_LATER;
 	set_offsets(facts, &out->data.cpython);
+	if (compiles(&s, facts))
+		out->code[out->code_count++] =
+			(struct runtime_code){ .end = ADDRESSES_END, .step = UNWIND_STEP_CPYTHON };
 	return RUNTIME_ATTACHED;
 }
 

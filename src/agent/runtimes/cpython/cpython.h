@@ -1,5 +1,5 @@
 /*
- * cpython.h - CPython 3.6 to 3.13: which file holds it, and where a process has its threads' state.
+ * cpython.h - CPython 3.6 to 3.15: which file holds it, and where a process has its threads' state.
  *
  * How a thread finds its own state differs from version to version and from libc to libc; what does
  * not differ is that it finds it: attach() goes through the interpreter's own list of threads, each

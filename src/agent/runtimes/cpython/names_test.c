@@ -280,7 +280,7 @@ static void test_built_in_table(void **state)
 	(void)state;
 	if (!cpython_table_parse(&t, cpython_table_built_in(), &err))
 		fail_msg("%s", err.msg);
-	for (uint32_t minor = 6; minor <= 13; minor++) {
+	for (uint32_t minor = 6; minor <= 15; minor++) {
 		const struct cpython_offsets *o = cpython_table_find(&t, minor);
 
 		assert_non_null(o);
@@ -288,7 +288,7 @@ static void test_built_in_table(void **state)
 			fail_msg("3.%u: %s", minor, err.msg);
 	}
 	assert_null(cpython_table_find(&t, 5));
-	assert_null(cpython_table_find(&t, 14));
+	assert_null(cpython_table_find(&t, 16));
 }
 
 static void test_bad_tables(void **state)
@@ -319,6 +319,29 @@ static void test_bad_tables(void **state)
 	}
 }
 
+/* Only what a free-threaded build says of copies of code counts, and it compiles none. */
+static void test_debug_offsets_of_free_threads(void **state)
+{
+	uint64_t debug[95] = { 0 };
+	const struct bytes whole = { (const uint8_t *)debug, sizeof(debug) };
+	struct cpython_offsets o = { .interpreter_jit = 7 };
+
+	(void)state;
+	memcpy(debug, "xdebugpy", 8);
+	debug[1] = 0x030e00f0;
+	for (int i = 3; i < 95; i++)
+		debug[i] = (uint64_t)i * 8;
+	assert_true(cpython_offsets_from_debug(&o, whole, 14));
+	assert_int_equal(o.frame_tlbc, -1);
+	assert_int_equal(o.code_tlbc, -1);
+	assert_int_equal(o.interpreter_jit, 7);
+	debug[2] = 1;
+	assert_true(cpython_offsets_from_debug(&o, whole, 14));
+	assert_int_equal(o.frame_tlbc, 304);
+	assert_int_equal(o.code_tlbc, 392);
+	assert_int_equal(o.interpreter_jit, -1);
+}
+
 static void test_debug_offsets(void **state)
 {
 	uint64_t debug[73] = { 0 };
@@ -338,9 +361,10 @@ static void test_debug_offsets(void **state)
 	assert_int_equal(o.owner_shim, 3);
 	o = before;
 	assert_false(cpython_offsets_from_debug(&o, whole, 12));
-	assert_false(cpython_offsets_from_debug(&o, (struct bytes){ whole.ptr, 583 }, 13));
-	debug[1] = 0x030e00f0; /* 3.14 has other fields */
-	assert_false(cpython_offsets_from_debug(&o, whole, 14));
+	assert_false(cpython_offsets_from_debug(&o, (struct bytes){ whole.ptr, 560 }, 13));
+	assert_false(cpython_offsets_from_debug(&o, whole, 14)); /* what it says is 3.13 */
+	debug[1] = 0x031000f0;
+	assert_false(cpython_offsets_from_debug(&o, whole, 16));
 	debug[1] = 0x030d00f0;
 	debug[5] = UINT64_MAX;
 	assert_false(cpython_offsets_from_debug(&o, whole, 13));
@@ -350,10 +374,14 @@ static void test_debug_offsets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_function),     cmocka_unit_test(test_an_address_used_again),
-		cmocka_unit_test(test_texts),          cmocka_unit_test(test_memory_runs_out),
-		cmocka_unit_test(test_built_in_table), cmocka_unit_test(test_bad_tables),
+		cmocka_unit_test(test_a_function),
+		cmocka_unit_test(test_an_address_used_again),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_memory_runs_out),
+		cmocka_unit_test(test_built_in_table),
+		cmocka_unit_test(test_bad_tables),
 		cmocka_unit_test(test_debug_offsets),
+		cmocka_unit_test(test_debug_offsets_of_free_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

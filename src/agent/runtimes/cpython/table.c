@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "bpf/records.h"
 
 /* ---- the table ---- */
@@ -153,48 +154,81 @@ const struct cpython_offsets *cpython_table_find(const struct cpython_table *t, 
 /* ---- _Py_DebugOffsets ---- */
 
 /*
- * 3.13: cookie "xdebugpy", version (as PY_VERSION_HEX), then groups of offsets of 8 bytes each, the
- * first of a group being the size of its structure (pycore_runtime.h, struct _Py_DebugOffsets).
+ * Cookie "xdebugpy", version (as PY_VERSION_HEX), whether threads run freely, then groups of
+ * offsets of 8 bytes each, the first of a group being the size of its structure
+ * (pycore_debug_offsets.h, struct _Py_DebugOffsets).
  */
 enum {
-	DEBUG_BYTES = 584,
 	DEBUG_VERSION = 8,
+	DEBUG_FREE_THREADED = 16,
+	DEBUG_FIRST_MINOR = 13, /* the first version with them */
+	DEBUG_VERSIONS = 3,
 };
+
+/* A field of struct cpython_offsets, and where each version says it; 0: nowhere. */
+struct debug_field {
+	size_t to;
+	uint16_t at[DEBUG_VERSIONS];
+};
+
+static bool take_debug_field(const struct debug_field *f, struct bytes debug, uint32_t minor,
+			     struct cpython_offsets *o)
+{
+	struct byte_reader r = byte_reader_at(debug, f->at[minor - DEBUG_FIRST_MINOR]);
+	uint64_t value;
+
+	if (!byte_reader_take(&r, &value, sizeof(value)) || value > CPYTHON_OFFSET_MOST)
+		return false;
+	*(int32_t *)(void *)((char *)o + f->to) = (int32_t)value;
+	return true;
+}
 
 bool cpython_offsets_from_debug(struct cpython_offsets *o, struct bytes debug, uint32_t minor)
 {
-	static const struct {
-		size_t in_debug, in_offsets;
-	} list[] = {
-#define AT(n, name) { n, offsetof(struct cpython_offsets, name) }
-		AT(40, runtime_interpreters), AT(64, interpreter_next),
-		AT(72, interpreter_threads),  AT(168, thread_next),
-		AT(176, thread_interpreter),  AT(184, thread_frame),
-		AT(192, thread_id),           AT(232, frame_previous),
-		AT(240, frame_code),          AT(248, frame_instruction),
-		AT(264, frame_owner),         AT(280, code_file),
-		AT(288, code_name),           AT(296, code_qualified_name),
-		AT(304, code_lines),          AT(312, code_line),
-		AT(344, code_instructions),   AT(520, bytes_length),
-		AT(528, bytes_data),          AT(544, text_state),
-		AT(552, text_length),         AT(560, text_ascii),
-#undef AT
+	static const struct debug_field list[] = {
+		{ offsetof(struct cpython_offsets, runtime_interpreters), { 40, 40, 40 } },
+		{ offsetof(struct cpython_offsets, interpreter_next), { 64, 64, 64 } },
+		{ offsetof(struct cpython_offsets, interpreter_threads), { 72, 72, 72 } },
+		{ offsetof(struct cpython_offsets, thread_next), { 168, 192, 192 } },
+		{ offsetof(struct cpython_offsets, thread_interpreter), { 176, 200, 200 } },
+		{ offsetof(struct cpython_offsets, thread_frame), { 184, 208, 208 } },
+		{ offsetof(struct cpython_offsets, thread_id), { 192, 216, 240 } },
+		{ offsetof(struct cpython_offsets, frame_previous), { 232, 256, 320 } },
+		{ offsetof(struct cpython_offsets, frame_code), { 240, 264, 328 } },
+		{ offsetof(struct cpython_offsets, frame_instruction), { 248, 272, 336 } },
+		{ offsetof(struct cpython_offsets, frame_owner), { 264, 288, 352 } },
+		{ offsetof(struct cpython_offsets, frame_tlbc), { 0, 304, 368 } },
+		{ offsetof(struct cpython_offsets, code_file), { 280, 320, 384 } },
+		{ offsetof(struct cpython_offsets, code_name), { 288, 328, 392 } },
+		{ offsetof(struct cpython_offsets, code_qualified_name), { 296, 336, 400 } },
+		{ offsetof(struct cpython_offsets, code_lines), { 304, 344, 408 } },
+		{ offsetof(struct cpython_offsets, code_line), { 312, 352, 416 } },
+		{ offsetof(struct cpython_offsets, code_instructions), { 344, 384, 448 } },
+		{ offsetof(struct cpython_offsets, code_tlbc), { 0, 392, 456 } },
+		{ offsetof(struct cpython_offsets, bytes_length), { 520, 600, 696 } },
+		{ offsetof(struct cpython_offsets, bytes_data), { 528, 608, 704 } },
+		{ offsetof(struct cpython_offsets, text_state), { 544, 624, 720 } },
+		{ offsetof(struct cpython_offsets, text_length), { 552, 632, 728 } },
+		{ offsetof(struct cpython_offsets, text_ascii), { 560, 640, 736 } },
 	};
 	struct cpython_offsets made = *o;
-	struct byte_reader r;
-	uint64_t version, value;
+	uint64_t version, free_threaded;
 
-	if (debug.len < DEBUG_BYTES || memcmp(debug.ptr, "xdebugpy", 8) != 0)
+	if (debug.len < DEBUG_FREE_THREADED + 8 || memcmp(debug.ptr, "xdebugpy", 8) != 0)
 		return false;
 	memcpy(&version, debug.ptr + DEBUG_VERSION, sizeof(version));
-	if (version >> 24 != 3 || (version >> 16 & 0xff) != minor || minor != 13)
+	memcpy(&free_threaded, debug.ptr + DEBUG_FREE_THREADED, sizeof(free_threaded));
+	if (version >> 24 != 3 || (version >> 16 & 0xff) != minor || minor < DEBUG_FIRST_MINOR ||
+	    minor >= DEBUG_FIRST_MINOR + DEBUG_VERSIONS)
 		return false;
-	for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
-		r = byte_reader_at(debug, list[i].in_debug);
-		if (!byte_reader_take(&r, &value, sizeof(value)) || value > CPYTHON_OFFSET_MOST)
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		if (list[i].at[minor - DEBUG_FIRST_MINOR] &&
+		    !take_debug_field(&list[i], debug, minor, &made))
 			return false;
-		*(int32_t *)(void *)((char *)&made + list[i].in_offsets) = (int32_t)value;
-	}
+	if (!free_threaded)
+		made.frame_tlbc = made.code_tlbc = -1;
+	else
+		made.interpreter_jit = -1;      /* elsewhere, and such builds compile nothing */
 	made.text_other = made.text_ascii + 16; /* the UTF-8 form and its length lie between */
 	*o = made;
 	return true;
@@ -237,6 +271,9 @@ bool cpython_offsets_usable(const struct cpython_offsets *o, struct err *err)
 		return err_set(err, ERR_UNSUPPORTED, "code_name does not follow code_file");
 	if (o->loop == CPYTHON_LOOP_OF_ONE)
 		return in_range(o->instruction_bytes, 2, "instruction_bytes", err);
+	if (o->frame_tlbc >= 0 && (!in_range(o->frame_tlbc, frame - 4, "frame_tlbc", err) ||
+				   !in_range(o->code_tlbc, UINT16_MAX, "code_tlbc", err)))
+		return false;
 	return in_range(o->frame_owner, frame - 1, "frame_owner", err) &&
 	       in_range(o->code_instructions, UINT16_MAX, "code_instructions", err) &&
 	       in_range(o->loop == CPYTHON_LOOP_TO_SHIM ? o->owner_shim : 0, UINT8_MAX,

@@ -17,6 +17,7 @@
 	X(runtime_current)      \
 	X(interpreter_next)     \
 	X(interpreter_threads)  \
+	X(interpreter_jit)      \
 	X(thread_next)          \
 	X(thread_interpreter)   \
 	X(thread_id)            \
@@ -28,6 +29,8 @@
 	X(frame_instruction)    \
 	X(frame_owner)          \
 	X(owner_shim)           \
+	X(frame_tlbc)           \
+	X(code_tlbc)            \
 	X(instruction_bytes)    \
 	X(code_line)            \
 	X(code_file)            \
@@ -68,8 +71,8 @@ bool cpython_table_parse(struct cpython_table *t, struct str text, struct err *e
 struct str cpython_table_built_in(void);
 /* NULL: a version that it does not have. */
 const struct cpython_offsets *cpython_table_find(const struct cpython_table *t, uint32_t minor);
-/* What _Py_DebugOffsets of 3.13 says, the first thing in _PyRuntime, over what is in `o`. False,
- * and nothing is changed: it is not there, or of another version. */
+/* Overrides `o` with what _Py_DebugOffsets says, which _PyRuntime begins with from 3.13 on. False,
+ * and nothing is changed: it is not there, or belongs to another version. */
 bool cpython_offsets_from_debug(struct cpython_offsets *o, struct bytes debug, uint32_t minor);
 /* Can the step work with these? It reads so much of a frame and no more (bpf/step_cpython.h). */
 bool cpython_offsets_usable(const struct cpython_offsets *o, struct err *err) MUST_CHECK;
