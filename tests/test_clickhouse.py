@@ -197,31 +197,22 @@ def test_all_of_a_store_is_few_requests(server, database):
 
 
 def test_a_service_has_pages_of_its_own(server, database):
-    """Samples lie by them. In a store that an older exporter began they are not told of all, and not asked for."""
+    """Samples lie by them."""
     rng = random.Random(83)
     bodies = [query_bodies.reaching_body(rng), query_bodies.random_body(rng)]
     events = [e._replace(series=resource_of(e)) for number, data in enumerate(bodies) for e in events_of(data, number)]
-    for older in (False, True):
-        name = database + "_older" * older
-        url = f"{server.url}/{name}"
-        if older:
-            server.ask(f"CREATE DATABASE {name}")
-            for statement in program.run("store", "ddl", "-clickhouse", server.ask("SELECT version()"), check=0).stdout.decode().split(";\n"):
-                if statement.strip():
-                    server.ask(statement, name)
-            server.ask("INSERT INTO flametap_dictionary (kind, seen, numbers) VALUES (66, '2100-01-01', [4])", name)
-        with Keeping(url) as keeping:
-            for data in bodies:
-                assert clients.post(keeping.server.http, data).status == 200
-            keeping.settled(2)
-        pages = server.rows("SELECT DISTINCT texts[6], intDiv(id, 65536) FROM flametap_dictionary WHERE kind = 11", name)
-        told = server.rows("SELECT DISTINCT texts[1], hash_hi FROM flametap_dictionary WHERE kind = 70 AND hash_hi != 0", name)
-        services = {service.split(":")[0] for service, _ in pages}
-        assert {"one", "two", "checkout", "unknown_service"} <= services and len({page for _, page in pages}) == len(services)
-        assert {(s.split(":")[0], page) for s, page in told} == {(s.split(":")[0], page) for s, page in pages}
-        assert server.ask("SELECT count() FROM flametap_dictionary WHERE kind = 70 AND hash_hi = 0", name) == str(int(not older))
-        for service in ("two", "checkout") if server.quick else ("two",):
-            check(url, events, "off_cpu", ["--select", f'{{service.name="{service}"}}'], matchers=[("service.name", "=", service)])
+    url = f"{server.url}/{database}"
+    with Keeping(url) as keeping:
+        for data in bodies:
+            assert clients.post(keeping.server.http, data).status == 200
+        keeping.settled(2)
+    pages = server.rows("SELECT DISTINCT texts[6], intDiv(id, 65536) FROM flametap_dictionary WHERE kind = 11", database)
+    told = server.rows("SELECT DISTINCT texts[1], hash_hi FROM flametap_dictionary WHERE kind = 70", database)
+    services = {service.split(":")[0] for service, _ in pages}
+    assert {"one", "two", "checkout", "unknown_service"} <= services and len({page for _, page in pages}) == len(services)
+    assert {(s.split(":")[0], page) for s, page in told} == {(s.split(":")[0], page) for s, page in pages}
+    for service in ("two", "checkout") if server.quick else ("two",):
+        check(url, events, "off_cpu", ["--select", f'{{service.name="{service}"}}'], matchers=[("service.name", "=", service)])
 
 
 def test_sums_that_no_number_holds(server, database):
@@ -364,46 +355,6 @@ def test_views_for_people_say_what_those_of_sqlite_say(server, database, tmp_pat
     assert len(shown) == 3
     for sql in shown:
         server.ask(sql, database)
-
-
-VERSION_1 = fixtures.ROOT / "tests" / "fixtures" / "clickhouse-v1"
-VERSION_1_BODIES = ("v1.11.0-synthetic-offcpu-links", "v1.11.0-oncpu-start")
-
-
-def make_version_1(server, database):
-    """Tables and rows as the first flametap that kept in ClickHouse made them; its own DDL, for this server."""
-    server.ask(f"CREATE DATABASE {database}")
-    old = server.ask("SELECT version()").startswith("18.")
-    for statement in (VERSION_1 / f"tables-{'18.16' if old else '26.9'}.sql").read_text().split(";\n"):
-        if statement.strip():
-            server.ask(statement, database)
-    for table in ("dictionary", "links", "samples", "requests"):
-        # The files are text: each byte stands as the character of that number.
-        rows = (VERSION_1 / f"{table}.tsv").read_bytes().decode().encode("latin-1")
-        server.ask(f"INSERT INTO flametap_{table} FORMAT TabSeparatedWithNames", database, data=rows)
-
-
-def test_a_store_of_version_1_is_read_and_written_on(server, database):
-    make_version_1(server, database)
-    url = f"{server.url}/{database}"
-    was = [fixtures.body(name).bytes for name in VERSION_1_BODIES]
-    assert views(export(url)) == views(was)
-    assert server.ask("SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = 66", database) == "1"
-    again = NEWEST.Request.FromString(was[1])  # its contents are all there, under the ids of then
-    for p in again.resource_profiles[0].scope_profiles[0].profiles:
-        p.duration_nano += 1
-    new = [again.SerializeToString(), fixtures.body("v1.11.0-oncpu-errframes-env").bytes]
-    with Keeping(url) as keeping:
-        keeping.send(*new)
-        keeping.settled(2)
-    assert server.ask("SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = 66", database) == "5"
-    assert views(export(url)) == views(was + new)
-    if not server.quick and not program.LONG:
-        return
-    events = [e._replace(series=resource_of(e)) for number, data in enumerate(was + new) for e in events_of(data, number)]
-    type_ = events[-1].series[1]
-    words, selection = random_selection(random.Random(79), [e for e in events if e.series[1] == type_])
-    check(url, events, type_, words, **selection)
 
 
 # ---- the way there ----
@@ -961,14 +912,14 @@ def test_one_insert_is_one_part(old, database):
                    f"'{database}'") == "1"
 
 
-def test_a_newer_store_is_refused(old, database):
+def test_a_store_of_another_version_is_refused(old, database):
     url = f"{old.url}/{database}"
     with Keeping(url) as keeping:
         keeping.send(handmade.marked("x"))
         keeping.settled(1)
     old.ask("INSERT INTO flametap_dictionary (kind, seen, numbers) VALUES (66, '2100-01-01', [1000])", database)
     done = program.run("export", "--db", url)
-    assert done.returncode == 1 and b"newer flametap" in done.stderr
+    assert done.returncode == 1 and b"version 1000, this flametap reads and writes only version 1" in done.stderr
     done = program.run("top", "--db", f"{old.url}/nobody_made_it")
     assert done.returncode == 1 and b"nobody_made_it" in done.stderr
 

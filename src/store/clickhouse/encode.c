@@ -18,42 +18,23 @@ enum {
 const char ch_insert_links[] = "INSERT INTO flametap_links (date, trace_id, span_id, link, "
 			       "service, t0, t1) FORMAT RowBinary";
 
-const char *ch_insert_dictionary(bool split)
-{
-	return split ? "INSERT INTO flametap_dictionary (kind, id_high, id_low, hash_hi, seen, "
-		       "refs_high, refs_low, numbers, texts, notes) FORMAT RowBinary"
-		     : "INSERT INTO flametap_dictionary (kind, id, hash_hi, seen, refs, numbers, "
-		       "texts, notes) FORMAT RowBinary";
-}
+const char ch_insert_dictionary[] =
+	"INSERT INTO flametap_dictionary (kind, id_high, id_low, hash_hi, seen, refs_high, "
+	"refs_low, numbers, texts, notes) FORMAT RowBinary";
 
-const char *ch_insert_samples(bool split)
-{
-	return split ? "INSERT INTO flametap_samples (date, request, base, place, bucket, t0_high, "
-		       "t0_low, span_ms, series, stack_high, stack_low, attributes_high, "
-		       "attributes_low, link, value_high, value_low, shape, `values`, offsets, "
-		       "times) FORMAT RowBinary"
-		     : "INSERT INTO flametap_samples (date, request, base, place, t0, span, "
-		       "series, stack, attributes, link, value, shape, `values`, times) FORMAT "
-		       "RowBinary";
-}
+const char ch_insert_samples[] =
+	"INSERT INTO flametap_samples (date, request, base, place, bucket, t0_high, t0_low, "
+	"span_ms, series, stack_high, stack_low, attributes_high, attributes_low, link, "
+	"value_high, value_low, shape, `values`, offsets, times) FORMAT RowBinary";
 
-#define REQUEST_HEAD                                                                            \
-	"INSERT INTO flametap_requests (date, seq, last_seq, request, hash, arrived, t_first, " \
+const char ch_insert_requests[] =
+	"INSERT INTO flametap_requests (date, seq, last_seq, request, hash, arrived, t_first, "
 	"t_last, samples, version, unknown_fields, moved, layout, notes, note_seq, note, "
-#define REQUEST_TAIL                                                                    \
-	"`profile.series`, `profile.attributes`, `profile.dropped`, `profile.uid`, "    \
-	"`profile.payload_format`, `profile.payload`, `coverage.host`, `coverage.t0`, " \
-	"`coverage.t1`, `coverage.reason`, `coverage.n`) FORMAT RowBinary"
-
-const char *ch_insert_requests(bool split)
-{
-	return split ? REQUEST_HEAD
-		       "`profile.place`, `profile.samples`, `profile.time`, `profile.duration`, "
-		       "`profile.first_ms`, `profile.last_ms`, " REQUEST_TAIL
-		     : REQUEST_HEAD
-		       "`profile.seq`, `profile.samples`, `profile.time`, `profile.duration`, "
-		       "`profile.first`, `profile.last`, " REQUEST_TAIL;
-}
+	"`profile.place`, `profile.samples`, `profile.time`, `profile.duration`, "
+	"`profile.first_ms`, `profile.last_ms`, `profile.series`, `profile.attributes`, "
+	"`profile.dropped`, `profile.uid`, `profile.payload_format`, `profile.payload`, "
+	"`coverage.host`, `coverage.t0`, `coverage.t1`, `coverage.reason`, `coverage.n`) FORMAT "
+	"RowBinary";
 
 uint16_t ch_day(uint64_t unix_ns)
 {
@@ -144,13 +125,6 @@ static void expect_stacks(struct put *x, const struct profile *f, uint32_t from)
 		ch_expect_stack(x, x->p->samples[f->samples.first + i].stack.v);
 }
 
-static void column_whole_extent(struct put *x, uint64_t place, uint64_t first, uint64_t last)
-{
-	column_u64(x, PROFILE_SEQ, x->base + place);
-	column_u64(x, PROFILE_FIRST, first);
-	column_u64(x, PROFILE_LAST, last);
-}
-
 /* Whole milliseconds from one time to another, down or up; the last numbers say: that far or
  * farther. */
 static int32_t ms_between(uint64_t from, uint64_t to, bool up)
@@ -196,10 +170,7 @@ static void put_profile(struct put *x, uint32_t index)
 	}
 	if (!f->samples.count)
 		first = last = f->time_unix_nano;
-	if (x->e->split)
-		column_extent(x, place, f->time_unix_nano, first, last);
-	else
-		column_whole_extent(x, place, first, last);
+	column_extent(x, place, f->time_unix_nano, first, last);
 	column_u32(x, PROFILE_SAMPLES, f->samples.count);
 	column_u64(x, PROFILE_TIME, f->time_unix_nano);
 	column_u64(x, PROFILE_DURATION, f->duration_nano);
@@ -372,10 +343,9 @@ void ch_encoder_init(struct ch_encoder *e, const char *tenant)
 	buf_init(&e->requests, 0);
 }
 
-void ch_encoder_writer(struct ch_encoder *e, uint32_t writer, bool split)
+void ch_encoder_writer(struct ch_encoder *e, uint32_t writer)
 {
 	e->writer = writer;
-	e->split = split;
 	e->pages_used = e->first_day = 0;
 	memset(e->pages, 0, CH_KIND_SLOTS * sizeof(*e->pages));
 	known_clear(&e->known);

@@ -52,7 +52,6 @@ struct ch_encoder {
 
 	/* inside */
 	const char *tenant;
-	bool split; /* columns of the tables: clickhouse/schema.h */
 	uint32_t writer, pages_used, first_day;
 	struct ch_page (*pages)[CH_GROUPS]; /* by ch_slot() of the kind */
 	struct known known;
@@ -71,7 +70,7 @@ void ch_encoder_reset(struct ch_encoder *e);
 void ch_encoder_forget(struct ch_encoder *e);
 /* From now on entries are numbered for the writer, into tables of such columns; what is known is
  * forgotten. */
-void ch_encoder_writer(struct ch_encoder *e, uint32_t writer, bool split);
+void ch_encoder_writer(struct ch_encoder *e, uint32_t writer);
 /* Another writer's number is due before the next request. */
 bool ch_encoder_is_spent(const struct ch_encoder *e);
 void ch_encoder_put(struct ch_encoder *e, const struct ch_request *r, uint64_t now_unix_ns);
@@ -79,9 +78,9 @@ void ch_encoder_put(struct ch_encoder *e, const struct ch_request *r, uint64_t n
 /* The columns, in the order in which rows are written: "INSERT INTO flametap_links (...) FORMAT
  * RowBinary". */
 extern const char ch_insert_links[];
-const char *ch_insert_requests(bool split);
-const char *ch_insert_dictionary(bool split);
-const char *ch_insert_samples(bool split);
+extern const char ch_insert_requests[];
+extern const char ch_insert_dictionary[];
+extern const char ch_insert_samples[];
 /* The day of arrival, as the column `date`. */
 uint16_t ch_day(uint64_t unix_ns);
 /* The 64 bits that the column `request` has. */

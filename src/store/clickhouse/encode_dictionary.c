@@ -95,10 +95,10 @@ static void add_entry_apart(struct ch_encoder *e, const struct entry *x, uint64_
 	struct buf *b = &e->dictionary;
 
 	row_u8(b, (uint8_t)x->kind);
-	ch_put_split(b, e->split, x->id);
+	ch_put_id(b, x->id);
 	row_u64(b, hash_hi);
 	row_u16(b, (uint16_t)e->today);
-	ch_put_refs(b, e->split, x->refs, x->ref_count);
+	ch_put_refs(b, x->refs, x->ref_count);
 	row_count(b, x->number_count);
 	buf_append(b, x->numbers, x->number_count * sizeof(*x->numbers));
 	row_count(b, e->text_count);
@@ -213,13 +213,11 @@ static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32
 
 		kinds[i] = kind_of(&a->value);
 		add_text(e, x->p->dict.strings[a->key.v]);
-		if (!e->split)
-			add_value(e, &a->value);
 		add_text(e, x->p->dict.strings[a->unit.v]);
 		ch_put_notes(x, MESSAGE_ATTRIBUTE, at[i].v);
 		put_attribute_notes(e, &a->value);
 	}
-	for (uint32_t i = 0; e->split && i < count; i++)
+	for (uint32_t i = 0; i < count; i++)
 		add_value(e, &x->p->dict.attributes[at[i].v].value);
 	buf_reset(&e->notes);
 	add_entry(e, &(struct entry){ KIND_ATTRSET, id, NULL, 0, kinds, count });
@@ -283,13 +281,11 @@ static uint64_t put_key_values(struct put *x, struct key_values kv, struct hash1
 		kinds[i] = kind_of(&kv.ptr[i].value) |
 			   (kv.ptr[i].key_strindex.v ? KEY_BY_REFERENCE : 0);
 		add_text(e, kv.ptr[i].key);
-		if (!e->split)
-			add_value(e, &kv.ptr[i].value);
 		add_text(e, (struct str){ 0 });
 		buf_reset(&e->notes);
 		put_attribute_notes(e, &kv.ptr[i].value);
 	}
-	for (uint32_t i = 0; e->split && i < kv.count; i++)
+	for (uint32_t i = 0; i < kv.count; i++)
 		add_value(e, &kv.ptr[i].value);
 	buf_reset(&e->notes);
 	add_entry(e, &(struct entry){ KIND_ATTRSET, id, NULL, 0, kinds, kv.count });

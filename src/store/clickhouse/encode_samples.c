@@ -9,34 +9,14 @@ struct sample_ids {
 	uint64_t t0, t1, series, stack, attributes, link;
 };
 
-/* Only timestamps, of which the first and the last are told by t0 and span. */
-static bool has_many_times(const struct put *x, const struct sample *s)
-{
-	const uint64_t *times = x->p->timestamps + s->timestamps.first;
-	uint64_t first, last;
-
-	if (s->values.count || s->timestamps.count < 2)
-		return false;
-	sample_times(x->p, &x->p->profiles[x->profile], s, &first, &last);
-	return times[0] == first && times[s->timestamps.count - 1] == last;
-}
-
-/* How samples with lists are kept in split columns: all times from t0, if none is too far. */
-static enum ch_shape lists_of(const struct sample_ids *i)
-{
-	return i->t1 - i->t0 > UINT32_MAX ? CH_LISTS : CH_OFFSETS;
-}
-
 static enum ch_shape shape_of(const struct put *x, const struct sample *s, int64_t total,
 			      const struct sample_ids *i)
 {
 	bool silent = s->values.count == 0 && total == 1;
 	bool valued = s->values.count == 1 && x->p->values[s->values.first] == total;
 
-	if (!x->e->split && has_many_times(x, s))
-		return CH_MANY_TIMES;
 	if ((!silent && !valued) || s->timestamps.count > 1)
-		return x->e->split ? lists_of(i) : CH_LISTS;
+		return i->t1 - i->t0 > UINT32_MAX ? CH_LISTS : CH_OFFSETS;
 	if (s->timestamps.count)
 		return silent ? CH_ONE_TIME : CH_ONE_TIME_VALUE;
 	return silent ? CH_NO_TIME : CH_NO_TIME_VALUE;
@@ -77,21 +57,19 @@ static void note_cut(struct ch_encoder *e)
 	e->cuts[e->cut_count++] = e->samples.len;
 }
 
-static void put_values(struct put *x, const struct sample *s, bool some)
+static void put_values(struct put *x, const struct sample *s)
 {
-	uint32_t count = some ? s->values.count : 0;
-
-	row_count(&x->e->samples, count);
-	buf_append(&x->e->samples, x->p->values + s->values.first, count * sizeof(*x->p->values));
+	row_count(&x->e->samples, s->values.count);
+	buf_append(&x->e->samples, x->p->values + s->values.first,
+		   s->values.count * sizeof(*x->p->values));
 }
 
-/* All timestamps but `leave` of them at each end. */
-static void put_times(struct put *x, const struct sample *s, bool some, uint32_t leave)
+static void put_times(struct put *x, const struct sample *s, bool some)
 {
-	uint32_t count = some ? s->timestamps.count - 2 * leave : 0;
+	uint32_t count = some ? s->timestamps.count : 0;
 
 	row_count(&x->e->samples, count);
-	buf_append(&x->e->samples, x->p->timestamps + s->timestamps.first + leave,
+	buf_append(&x->e->samples, x->p->timestamps + s->timestamps.first,
 		   count * sizeof(*x->p->timestamps));
 }
 
@@ -105,7 +83,7 @@ static void put_offsets(struct put *x, const struct sample *s, bool some, uint64
 }
 
 /* Most rows are of numbers alone, which are written without a look at the buffer's end. */
-enum { SPLIT_ROW_BYTES = 2 + 8 + 8 + 4 + 11 + 8 + 10 + 10 + 8 + 9 + 1, NO_LISTS_BYTES = 3 };
+enum { ROW_BYTES = 2 + 8 + 8 + 4 + 11 + 8 + 10 + 10 + 8 + 9 + 1, NO_LISTS_BYTES = 3 };
 
 #define NUMBER(at, type, v)                              \
 	do {                                             \
@@ -115,7 +93,7 @@ enum { SPLIT_ROW_BYTES = 2 + 8 + 8 + 4 + 11 + 8 + 10 + 10 + 8 + 9 + 1, NO_LISTS_
 	} while (0)
 
 /* The ten minutes, and what is left of them in 8 and 32 bits; the span in milliseconds. */
-static char *split_times(char *at, const struct sample_ids *i)
+static char *add_times(char *at, const struct sample_ids *i)
 {
 	uint64_t bucket = i->t0 / STORE_BUCKET_NS, rest = i->t0 % STORE_BUCKET_NS,
 		 span = i->t1 - i->t0;
@@ -128,28 +106,33 @@ static char *split_times(char *at, const struct sample_ids *i)
 	return at;
 }
 
-static char *split_id(char *at, uint64_t id)
+static char *add_id(char *at, uint64_t id)
 {
 	NUMBER(at, uint64_t, id >> 16);
 	NUMBER(at, uint16_t, id);
 	return at;
 }
 
-static void add_split(struct put *x, const struct sample *s, uint64_t place,
-		      const struct sample_ids *i, int64_t total, enum ch_shape shape)
+static void add_sample(struct put *x, const struct sample *s, uint64_t place,
+		       const struct sample_ids *i)
 {
+	int64_t total = sample_total(x->p, &x->p->profiles[x->profile], s).value;
+	enum ch_shape shape = shape_of(x, s, total, i);
 	struct buf *b = &x->e->samples;
-	char *at = buf_reserve(b, SPLIT_ROW_BYTES + NO_LISTS_BYTES), *from = at;
+	char *at, *from;
 
+	note_cut(x->e);
+	x->e->sample_rows++;
+	at = from = buf_reserve(b, ROW_BYTES + NO_LISTS_BYTES);
 	assert(at);
 	NUMBER(at, uint16_t, x->day);
 	NUMBER(at, uint64_t, x->request);
 	NUMBER(at, uint64_t, x->base);
 	NUMBER(at, uint32_t, place);
-	at = split_times(at, i);
+	at = add_times(at, i);
 	NUMBER(at, uint64_t, i->series);
-	at = split_id(at, i->stack);
-	at = split_id(at, i->attributes);
+	at = add_id(at, i->stack);
+	at = add_id(at, i->attributes);
 	NUMBER(at, uint64_t, i->link);
 	NUMBER(at, uint64_t, total >> 8);
 	NUMBER(at, uint8_t, total);
@@ -160,44 +143,9 @@ static void add_split(struct put *x, const struct sample *s, uint64_t place,
 		return;
 	}
 	buf_advance(b, (size_t)(at - from));
-	put_values(x, s, true);
+	put_values(x, s);
 	put_offsets(x, s, shape == CH_OFFSETS, i->t0);
-	put_times(x, s, shape == CH_LISTS, 0);
-}
-
-static void add_whole(struct put *x, const struct sample *s, uint64_t place,
-		      const struct sample_ids *i, int64_t total, enum ch_shape shape)
-{
-	struct buf *b = &x->e->samples;
-
-	row_u16(b, x->day);
-	row_u64(b, x->request);
-	row_u64(b, x->base);
-	row_u32(b, (uint32_t)place);
-	row_u64(b, i->t0);
-	row_u64(b, i->t1 - i->t0);
-	row_u64(b, i->series);
-	row_u64(b, i->stack);
-	row_u64(b, i->attributes);
-	row_u64(b, i->link);
-	row_u64(b, (uint64_t)total);
-	row_u8(b, (uint8_t)shape);
-	put_values(x, s, shape == CH_LISTS);
-	put_times(x, s, shape == CH_LISTS || shape == CH_MANY_TIMES, shape == CH_MANY_TIMES);
-}
-
-static void add_sample(struct put *x, const struct sample *s, uint64_t place,
-		       const struct sample_ids *i)
-{
-	int64_t total = sample_total(x->p, &x->p->profiles[x->profile], s).value;
-	enum ch_shape shape = shape_of(x, s, total, i);
-
-	note_cut(x->e);
-	if (x->e->split)
-		add_split(x, s, place, i, total, shape);
-	else
-		add_whole(x, s, place, i, total, shape);
-	x->e->sample_rows++;
+	put_times(x, s, shape == CH_LISTS);
 }
 
 uint64_t ch_put_sample(struct put *x, uint32_t index, uint64_t place, uint64_t *t0)

@@ -56,22 +56,20 @@ static void make_metrics(struct clickhouse *x)
 /* ---- the server and its tables ---- */
 
 /* The entries of a writer have numbers of their own. */
-static bool begin_writer(struct clickhouse *x, bool split, struct err *err)
+static bool begin_writer(struct clickhouse *x, struct err *err)
 {
 	uint32_t writer;
 
-	if (!ch_schema_new_writer(x->server, split, &writer, err))
+	if (!ch_schema_new_writer(x->server, &writer, err))
 		return err_prefix(err, "a number for this writer");
-	ch_encoder_writer(&x->encoder, writer, split);
+	ch_encoder_writer(&x->encoder, writer);
 	return true;
 }
 
 static bool connect(struct clickhouse *x, struct err *err)
 {
-	bool split;
-
 	if (x->ready)
-		return !ch_encoder_is_spent(&x->encoder) || begin_writer(x, x->encoder.split, err);
+		return !ch_encoder_is_spent(&x->encoder) || begin_writer(x, err);
 	if (!ch_server_connect(x->server, &x->version, err) &&
 	    !(err->kind == ERR_NOT_FOUND && x->create_schema &&
 	      ch_server_make_database(x->server, x->cluster_name, err) &&
@@ -81,8 +79,8 @@ static bool connect(struct clickhouse *x, struct err *err)
 	x->schema.database = ch_server_database(x->server);
 	if (x->create_schema && !ch_schema_create(&x->schema, x->server, err))
 		return false;
-	if (!ch_schema_test(x->server, &split, err) ||
-	    (!x->create_schema && !ch_schema_mark(x->server, err)) || !begin_writer(x, split, err))
+	if ((!x->create_schema && !ch_schema_mark(x->server, err)) ||
+	    !ch_schema_test(x->server, err) || !begin_writer(x, err))
 		return false;
 	/* What is put together with others' is another block each time. */
 	x->fence.again = false;

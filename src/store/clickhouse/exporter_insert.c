@@ -51,7 +51,7 @@ static void widen(const struct profiles *p, uint64_t *from, uint64_t *to)
 
 static void put_ids(struct clickhouse *x, const struct work *works, uint32_t n, bool unsure_only)
 {
-	const char *comma = "", *bucket = ch_schema_bucket(x->encoder.split);
+	const char *comma = "";
 	uint64_t from = UINT64_MAX, to = 0;
 	uint16_t first = UINT16_MAX, last = 0;
 
@@ -71,8 +71,8 @@ static void put_ids(struct clickhouse *x, const struct work *works, uint32_t n, 
 	first = (uint16_t)(first > 1 ? first - 1 : first);
 	buf_printf(&x->sql, ") AND date >= toDate(%u) AND date <= toDate(%u)", first, last);
 	if (unsure_only) /* samples lie by their time */
-		buf_printf(&x->sql, " AND %s >= %llu AND %s <= %llu", bucket,
-			   (unsigned long long)(from / STORE_BUCKET_NS), bucket,
+		buf_printf(&x->sql, " AND bucket >= %llu AND bucket <= %llu",
+			   (unsigned long long)(from / STORE_BUCKET_NS),
 			   (unsigned long long)(to / STORE_BUCKET_NS));
 }
 
@@ -197,8 +197,7 @@ static bool insert_samples(struct clickhouse *x, struct err *err)
 	for (uint32_t i = 0; ok && i <= e->cut_count; i++) {
 		size_t to = i < e->cut_count ? e->cuts[i] : all.len;
 
-		ok = insert(x, ch_insert_samples(e->split), true,
-			    str_from(all.ptr + from, to - from), err);
+		ok = insert(x, ch_insert_samples, true, str_from(all.ptr + from, to - from), err);
 		from = to;
 	}
 	return ok;
@@ -216,10 +215,10 @@ static bool insert_day(struct clickhouse *x, struct work *works, uint32_t n, uin
 	for (uint32_t i = 0; i < n; i++)
 		if (!works[i].there && works[i].day == day)
 			ch_encoder_put(e, &works[i].request, now);
-	ok = insert(x, ch_insert_dictionary(e->split), false, buf_view(&e->dictionary), err) &&
+	ok = insert(x, ch_insert_dictionary, false, buf_view(&e->dictionary), err) &&
 	     insert(x, ch_insert_links, false, buf_view(&e->links), err) &&
 	     insert_samples(x, err) &&
-	     insert(x, ch_insert_requests(e->split), true, buf_view(&e->requests), err);
+	     insert(x, ch_insert_requests, true, buf_view(&e->requests), err);
 	if (!ok) {
 		ch_encoder_forget(e);
 		return false;

@@ -87,7 +87,7 @@ static void forget_windows(struct ch_snapshot *snap)
 	free(snap->pages);
 	snap->pages = NULL;
 	snap->page_count = 0;
-	snap->pages_listed = snap->pages_known = false;
+	snap->pages_known = false;
 	for (size_t i = 0; i < ARRAY_LEN(snap->reach); i++) {
 		buf_release(&snap->reach[i].buckets);
 		snap->reach[i] = (struct ch_reach){ 0 };
@@ -168,10 +168,10 @@ static struct ch_snapshot *snapshot_new(struct ch_store *s, struct err *err)
 
 /* ---- what the store is ---- */
 
-enum state_row { STATE_COLUMNS, STATE_ASOF, STATE_SYMBOLS }; /* or the kind of an entry */
+enum state_row { STATE_SHARDS, STATE_ASOF, STATE_SYMBOLS }; /* or the kind of an entry */
 
 struct state {
-	uint64_t schema, columns, shards; /* shards: not 0, there are some */
+	uint64_t schema, shards; /* shards: not 0, there are some */
 	size_t reaching_cap, page_cap;
 };
 
@@ -200,11 +200,10 @@ static void put_more_state(struct buf *sql)
 {
 	buf_reset(sql);
 	buf_printf(sql,
-		   "SELECT toUInt8(%d) AS what, countIf(table != 'flametap_samples_local') AS n, "
-		   "countIf(table = 'flametap_samples_local') AS m, '' AS text FROM system.columns "
-		   "WHERE database = currentDatabase() AND table IN (" CH_SPLIT_TABLES
-		   ", 'flametap_samples_local') AND name IN (" CH_SPLIT_NAMES ")",
-		   STATE_COLUMNS);
+		   "SELECT toUInt8(%d) AS what, count() AS n, toUInt64(0) AS m, '' AS text FROM "
+		   "system.tables WHERE database = currentDatabase() AND name = "
+		   "'flametap_samples_local'",
+		   STATE_SHARDS);
 	buf_printf(
 		sql,
 		" UNION ALL SELECT toUInt8(%d) AS what, max(hash_hi) AS n, toUInt64(0) AS m, '' AS "
@@ -225,10 +224,6 @@ static void add_reaching(struct ch_snapshot *snap, struct state *s, uint64_t buc
 
 static void add_page(struct ch_snapshot *snap, struct state *s, struct str service, uint64_t page)
 {
-	if (!page) {
-		snap->pages_listed = true;
-		return;
-	}
 	if (snap->page_count == s->page_cap) {
 		s->page_cap = s->page_cap * 2 + 64;
 		snap->pages = realloc(snap->pages, s->page_cap * sizeof(*snap->pages));
@@ -244,9 +239,8 @@ static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *
 	struct str text = row_get_str(c);
 
 	switch (what) {
-	case STATE_COLUMNS:
-		s->columns = n;
-		s->shards = m;
+	case STATE_SHARDS:
+		s->shards = n;
 		break;
 	case STATE_ASOF:
 		snap->asof = n;
@@ -308,13 +302,13 @@ static bool find_state(struct ch_snapshot *snap, struct err *err)
 		return false;
 	/* Shards answer when they like: what one says of pages may be older than what another says
 	 * of requests. */
-	snap->pages_known = snap->pages_listed && entries < STATE_MOST && !s.shards;
+	snap->pages_known = entries < STATE_MOST && !s.shards;
 	if (entries >= STATE_MOST && !snap->page_count) { /* there may be more times that reach */
 		free(snap->reaching);
 		snap->reaching = NULL;
 		snap->reaching_count = 0;
 	}
-	return ch_schema_judge(snap->server, s.schema, s.columns, &snap->split, err);
+	return ch_schema_judge(snap->server, s.schema, err);
 }
 
 /* A server that is too old is told by its version rather than by what it does not understand. */
@@ -338,7 +332,7 @@ static bool is_fresh(const struct ch_snapshot *snap)
 	return snap->fresh && clock_monotonic_ns() - snap->made_ns < FRESH_MS * MILLI_NS;
 }
 
-static const struct source_ops without_events, with_events;
+static const struct source_ops source_ops;
 
 static bool ch_begin(struct store *store, struct source **out, struct err *err)
 {
@@ -359,7 +353,7 @@ static bool ch_begin(struct store *store, struct source **out, struct err *err)
 		snap->made_ns = clock_monotonic_ns();
 	}
 	snap->fresh = false;
-	snap->base.ops = snap->split ? &with_events : &without_events;
+	snap->base.ops = &source_ops;
 	*out = &snap->base;
 	return true;
 }
@@ -481,23 +475,22 @@ static bool ch_extent(struct source *source, struct source_range *out, struct er
 	return true;
 }
 
-/* clang-format off */
-#define OPS \
-	.series = ch_series, \
-	.sample_keys = ch_sample_keys, \
-	.scan = ch_scan, \
-	.profiles = ch_profiles, \
-	.stacks = ch_stacks, \
-	.locations = ch_locations, \
-	.attributes = ch_attributes, \
-	.links = ch_links, \
-	.find_links = ch_find_links, \
-	.coverage = ch_coverage, \
-	.asof = ch_asof, \
-	.names_state = ch_names_state, \
-	.extent = ch_extent, \
-	.next_request = ch_next_request, \
-	.tolerate = ch_tolerate, \
-	.free = ch_end
-/* clang-format on */
-static const struct source_ops without_events = { OPS }, with_events = { OPS, .events = ch_events };
+static const struct source_ops source_ops = {
+	.series = ch_series,
+	.sample_keys = ch_sample_keys,
+	.scan = ch_scan,
+	.events = ch_events,
+	.profiles = ch_profiles,
+	.stacks = ch_stacks,
+	.locations = ch_locations,
+	.attributes = ch_attributes,
+	.links = ch_links,
+	.find_links = ch_find_links,
+	.coverage = ch_coverage,
+	.asof = ch_asof,
+	.names_state = ch_names_state,
+	.extent = ch_extent,
+	.next_request = ch_next_request,
+	.tolerate = ch_tolerate,
+	.free = ch_end,
+};

@@ -3,7 +3,6 @@
 #include "store/clickhouse/snapshot.h"
 #include "store/clickhouse/symbols.h"
 #include "store/id_list.h"
-#include "store/lifted.h"
 
 enum { CHUNK = 16384, LISTED_MOST = 200000, LISTED_BYTES = 24, PAGES_EXPECTED = 8 };
 
@@ -26,10 +25,10 @@ static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct source_a
 	list = arena_alloc_array(&snap->kept, e->number_count, sizeof(*list));
 	for (uint32_t i = 0; i < e->number_count; i++) {
 		list[i] = (struct source_attribute){
-			.key = ch_list_text(snap, e, i, CH_LIST_KEY),
-			.unit = ch_list_text(snap, e, i, CH_LIST_UNIT),
+			.key = ch_list_text(e, i, CH_LIST_KEY),
+			.unit = ch_list_text(e, i, CH_LIST_UNIT),
 		};
-		if (!ch_value(e->numbers[i], ch_list_text(snap, e, i, CH_LIST_VALUE), &snap->kept,
+		if (!ch_value(e->numbers[i], ch_list_text(e, i, CH_LIST_VALUE), &snap->kept,
 			      &list[i].value, err))
 			return false;
 	}
@@ -94,11 +93,10 @@ static struct source_series said_of(const struct ch_entry *e)
 	};
 }
 
-/* An entry of before the process was kept has no second number; who says no service has a name made
- * up for it, which queries see otherwise. */
+/* Who says no service has a name made up for it, which queries see otherwise. */
 static bool is_brief(const struct source_series_ask *ask, const struct ch_entry *e)
 {
-	return ask->brief && !ask->key_count && !ask->profiler && e->number_count > 1 &&
+	return ask->brief && !ask->key_count && !ask->profiler &&
 	       (!ask->service.len || str_equal(ch_text(e, 5), ask->service));
 }
 
@@ -116,12 +114,8 @@ static bool read_series(struct ch_snapshot *snap, const struct source_series_ask
 		x->of_service = ask->service.len > 0;
 		return !with_scope || fill_scope(snap, ch_ref(e, 1), x, err);
 	}
-	if (!attributes_of(snap, ch_ref(e, 2), &x->lifted, err) ||
-	    !fill_resource(snap, ch_ref(e, 0), x, err) || !fill_scope(snap, ch_ref(e, 1), x, err))
-		return false;
-	if (e->number_count < 2)
-		x->process = store_process(x->resource, x->lifted);
-	return true;
+	return attributes_of(snap, ch_ref(e, 2), &x->lifted, err) &&
+	       fill_resource(snap, ch_ref(e, 0), x, err) && fill_scope(snap, ch_ref(e, 1), x, err);
 }
 
 /* Where all are of one type nobody needs to know which one shall be seen first. */
@@ -215,19 +209,12 @@ static void put_of_service(struct ch_snapshot *snap, struct str service,
 			ch_put_ids(&snap->sql, known->ids, known->count);
 		else
 			buf_lit(&snap->sql, "(0)");
-	} else if (snap->pages_listed) {
+	} else {
 		ids_of_service(service, ids);
 		buf_lit(&snap->sql, " AND " CH_SERIES_PAGE " GLOBAL IN (SELECT hash_hi FROM "
 				    "flametap_dictionary WHERE ");
-		ch_put_wanted(snap, &snap->sql, &(struct ch_wanted){ CH_KIND_PAGE, ids, 2 });
+		ch_put_wanted(&snap->sql, &(struct ch_wanted){ CH_KIND_PAGE, ids, 2 });
 		buf_char(&snap->sql, ')');
-	} else {
-		buf_printf(&snap->sql,
-			   " AND series GLOBAL IN (SELECT id FROM flametap_dictionary WHERE kind = "
-			   "%d AND (texts[6] = ",
-			   KIND_SERIES);
-		ch_quote(&snap->sql, service);
-		buf_lit(&snap->sql, " OR texts[6] LIKE 'unknown\\_service%'))");
 	}
 }
 
@@ -243,7 +230,6 @@ static void note_listed(struct ch_snapshot *snap, const struct source_series_ask
 	snap->listed_next++;
 	l->range = ask->range;
 	l->whole = !ask->service.len;
-	l->pages = snap->pages_listed || !ask->service.len;
 	l->ids.count = 0;
 	free(l->rows);
 	free(l->inner);
@@ -323,7 +309,7 @@ static bool list_series(struct ch_snapshot *snap, const struct source_series_ask
 
 	if (ask->service.len && snap->pages_known)
 		list_known_pages(snap, ask->service, &pages);
-	if (snap->split && pages.count <= PAGES_EXPECTED)
+	if (pages.count <= PAGES_EXPECTED)
 		ok = ch_expect(snap, KIND_SERIES, &pages, &expects, err);
 	if (ok && !read_list(snap, ask, &pages, ids, err)) {
 		if (expects)
@@ -369,15 +355,10 @@ bool ch_sample_keys(struct source *source, source_key_fn *fn, void *ctx, bool *k
 	const struct ch_snapshot *snap = ch_snapshot_of(source);
 	struct codec c = codec_of(buf_view(&snap->keys));
 
-	*known = false;
-	while (codec_more(&c)) {
-		struct str key = row_get_str(&c);
-
-		if (!key.len)
-			*known = true;
-		else if (!fn(ctx, key, err))
+	*known = true;
+	while (codec_more(&c))
+		if (!fn(ctx, row_get_str(&c), err))
 			return false;
-	}
 	return ch_answer_ended(&c, "keys", err);
 }
 

@@ -14,8 +14,7 @@ enum {
 
 /* Columns of their halves: what an entry refers to has the same writer, which its own number says,
  * so that the page is enough. */
-static uint64_t *get_split_refs(struct ch_snapshot *snap, struct codec *c, uint64_t id,
-				uint32_t *count)
+static uint64_t *get_refs(struct ch_snapshot *snap, struct codec *c, uint64_t id, uint32_t *count)
 {
 	uint32_t n = row_get_count(c, 2);
 	struct str pages = row_get_fixed(c, (size_t)n * 2), places;
@@ -35,18 +34,6 @@ static uint64_t *get_split_refs(struct ch_snapshot *snap, struct codec *c, uint6
 	return refs;
 }
 
-static uint64_t *get_refs(struct ch_snapshot *snap, struct codec *c, uint32_t *count)
-{
-	uint32_t n = row_get_count(c, 8);
-	struct str whole = row_get_fixed(c, (size_t)n * 8);
-	uint64_t *refs = arena_alloc_array(&snap->kept, n, 8);
-
-	*count = c->failed ? 0 : n;
-	if (*count)
-		memcpy(refs, whole.ptr, whole.len);
-	return refs;
-}
-
 /* Copies what the entry refers to into the arena. */
 static bool keep_entry(struct ch_snapshot *snap, struct codec *c)
 {
@@ -58,11 +45,9 @@ static bool keep_entry(struct ch_snapshot *snap, struct codec *c)
 	int64_t *number_copy;
 	struct idmap *map;
 
-	e->id = row_get(c, 8);
-	if (snap->split)
-		e->id = e->id << 16 | row_get(c, 2);
-	refs = snap->split ? get_split_refs(snap, c, e->id, &e->ref_count)
-			   : get_refs(snap, c, &e->ref_count);
+	e->id = row_get(c, 8) << 16;
+	e->id |= row_get(c, 2);
+	refs = get_refs(snap, c, e->id, &e->ref_count);
 	e->number_count = row_get_count(c, 8);
 	numbers = row_get_fixed(c, (size_t)e->number_count * 8);
 	e->text_count = row_get_count(c, 1);
@@ -150,17 +135,13 @@ static void put_by_both(struct buf *sql, const uint64_t *ids, size_t count)
 	ch_put_ids(sql, ids, count);
 }
 
-void ch_put_wanted(const struct ch_snapshot *snap, struct buf *sql, const struct ch_wanted *w)
+void ch_put_wanted(struct buf *sql, const struct ch_wanted *w)
 {
 	buf_printf(sql, "kind = %u AND ", w->kind);
-	if (!snap->split) {
-		buf_lit(sql, "id IN ");
-		ch_put_ids(sql, w->ids, w->count);
-	} else if (count_uppers(w->ids, w->count) <= UPPERS_EACH) {
+	if (count_uppers(w->ids, w->count) <= UPPERS_EACH)
 		put_by_upper(sql, w->ids, w->count);
-	} else {
+	else
 		put_by_both(sql, w->ids, w->count);
-	}
 }
 
 /* Of stacks and stems, which are most of what is fetched, refs say all. */
@@ -176,10 +157,9 @@ static bool has_texts(const struct ch_wanted *w, size_t kinds)
 static void put_columns(struct ch_snapshot *snap, bool texts)
 {
 	buf_reset(&snap->sql);
-	buf_printf(&snap->sql, "SELECT kind, %s, numbers, %s, %s FROM flametap_dictionary WHERE ",
-		   snap->split ? "id_high, id_low, arrayMap(x -> toUInt16(x), refs_high), "
-				 "refs_low"
-			       : "id, refs",
+	buf_printf(&snap->sql,
+		   "SELECT kind, id_high, id_low, arrayMap(x -> toUInt16(x), refs_high), refs_low, "
+		   "numbers, %s, %s FROM flametap_dictionary WHERE ",
 		   snap->whole || texts ? "texts" : "emptyArrayString()",
 		   snap->whole ? "notes" : "''");
 }
@@ -192,13 +172,12 @@ static void put_question(struct ch_snapshot *snap, const struct ch_wanted *w, si
 	put_columns(snap, has_texts(w, kinds));
 	for (size_t i = 0; i < kinds; i++) {
 		buf_str(sql, str_cstr(between));
-		ch_put_wanted(snap, sql, &w[i]);
+		ch_put_wanted(sql, &w[i]);
 		between = ") OR (";
 	}
 	buf_char(sql, ')');
 	if (w->kind == CH_KIND_SYMBOL) /* the newest of each */
-		buf_printf(sql, " ORDER BY hash_hi DESC LIMIT 1 BY %s",
-			   snap->split ? "id_high, id_low" : "id");
+		buf_lit(sql, " ORDER BY hash_hi DESC LIMIT 1 BY id_high, id_low");
 	buf_lit(sql, " FORMAT RowBinary");
 }
 
@@ -327,7 +306,7 @@ static bool fetch_many(struct ch_snapshot *snap, unsigned kind, const struct id_
 		struct ch_wanted w = { kind, ids->ids + from, ids->count - from };
 
 		w.count = w.count < LOWER_MOST ? w.count : LOWER_MOST;
-		if (!snap->split || count_uppers(w.ids, w.count) > UPPERS_EACH)
+		if (count_uppers(w.ids, w.count) > UPPERS_EACH)
 			w.count = w.count < CH_IDS_MOST ? w.count : CH_IDS_MOST;
 		if (!fetch_some(snap, &w, 1, err))
 			return false;

@@ -12,13 +12,10 @@ void ch_put_within(struct ch_scanning *x)
 		buf_printf(&x->where, " AND t0 < %llu", (unsigned long long)w->range.to);
 	if (!w->range.from)
 		return;
-	if (x->snap->split) /* rounded up, and no sum may pass 2^64 */
-		buf_printf(&x->where,
-			   " AND (t0 >= %llu OR span_ms = 65535 OR %llu - t0 <= span_ms * "
-			   "1000000)",
-			   (unsigned long long)w->range.from, (unsigned long long)w->range.from);
-	else
-		buf_printf(&x->where, " AND t0 + span >= %llu", (unsigned long long)w->range.from);
+	/* span_ms is rounded up, and no sum may pass 2^64 */
+	buf_printf(&x->where,
+		   " AND (t0 >= %llu OR span_ms = 65535 OR %llu - t0 <= span_ms * 1000000)",
+		   (unsigned long long)w->range.from, (unsigned long long)w->range.from);
 }
 
 const struct ch_listed *ch_listed_of(const struct ch_scanning *x)
@@ -66,7 +63,7 @@ static bool are_whole_pages(const struct ch_scanning *x, const struct id_list *p
 	const struct source_scan *w = x->what;
 	size_t at = 0;
 
-	if (!l || !l->pages)
+	if (!l)
 		return false;
 	for (size_t i = 0; i < l->ids.count; i++) {
 		if (!id_list_has(pages->ids, pages->count, ch_page_of(l->ids.ids[i])))
@@ -85,7 +82,7 @@ static void put_series(struct ch_scanning *x)
 
 	if (!w->series || are_all_listed(x))
 		return;
-	paged = x->snap->split && list_pages(x, &pages);
+	paged = list_pages(x, &pages);
 	whole = paged && are_whole_pages(x, &pages);
 	if (paged) {
 		buf_lit(&x->where, " AND " CH_SERIES_PAGE " IN ");
@@ -148,8 +145,8 @@ static bool list_buckets(struct ch_scanning *x, struct bucket **out, size_t *cou
 	struct codec c;
 
 	buf_reset(&x->snap->sql);
-	buf_printf(&x->snap->sql, "SELECT toUInt64(%s) AS b, count() FROM flametap_samples WHERE ",
-		   ch_schema_bucket(x->snap->split));
+	buf_lit(&x->snap->sql,
+		"SELECT toUInt64(bucket) AS b, count() FROM flametap_samples WHERE ");
 	buf_str(&x->snap->sql, buf_view(&x->where));
 	buf_lit(&x->snap->sql, " GROUP BY b ORDER BY b FORMAT RowBinary");
 	if (!ch_ask(x->snap, &c, x->err))
@@ -168,13 +165,12 @@ static bool list_buckets(struct ch_scanning *x, struct bucket **out, size_t *cou
 static bool scan_buckets(struct ch_scanning *x, const struct bucket *first,
 			 const struct bucket *last, uint64_t part, uint64_t parts)
 {
-	const char *bucket = ch_schema_bucket(x->snap->split);
 	struct buf bounds;
 	bool ok;
 
 	buf_init(&bounds, 0);
-	buf_printf(&bounds, "%s >= %llu AND %s <= %llu AND ", bucket,
-		   (unsigned long long)first->number, bucket, (unsigned long long)last->number);
+	buf_printf(&bounds, "bucket >= %llu AND bucket <= %llu AND ",
+		   (unsigned long long)first->number, (unsigned long long)last->number);
 	if (parts > 1)
 		buf_printf(&bounds, "place %% %llu = %llu AND ", (unsigned long long)parts,
 			   (unsigned long long)part);

@@ -14,16 +14,6 @@ struct profile_row {
 	uint32_t series_count;
 };
 
-static void put_profile_columns(struct ch_snapshot *snap)
-{
-	buf_printf(&snap->sql,
-		   "SELECT %s AS at, `profile.samples`, `profile.time`, "
-		   "`profile.duration`, %s, `profile.series`, `profile.attributes`, `profile.uid`",
-		   ch_schema_profile_seq(snap->split),
-		   snap->split ? "`profile.first_ms`, `profile.last_ms`"
-			       : "`profile.first`, `profile.last`");
-}
-
 /* A time so many milliseconds from another: the first and the last number are as far as times go.
  */
 static uint64_t ms_from(uint64_t time, int32_t ms)
@@ -35,7 +25,7 @@ static uint64_t ms_from(uint64_t time, int32_t ms)
 	return ms == INT32_MAX || ns > UINT64_MAX - time ? UINT64_MAX : time + ns;
 }
 
-static bool read_profile(struct codec *c, bool split, struct profile_row *out)
+static bool read_profile(struct codec *c, struct profile_row *out)
 {
 	struct profile_row r = { 0 };
 	uint64_t first;
@@ -45,9 +35,9 @@ static bool read_profile(struct codec *c, bool split, struct profile_row *out)
 	r.p.sample_count = (uint32_t)row_get(c, 4);
 	r.p.time = row_get(c, 8);
 	r.p.duration = row_get(c, 8);
-	first = split ? ms_from(r.p.time, (int32_t)row_get(c, 4)) : row_get(c, 8);
+	first = ms_from(r.p.time, (int32_t)row_get(c, 4));
 	r.p.earliest = first < r.p.time ? first : r.p.time;
-	r.last = split ? ms_from(r.p.time, (int32_t)row_get(c, 4)) : row_get(c, 8);
+	r.last = ms_from(r.p.time, (int32_t)row_get(c, 4));
 	r.series_count = row_get_count(c, 8);
 	r.series = codec_of(row_get_fixed(c, (size_t)r.series_count * 8));
 	r.attributes = row_get(c, 8);
@@ -91,19 +81,20 @@ static bool ask_profiles(struct ch_snapshot *snap, const struct source_scan *wha
 {
 	uint64_t asof = what->asof < snap->asof ? what->asof : snap->asof;
 	uint64_t from = what->range.from / STORE_BUCKET_NS * STORE_BUCKET_NS;
-	const char *seq = ch_schema_profile_seq(snap->split);
 	uint64_t to = what->range.to < UINT64_MAX - STORE_BUCKET_NS
 			      ? what->range.to + STORE_BUCKET_NS
 			      : 0;
 	struct codec c;
 
 	buf_reset(&snap->sql);
-	put_profile_columns(snap);
 	buf_printf(&snap->sql,
-		   " FROM flametap_requests ARRAY JOIN profile WHERE last_seq > %llu AND %s > %llu "
-		   "AND %s <= %llu AND samples > 0 AND t_last >= %llu",
-		   (unsigned long long)after, seq, (unsigned long long)after, seq,
-		   (unsigned long long)asof, (unsigned long long)from);
+		   "SELECT seq + `profile.place` AS at, `profile.samples`, `profile.time`, "
+		   "`profile.duration`, `profile.first_ms`, `profile.last_ms`, `profile.series`, "
+		   "`profile.attributes`, `profile.uid` FROM flametap_requests ARRAY JOIN profile "
+		   "WHERE last_seq > %llu AND seq + `profile.place` > %llu AND "
+		   "seq + `profile.place` <= %llu AND samples > 0 AND t_last >= %llu",
+		   (unsigned long long)after, (unsigned long long)after, (unsigned long long)asof,
+		   (unsigned long long)from);
 	if (to)
 		buf_printf(&snap->sql, " AND t_first < %llu", (unsigned long long)to);
 	buf_printf(&snap->sql, " ORDER BY at LIMIT %d FORMAT RowBinary", PROFILES_A_PAGE);
@@ -123,7 +114,7 @@ static bool fetch_sets(struct ch_snapshot *snap, const struct source_scan *what,
 	struct profile_row r;
 	bool ok;
 
-	while (codec_more(&c) && read_profile(&c, snap->split, &r))
+	while (codec_more(&c) && read_profile(&c, &r))
 		if (touches(what, &r))
 			id_list_add(&sets, r.attributes);
 	ch_trim(snap);
@@ -150,8 +141,7 @@ bool ch_profiles(struct source *source, const struct source_scan *what, source_p
 		c = codec_of(buf_view(&page));
 		more = ok && codec_more(&c);
 		while (ok && more && codec_more(&c)) {
-			ok = read_profile(&c, snap->split, &r) ||
-			     ch_answer_ended(&c, "profiles", err);
+			ok = read_profile(&c, &r) || ch_answer_ended(&c, "profiles", err);
 			if (!ok)
 				break;
 			after = r.p.first_sample - 1;

@@ -86,17 +86,17 @@ struct refs {
 static struct attribute_index attribute_of(struct rebuild *r, const struct ch_entry *set,
 					   uint32_t i)
 {
-	struct str notes = ch_list_text(r->snap, set, i, CH_LIST_NOTES);
+	struct str notes = ch_list_text(set, i, CH_LIST_NOTES);
 	struct attribute a = { 0 };
 	uint32_t index;
 
-	r->failed |= !ch_value(set->numbers[i], ch_list_text(r->snap, set, i, CH_LIST_VALUE),
-			       &r->scratch, &a.value, r->err);
+	r->failed |= !ch_value(set->numbers[i], ch_list_text(set, i, CH_LIST_VALUE), &r->scratch,
+			       &a.value, r->err);
 	if (r->failed)
 		return (struct attribute_index){ 0 };
 	get_unknown(r, notes, &a.value);
-	a.key = builder_string(r->b, ch_list_text(r->snap, set, i, CH_LIST_KEY));
-	a.unit = builder_string(r->b, ch_list_text(r->snap, set, i, CH_LIST_UNIT));
+	a.key = builder_string(r->b, ch_list_text(set, i, CH_LIST_KEY));
+	a.unit = builder_string(r->b, ch_list_text(set, i, CH_LIST_UNIT));
 	any_relink(r->b, &a.value);
 	keep_apart(r, notes);
 	index = builder_attribute(r->b, &a).v;
@@ -267,13 +267,12 @@ static struct key_values key_values_of(struct rebuild *r, uint64_t id)
 	struct key_value *list = arena_zalloc(&r->scratch, ((size_t)count + 1) * sizeof(*list));
 
 	for (uint32_t i = 0; i < count; i++) {
-		r->failed |=
-			!ch_value(set->numbers[i], ch_list_text(r->snap, set, i, CH_LIST_VALUE),
-				  &r->scratch, &list[i].value, r->err);
+		r->failed |= !ch_value(set->numbers[i], ch_list_text(set, i, CH_LIST_VALUE),
+				       &r->scratch, &list[i].value, r->err);
 		if (r->failed)
 			break;
-		get_unknown(r, ch_list_text(r->snap, set, i, CH_LIST_NOTES), &list[i].value);
-		list[i].key = ch_list_text(r->snap, set, i, CH_LIST_KEY);
+		get_unknown(r, ch_list_text(set, i, CH_LIST_NOTES), &list[i].value);
+		list[i].key = ch_list_text(set, i, CH_LIST_KEY);
 		if (set->numbers[i] & 256)
 			list[i].key_strindex = builder_string(r->b, list[i].key);
 		any_relink(r->b, &list[i].value);

@@ -22,29 +22,23 @@ void ch_room_for_lists(struct ch_snapshot *snap, uint32_t values, uint32_t times
 	}
 }
 
-const char *ch_sample_columns(const struct ch_snapshot *snap)
-{
-	return snap->split ? "base, place, t0, span_ms, series, stack, attributes, link, value, "
-			     "shape, `values`, offsets, times"
-			   : "base, place, t0, span, series, stack, attributes, link, value, "
-			     "shape, `values`, times";
-}
+const char ch_sample_columns[] = "base, place, t0, series, stack, attributes, link, value, shape, "
+				 "`values`, offsets, times";
 
 /* Where there are any, `times` has none. */
 static uint32_t read_offsets(struct ch_snapshot *snap, struct codec *c, uint64_t time)
 {
 	uint32_t n = row_get_count(c, 4);
 
-	ch_room_for_lists(snap, 0, n + 2);
+	ch_room_for_lists(snap, 0, n);
 	for (uint32_t i = 0; i < n; i++)
-		snap->times[i + 1] = time + row_get(c, 4);
+		snap->times[i] = time + row_get(c, 4);
 	return n;
 }
 
 static void read_lists(struct ch_snapshot *snap, struct codec *c, struct source_row *x)
 {
-	uint32_t offsets = 0;
-
+	uint32_t offsets;
 	struct str bytes;
 
 	x->value_count = row_get_count(c, 8);
@@ -52,17 +46,16 @@ static void read_lists(struct ch_snapshot *snap, struct codec *c, struct source_
 	ch_room_for_lists(snap, x->value_count, 0);
 	if (bytes.len)
 		memcpy(snap->values, bytes.ptr, bytes.len);
-	if (snap->split)
-		offsets = read_offsets(snap, c, x->time);
+	offsets = read_offsets(snap, c, x->time);
 	x->timestamp_count = row_get_count(c, 8);
 	bytes = row_get_fixed(c, (size_t)x->timestamp_count * 8);
-	ch_room_for_lists(snap, 0, x->timestamp_count + 2);
+	ch_room_for_lists(snap, 0, x->timestamp_count);
 	if (bytes.len)
-		memcpy(snap->times + 1, bytes.ptr, bytes.len);
+		memcpy(snap->times, bytes.ptr, bytes.len);
 	else
 		x->timestamp_count = offsets;
 	x->values = snap->values;
-	x->timestamps = snap->times + 1;
+	x->timestamps = snap->times;
 }
 
 bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct source_row *out)
@@ -73,9 +66,7 @@ bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct source_row
 	x.sample = row_get(c, 8);
 	x.sample += row_get(c, 4);
 	x.time = row_get(c, 8);
-	x.last = snap->split ? x.time : x.time + row_get(c, 8);
-	if (snap->split)
-		row_get(c, 2); /* span_ms is for the server: times say it to the nanosecond */
+	x.last = x.time;
 	x.series = row_get(c, 8);
 	x.stack = row_get(c, 8);
 	x.attributes = row_get(c, 8);
@@ -83,13 +74,8 @@ bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct source_row
 	x.total = (int64_t)row_get(c, 8);
 	shape = (enum ch_shape)row_get(c, 1);
 	read_lists(snap, c, &x);
-	if (shape == CH_MANY_TIMES) {
-		snap->times[0] = x.time;
-		snap->times[++x.timestamp_count] = x.last;
-		x.timestamps = snap->times;
-		x.timestamp_count++;
-	} else if (shape == CH_LISTS || shape == CH_OFFSETS) {
-		for (uint32_t i = 0; snap->split && i < x.timestamp_count; i++)
+	if (shape == CH_LISTS || shape == CH_OFFSETS) {
+		for (uint32_t i = 0; i < x.timestamp_count; i++)
 			x.last = x.timestamps[i] > x.last ? x.timestamps[i] : x.last;
 	} else {
 		snap->time = x.time;
@@ -163,7 +149,7 @@ static bool ask_rows(struct ch_scanning *x, struct str bounds)
 	bool ok;
 
 	buf_reset(sql);
-	buf_printf(sql, "SELECT %s FROM flametap_samples WHERE ", ch_sample_columns(x->snap));
+	buf_printf(sql, "SELECT %s FROM flametap_samples WHERE ", ch_sample_columns);
 	buf_str(sql, bounds);
 	buf_str(sql, buf_view(&x->where));
 	buf_lit(sql, " FORMAT RowBinary");

@@ -88,15 +88,14 @@ bool ch_window(struct ch_snapshot *snap, struct source_range range, struct buf *
 	       struct err *err)
 {
 	uint64_t first = range.from / STORE_BUCKET_NS, last = (range.to - 1) / STORE_BUCKET_NS;
-	const char *bucket = ch_schema_bucket(snap->split);
 	struct str before;
 
 	if (!ch_window_before(snap, range.from, &before, err))
 		return false;
-	buf_printf(where, "((%s >= %llu AND %s <= %llu)", bucket, (unsigned long long)first, bucket,
+	buf_printf(where, "((bucket >= %llu AND bucket <= %llu)", (unsigned long long)first,
 		   (unsigned long long)last);
 	if (before.len)
-		buf_printf(where, " OR %s IN (%.*s)", bucket, STR_ARG(before));
+		buf_printf(where, " OR bucket IN (%.*s)", STR_ARG(before));
 	buf_char(where, ')');
 	return true;
 }
@@ -107,10 +106,9 @@ void ch_window_parts(const struct ch_snapshot *snap, struct source_range range, 
 	uint64_t first = range.from / STORE_BUCKET_NS, last = (range.to - 1) / STORE_BUCKET_NS;
 	uint64_t low = first + (range.from % STORE_BUCKET_NS != 0);
 	uint64_t end = range.to == UINT64_MAX ? last + 1 : range.to / STORE_BUCKET_NS;
-	const char *bucket = ch_schema_bucket(snap->split);
 	size_t none;
 
-	buf_printf(edges, "%s IN (", bucket);
+	buf_lit(edges, "bucket IN (");
 	none = edges->len;
 	if (before.len)
 		buf_printf(edges, "%.*s,", STR_ARG(before));
@@ -119,15 +117,15 @@ void ch_window_parts(const struct ch_snapshot *snap, struct source_range range, 
 	if (last >= end && last != first)
 		buf_printf(edges, "%llu,", (unsigned long long)last);
 	if (low < end)
-		buf_printf(inner, "%s >= %llu AND %s < %llu", bucket, (unsigned long long)low,
-			   bucket, (unsigned long long)end);
+		buf_printf(inner, "bucket >= %llu AND bucket < %llu", (unsigned long long)low,
+			   (unsigned long long)end);
 	for (size_t i = 0; i < snap->reaching_count && range.to != UINT64_MAX; i++) {
 		const struct ch_reaching *r = &snap->reaching[i];
 
 		if (r->bucket < low || r->bucket >= end || !reaches(r, end * STORE_BUCKET_NS))
 			continue;
 		buf_printf(edges, "%llu,", (unsigned long long)r->bucket);
-		buf_printf(inner, " AND %s != %llu", bucket, (unsigned long long)r->bucket);
+		buf_printf(inner, " AND bucket != %llu", (unsigned long long)r->bucket);
 	}
 	if (edges->len == none)
 		buf_reset(edges);

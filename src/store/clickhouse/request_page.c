@@ -143,7 +143,8 @@ static const uint64_t *read_series(struct arena *arena, struct codec *c, uint32_
 
 #define REQUEST_COLUMNS                                                                      \
 	"seq, last_seq, toUInt16(date), request, t_first, t_last, version, unknown_fields, " \
-	"moved, layout, notes, note_seq, note, %s, `profile.samples`, `profile.time`, "      \
+	"moved, layout, notes, note_seq, note, arrayMap(x -> seq + x, `profile.place`), "    \
+	"`profile.samples`, `profile.time`, "                                                \
 	"`profile.duration`, `profile.series`, `profile.attributes`, `profile.dropped`, "    \
 	"`profile.uid`, `profile.payload_format`, `profile.payload`"
 
@@ -208,7 +209,6 @@ static bool ask_rows(struct ch_snapshot *snap, uint32_t chosen, struct err *err)
 	buf_printf(&snap->sql,
 		   "SELECT " REQUEST_COLUMNS " FROM flametap_requests WHERE seq >= %llu AND "
 		   "seq <= %llu AND last_seq <= %llu ORDER BY seq, request FORMAT RowBinary",
-		   snap->split ? "arrayMap(x -> seq + x, `profile.place`)" : "`profile.seq`",
 		   (unsigned long long)page->ahead[at].seq,
 		   (unsigned long long)page->ahead[end - 1].seq, (unsigned long long)page->asof);
 	if (!ch_ask(snap, &c, err))
@@ -276,7 +276,7 @@ static uint64_t greatest(uint64_t a, uint64_t b)
 static void put_samples_of(struct ch_snapshot *snap, struct buf *sql)
 {
 	const struct ch_request_page *page = snap->page;
-	const char *bucket = ch_schema_bucket(snap->split), *comma = "";
+	const char *comma = "";
 	uint64_t t_first = UINT64_MAX, t_last = 0, day_first = UINT64_MAX, day_last = 0;
 
 	for (uint32_t i = 0; i < page->count; i++) {
@@ -288,10 +288,11 @@ static void put_samples_of(struct ch_snapshot *snap, struct buf *sql)
 		day_last = greatest(day_last, r->date);
 	}
 	buf_printf(sql,
-		   "date >= toDate(%llu) AND date <= toDate(%llu) AND %s >= %llu AND %s <= %llu "
+		   "date >= toDate(%llu) AND date <= toDate(%llu) AND bucket >= %llu AND bucket <= "
+		   "%llu "
 		   "AND base >= %llu AND base <= %llu AND request IN (",
-		   (unsigned long long)day_first, (unsigned long long)day_last, bucket,
-		   (unsigned long long)(t_first / STORE_BUCKET_NS), bucket,
+		   (unsigned long long)day_first, (unsigned long long)day_last,
+		   (unsigned long long)(t_first / STORE_BUCKET_NS),
 		   (unsigned long long)(t_last / STORE_BUCKET_NS),
 		   (unsigned long long)page->rows[0].seq,
 		   (unsigned long long)page->rows[page->count - 1].seq);
@@ -311,7 +312,7 @@ static bool read_samples(struct ch_snapshot *snap, uint64_t from, uint64_t to, s
 	struct codec c;
 
 	buf_reset(sql);
-	buf_printf(sql, "SELECT request, %s FROM flametap_samples WHERE ", ch_sample_columns(snap));
+	buf_printf(sql, "SELECT request, %s FROM flametap_samples WHERE ", ch_sample_columns);
 	put_samples_of(snap, sql);
 	buf_printf(sql, " AND place >= %llu AND place < %llu FORMAT RowBinary",
 		   (unsigned long long)from, (unsigned long long)to);

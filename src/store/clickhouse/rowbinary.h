@@ -34,22 +34,16 @@ static inline void row_count(struct buf *b, uint64_t n)
 	codec_put(b, n);
 }
 
-/* An id in two columns: its upper 48 bits, and the lower 16, of which numbers side by side differ.
- * split false: in one. */
-static inline void ch_put_split(struct buf *b, bool split, uint64_t id)
+/* An id in two columns: its upper 48 bits, and the lower 16, in which neighbours differ. */
+static inline void ch_put_id(struct buf *b, uint64_t id)
 {
-	row_u64(b, split ? id >> 16 : id);
-	if (split)
-		row_u16(b, (uint16_t)id);
+	row_u64(b, id >> 16);
+	row_u16(b, (uint16_t)id);
 }
 /* A list of them: in two arrays. */
-static inline void ch_put_refs(struct buf *b, bool split, const uint64_t *refs, size_t count)
+static inline void ch_put_refs(struct buf *b, const uint64_t *refs, size_t count)
 {
 	row_count(b, count);
-	if (!split) {
-		buf_append(b, refs, count * sizeof(*refs));
-		return;
-	}
 	for (size_t i = 0; i < count; i++)
 		row_u64(b, refs[i] >> 16);
 	row_count(b, count);

@@ -327,30 +327,6 @@ uint32_t ch_schema_days(uint64_t ttl_ns)
 	return days > 65535 ? 65535 : (uint32_t)days + 1;
 }
 
-/* A store that nobody has finished yet: from the first row on it has the keys of samples and the
- * pages of services. */
-static bool mark_begun(struct ch_server *server, struct err *err)
-{
-	struct buf sql, answer;
-	bool ok;
-
-	buf_init(&sql, 0);
-	buf_init(&answer, 0);
-	buf_printf(&sql, "SELECT count() FROM flametap_dictionary WHERE kind = %d", CH_KIND_SCHEMA);
-	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
-	if (ok && str_is(str_trim(buf_view(&answer)), "0")) {
-		buf_reset(&sql);
-		buf_printf(&sql,
-			   "INSERT INTO flametap_dictionary (kind, seen) VALUES (%d, "
-			   "'2100-01-01'), (%d, '2100-01-01')",
-			   CH_KIND_KEY, CH_KIND_PAGE);
-		ok = ch_query(server, buf_view(&sql), "&insert_distributed_sync=1", NULL, err);
-	}
-	buf_release(&sql);
-	buf_release(&answer);
-	return ok;
-}
-
 bool ch_schema_create(const struct ch_schema *s, struct ch_server *server, struct err *err)
 {
 	struct buf ddl;
@@ -366,7 +342,7 @@ bool ch_schema_create(const struct ch_schema *s, struct ch_server *server, struc
 		ok = ch_query(server, statement, NULL, NULL, err);
 	}
 	buf_release(&ddl);
-	if (!ok || !mark_begun(server, err))
+	if (!ok)
 		return err_prefix(err, "making the tables");
 	return ch_schema_mark(server, err);
 }
@@ -386,85 +362,57 @@ bool ch_schema_mark(struct ch_server *server, struct err *err)
 	return ok;
 }
 
-bool ch_schema_judge(const struct ch_server *server, uint64_t version, uint64_t columns,
-		     bool *split, struct err *err)
+bool ch_schema_judge(const struct ch_server *server, uint64_t version, struct err *err)
 {
 	if (!version)
-		return err_set(
-			err, ERR_NOT_FOUND,
-			"the database %s has tables of flametap's that no exporter has finished",
-			ch_server_database(server));
-	if (version > CH_SCHEMA_VERSION)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "the store has schema version %llu, this program knows up to %d: it "
-			       "was written by a newer "
-			       "flametap",
-			       (unsigned long long)version, CH_SCHEMA_VERSION);
-	if (columns && columns != 3)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "the database %s has tables of flametap's of two versions: one was "
-			       "dropped and made again",
+		return err_set(err, ERR_NOT_FOUND,
+			       "the database %s has tables of flametap, but none that an exporter "
+			       "has finished",
 			       ch_server_database(server));
-	*split = columns != 0;
-	return true;
+	return version == CH_SCHEMA_VERSION ||
+	       err_set(err, ERR_UNSUPPORTED,
+		       "the store has schema version %llu, this flametap reads and writes only "
+		       "version %d",
+		       (unsigned long long)version, CH_SCHEMA_VERSION);
 }
 
-bool ch_schema_test(struct ch_server *server, bool *split, struct err *err)
+bool ch_schema_test(struct ch_server *server, struct err *err)
 {
 	struct buf sql, answer;
-	struct str rest, text = { 0 };
-	uint64_t version = 0, columns = 0;
+	uint64_t version = 0;
 	bool ok;
 
 	buf_init(&sql, 0);
 	buf_init(&answer, 0);
-	buf_printf(&sql,
-		   "SELECT max(numbers[1]), (SELECT count() FROM system.columns "
-		   "WHERE " CH_SPLIT_COLUMNS ") FROM flametap_dictionary WHERE kind = %d",
+	buf_printf(&sql, "SELECT max(numbers[1]) FROM flametap_dictionary WHERE kind = %d",
 		   CH_KIND_SCHEMA);
 	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
-	rest = str_trim(buf_view(&answer));
-	str_split(&rest, '\t', &text);
-	if (ok && !str_to_u64(text, &version))
+	if (ok && !str_to_u64(str_trim(buf_view(&answer)), &version))
 		version = 0;
-	if (ok && !str_to_u64(rest, &columns))
-		columns = UINT64_MAX;
-	ok = ok && ch_schema_judge(server, version, columns, split, err);
+	ok = ok && ch_schema_judge(server, version, err);
 	buf_release(&sql);
 	buf_release(&answer);
 	return ok;
 }
 
-const char *ch_schema_profile_seq(bool split)
-{
-	return split ? "(seq + `profile.place`)" : "`profile.seq`";
-}
-
-const char *ch_schema_bucket(bool split)
-{
-	return split ? "bucket" : "intDiv(t0, " CH_BUCKET_NS ")";
-}
-
-static bool put_writer(struct ch_server *server, bool split, uint32_t writer, uint64_t token,
-		       struct err *err)
+static bool put_writer(struct ch_server *server, uint32_t writer, uint64_t token, struct err *err)
 {
 	struct buf sql;
 	bool ok;
 
 	buf_init(&sql, 0);
-	buf_printf(&sql,
-		   "INSERT INTO flametap_dictionary (kind, %s, hash_hi, seen) VALUES (%d, %lu, "
-		   "%llu, toDate(%llu))",
-		   split ? "id_high" : "id", CH_KIND_WRITER, (unsigned long)writer,
-		   (unsigned long long)token,
-		   (unsigned long long)(clock_realtime_ns() / (DAY_S * SECOND_NS)));
+	buf_printf(
+		&sql,
+		"INSERT INTO flametap_dictionary (kind, id_high, hash_hi, seen) VALUES (%d, %lu, "
+		"%llu, toDate(%llu))",
+		CH_KIND_WRITER, (unsigned long)writer, (unsigned long long)token,
+		(unsigned long long)(clock_realtime_ns() / (DAY_S * SECOND_NS)));
 	ok = ch_query(server, buf_view(&sql), "&insert_distributed_sync=1", NULL, err);
 	buf_release(&sql);
 	return ok;
 }
 
-static bool count_takers(struct ch_server *server, bool split, uint32_t writer, uint64_t *out,
-			 struct err *err)
+static bool count_takers(struct ch_server *server, uint32_t writer, uint64_t *out, struct err *err)
 {
 	struct buf sql, answer;
 	bool ok;
@@ -472,18 +420,19 @@ static bool count_takers(struct ch_server *server, bool split, uint32_t writer, 
 	buf_init(&sql, 0);
 	buf_init(&answer, 0);
 	buf_printf(&sql,
-		   "SELECT uniqExact(hash_hi) FROM flametap_dictionary WHERE kind = %d AND %s = "
-		   "%lu",
-		   CH_KIND_WRITER, split ? "id_high" : "id", (unsigned long)writer);
+		   "SELECT uniqExact(hash_hi) FROM flametap_dictionary WHERE kind = %d AND "
+		   "id_high = %lu",
+		   CH_KIND_WRITER, (unsigned long)writer);
 	ok = ch_query(server, buf_view(&sql), NULL, &answer, err);
 	if (ok && !str_to_u64(str_trim(buf_view(&answer)), out))
-		ok = err_set(err, ERR_INTERNAL, "ClickHouse's answer about writers is no number");
+		ok = err_set(err, ERR_INTERNAL,
+			     "ClickHouse's answer about writers is not a number");
 	buf_release(&sql);
 	buf_release(&answer);
 	return ok;
 }
 
-bool ch_schema_new_writer(struct ch_server *server, bool split, uint32_t *out, struct err *err)
+bool ch_schema_new_writer(struct ch_server *server, uint32_t *out, struct err *err)
 {
 	struct {
 		uint64_t token;
@@ -496,8 +445,8 @@ bool ch_schema_new_writer(struct ch_server *server, bool split, uint32_t *out, s
 			return err_set_errno(err, "getrandom");
 		if (!random.writer)
 			continue;
-		if (!put_writer(server, split, random.writer, random.token, err) ||
-		    !count_takers(server, split, random.writer, &takers, err))
+		if (!put_writer(server, random.writer, random.token, err) ||
+		    !count_takers(server, random.writer, &takers, err))
 			return false;
 	} while (!random.writer || takers > 1);
 	*out = random.writer;

@@ -6,8 +6,8 @@
  *   flametap_requests    a row for each request, written last: what is in it counts as received.
  * Its profiles are arrays in it, so that all of a request but its samples is one row.
  *   flametap_dictionary  every content once a writer: (kind, id) -> refs, numbers, texts. Kinds are
- * those of store/ident.h, ids numbers of the exporter's that wrote the entry (clickhouse/encode.h);
- * up to version 2, and still those of links, the lower half of the content's hash.
+ * those of store/ident.h; ids are numbers of the exporter that wrote the entry (encode.h), and of
+ * links the lower half of the content's hash.
  *   flametap_links       where a trace or span has samples
  *
  * Partitions are days of arrival: retention drops whole ones, and whatever times senders claim, one
@@ -19,14 +19,7 @@
 #include "store/ident.h"
 
 enum {
-	/* 2: ids of stacks and stems begin with their program's, those of lists of attributes with
-	 * their keys'; only stacks have hash_hi; CH_MANY_TIMES.
-	 * 3: entries have numbers of their writer's; tables that were made then have ids, times and
-	 * values in columns of their halves ("split"). An older store is read and written on.
-	 * 4: CH_KIND_KEY.
-	 * 5: a service's series have numbers of pages of its own, which CH_KIND_PAGE says; samples
-	 * of tables made since then lie by that page first. */
-	CH_SCHEMA_VERSION = 5,
+	CH_SCHEMA_VERSION = 1,
 	/* Kinds of dictionary rows beyond enum store_kind; in stores: append, never renumber. */
 	CH_KIND_STEM = 64, /* the root's side of stacks, 16 locations */
 	CH_KIND_REACH =
@@ -34,12 +27,10 @@ enum {
 	CH_KIND_SCHEMA = 66, /* numbers = CH_SCHEMA_VERSION */
 	CH_KIND_SYMBOL = 67, /* names found later: clickhouse/symbols.h */
 	CH_KIND_WRITER = 68, /* id = a writer's number, hash_hi = who took it */
-	/* A key that samples or profiles have beyond their series, in texts. One without text: the
-	 * store has had all of them since it was made. */
+	/* A key that samples or profiles have beyond their series, in texts. */
 	CH_KIND_KEY = 69,
 	/* A page of numbers that series of a service are on: id = ch_service_id(), hash_hi = the
-	 * page (ch_page_of()), texts = the service. One of page 0: the store has had all of
-	 * them since it was made. */
+	 * page (ch_page_of()), texts = the service. */
 	CH_KIND_PAGE = 70,
 	CH_STEM = 16,
 	CH_KIND_SLOTS = KIND_COUNT + 2,
@@ -53,12 +44,11 @@ enum ch_shape {
 	CH_NO_TIME,        /* no timestamp (t0 is the profile's), no values */
 	CH_NO_TIME_VALUE,  /* one value */
 	CH_LISTS,          /* the columns `values` and `times` */
-	CH_MANY_TIMES,     /* no values; t0, those in `times`, and t0 + span; not where split */
-	CH_OFFSETS,        /* the columns `values` and `offsets`, which are from t0; where split */
+	CH_OFFSETS,        /* the columns `values` and `offsets`, which count from t0 */
 };
 
-/* A list of attributes has four texts for each. Where split, values come behind the others of all:
- * lists of the same keys are alike up to there. */
+/* A list of attributes has four texts for each. Values come behind the others of all, so that lists
+ * of the same keys are alike up to there. */
 enum ch_list_text { CH_LIST_KEY, CH_LIST_VALUE, CH_LIST_UNIT, CH_LIST_NOTES };
 
 struct ch_schema {
@@ -84,28 +74,16 @@ void ch_schema_ddl(const struct ch_schema *s, struct buf *out);
 /* Runs them, one by one, and marks the store with its version. */
 bool ch_schema_create(const struct ch_schema *s, struct ch_server *server,
 		      struct err *err) MUST_CHECK;
-/* Says in the store that this version writes to it: who is older must not read it then. */
+/* Marks the store with this program's version. */
 bool ch_schema_mark(struct ch_server *server, struct err *err) MUST_CHECK;
-/* Is it a store that we can read and write? ERR_NOT_FOUND: no tables, ERR_UNSUPPORTED: a newer one.
- * split: they were made since version 3. */
-bool ch_schema_test(struct ch_server *server, bool *split, struct err *err) MUST_CHECK;
-/* The same, of what has been asked: the newest mark, and how many of those columns there are. */
-bool ch_schema_judge(const struct ch_server *server, uint64_t version, uint64_t columns,
-		     bool *split, struct err *err) MUST_CHECK;
-/* Columns of tables that were made since version 3: one of each of three, in system.columns. */
-#define CH_SPLIT_TABLES "'flametap_samples', 'flametap_requests', 'flametap_dictionary'"
-#define CH_SPLIT_NAMES  "'t0_low', 'profile.place', 'id_low'"
-#define CH_SPLIT_COLUMNS                                              \
-	"database = currentDatabase() AND table IN (" CH_SPLIT_TABLES \
-	") AND name IN (" CH_SPLIT_NAMES ")"
-/* A number that no other writer has: it is written down, and looked whether anybody else took it.
+/* Whether it is a store of this version. ERR_NOT_FOUND: no tables, ERR_UNSUPPORTED: another
+ * version.
  */
-bool ch_schema_new_writer(struct ch_server *server, bool split, uint32_t *out,
-			  struct err *err) MUST_CHECK;
-/* A profile's number, where a request's row is taken apart into its profiles. */
-const char *ch_schema_profile_seq(bool split);
-/* The ten minutes of a sample, as the tables' key has them. */
-const char *ch_schema_bucket(bool split);
+bool ch_schema_test(struct ch_server *server, struct err *err) MUST_CHECK;
+/* The same, for a newest mark that was asked for before. */
+bool ch_schema_judge(const struct ch_server *server, uint64_t version, struct err *err) MUST_CHECK;
+/* A number that no other writer has: it is written down, then checked for another taker. */
+bool ch_schema_new_writer(struct ch_server *server, uint32_t *out, struct err *err) MUST_CHECK;
 /* Do the tables of samples and requests, as they are, drop a block that they have had lately? */
 bool ch_schema_knows_again(const struct ch_schema *s, struct ch_server *server, bool *out,
 			   struct err *err) MUST_CHECK;

@@ -63,7 +63,6 @@ struct ch_service_page {
 struct ch_listed {
 	struct source_range range;
 	bool whole;         /* of any service */
-	bool pages;         /* all that such pages have */
 	struct id_list ids; /* ascending */
 	uint64_t *rows;     /* of each, in the window's buckets: no more than that */
 	uint64_t *inner;    /* of these, in buckets that lie in the window: ch_window_parts() */
@@ -76,7 +75,6 @@ struct ch_snapshot {
 	struct ch_store *store;
 	struct ch_server *server;
 	uint64_t asof;
-	bool split;            /* columns of the tables: clickhouse/schema.h */
 	uint64_t names_put_ns; /* when names were found later, the last time; 0: none were */
 	bool whole;            /* entries are wanted with their notes */
 	bool fresh;            /* nobody has asked it anything */
@@ -100,9 +98,8 @@ struct ch_snapshot {
 	/* What the store has at all, found when the snapshot was made. */
 	struct ch_reaching *reaching; /* NULL: there are too many to know */
 	size_t reaching_count;
-	struct buf keys;   /* of samples: strings, as in RowBinary */
-	bool pages_listed; /* of every service in the dictionary: CH_KIND_PAGE */
-	bool pages_known;  /* and all of them here, by service */
+	struct buf keys;  /* of samples: strings, as in RowBinary */
+	bool pages_known; /* all that the dictionary lists of services are in `pages` */
 	struct ch_service_page *pages;
 	size_t page_count;
 
@@ -162,12 +159,12 @@ struct ch_wanted {
 };
 enum { CH_KINDS_AT_ONCE = 3 };
 /* The condition on rows of the dictionary; ids ascend. */
-void ch_put_wanted(const struct ch_snapshot *snap, struct buf *sql, const struct ch_wanted *w);
+void ch_put_wanted(struct buf *sql, const struct ch_wanted *w);
 bool ch_fetch_kinds(struct ch_snapshot *snap, const struct ch_wanted *wanted, size_t kinds,
 		    struct err *err) MUST_CHECK;
 bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
 	      struct err *err) MUST_CHECK;
-/* Asks for the entries of some pages, of a split store, or for some of them if they are many,
+/* Asks for the entries of some pages, or for some of them if they are many,
  * before it is known which are wanted: to be ended by ch_expected(), or ch_query_drop() of 1,
  * before anything else is fetched. */
 bool ch_expect(struct ch_snapshot *snap, unsigned kind, const struct id_list *pages, bool *asked,
@@ -191,11 +188,9 @@ static inline uint64_t ch_ref(const struct ch_entry *e, uint32_t i)
 }
 
 /* One of the texts of an attribute of a set, which has four for each of its numbers. */
-static inline struct str ch_list_text(const struct ch_snapshot *snap, const struct ch_entry *set,
-				      uint32_t i, enum ch_list_text which)
+static inline struct str ch_list_text(const struct ch_entry *set, uint32_t i,
+				      enum ch_list_text which)
 {
-	if (!snap->split)
-		return set->texts[4 * i + which];
 	if (which == CH_LIST_VALUE)
 		return set->texts[3 * set->number_count + i];
 	return set->texts[3 * i + (which ? which - 1 : 0)];
@@ -212,7 +207,7 @@ bool ch_fetch_stems(struct ch_snapshot *snap, const uint64_t *stacks, size_t cou
 		    struct err *err) MUST_CHECK;
 
 /* The columns of samples, in the order that ch_read_sample() wants. */
-const char *ch_sample_columns(const struct ch_snapshot *snap);
+extern const char ch_sample_columns[];
 bool ch_read_sample(struct ch_snapshot *snap, struct codec *c, struct source_row *out);
 /* The condition on the buckets of samples that may have a time in the window, behind what `where`
  * has. */

@@ -96,12 +96,11 @@ static bool next_page(struct ch_symbols *s, uint64_t after, struct id_list *ids,
 
 	ids->count = 0;
 	buf_reset(&s->snap->sql);
-	buf_printf(
-		&s->snap->sql,
-		"SELECT DISTINCT id FROM flametap_dictionary WHERE kind = %d AND length(%s) <= 2 "
-		"AND id > %llu ORDER BY id LIMIT %d FORMAT RowBinary",
-		KIND_LOCATION, s->snap->split ? "refs_low" : "refs", (unsigned long long)after,
-		PAGE);
+	buf_printf(&s->snap->sql,
+		   "SELECT DISTINCT id FROM flametap_dictionary WHERE kind = %d AND "
+		   "length(refs_low) <= 2 "
+		   "AND id > %llu ORDER BY id LIMIT %d FORMAT RowBinary",
+		   KIND_LOCATION, (unsigned long long)after, PAGE);
 	if (!ch_ask(s->snap, &c, err))
 		return false;
 	while (codec_more(&c))
@@ -135,13 +134,13 @@ bool ch_symbols_list(struct ch_symbols *s, bool again, const struct store_namele
 
 /* ---- names ---- */
 
-static void put_row(struct buf *b, bool split, const struct store_symbol *x, uint64_t now_ns)
+static void put_row(struct buf *b, const struct store_symbol *x, uint64_t now_ns)
 {
 	row_u8(b, CH_KIND_SYMBOL);
-	ch_put_split(b, split, ch_symbol_id(x->build_id, x->address));
+	ch_put_id(b, ch_symbol_id(x->build_id, x->address));
 	row_u64(b, now_ns);
 	row_u16(b, (uint16_t)(now_ns / SECOND_NS / DAY_S));
-	ch_put_refs(b, split, NULL, 0);
+	ch_put_refs(b, NULL, 0);
 	row_count(b, 1 + (uint64_t)x->line_count * 3);
 	row_u64(b, x->address);
 	for (uint32_t i = 0; i < x->line_count; i++) {
@@ -162,7 +161,6 @@ static void put_row(struct buf *b, bool split, const struct store_symbol *x, uin
 bool ch_symbols_put(struct ch_symbols *s, const struct store_symbol *symbols, size_t count,
 		    struct err *err)
 {
-	bool split = s->snap->split;
 	uint64_t now_ns = clock_realtime_ns();
 	struct buf rows;
 	bool ok;
@@ -171,8 +169,8 @@ bool ch_symbols_put(struct ch_symbols *s, const struct store_symbol *symbols, si
 		return true;
 	buf_init(&rows, 0);
 	for (size_t i = 0; i < count; i++)
-		put_row(&rows, split, &symbols[i], now_ns);
-	ok = ch_insert(s->snap->server, str_cstr(ch_insert_dictionary(split)),
+		put_row(&rows, &symbols[i], now_ns);
+	ok = ch_insert(s->snap->server, str_cstr(ch_insert_dictionary),
 		       "&insert_distributed_sync=1", buf_view(&rows), err);
 	buf_release(&rows);
 	return ok;
