@@ -305,18 +305,16 @@ static bool list_series(struct ch_snapshot *snap, const struct source_series_ask
 			struct id_list *ids, struct err *err)
 {
 	struct id_list pages = { 0 };
-	bool expects = false, ok = true;
+	bool expects, ok;
 
 	if (ask->service.len && snap->pages_known)
 		list_known_pages(snap, ask->service, &pages);
-	if (pages.count <= PAGES_EXPECTED)
-		ok = ch_expect(snap, KIND_SERIES, &pages, &expects, err);
-	if (ok && !read_list(snap, ask, &pages, ids, err)) {
-		if (expects)
-			ch_query_drop(snap->server, 1);
-		ok = false;
-	}
-	ok = ok && (!expects || ch_expected(snap, err));
+	expects = pages.count <= PAGES_EXPECTED && ch_expect(snap, KIND_SERIES, &pages);
+	ok = read_list(snap, ask, &pages, ids, err);
+	if (expects && ok)
+		ok = ch_expected(snap, err);
+	else if (expects)
+		ch_query_drop(snap->server, 1);
 	free(pages.ids);
 	return ok;
 }

@@ -444,8 +444,7 @@ static bool scan_both(struct event_scan *x, struct str edges, struct str inner, 
 	set_where(x, inner, how, false);
 	how = x->how;
 	put_question(x, (struct str){ 0 });
-	if (!ch_query_begin(snap->server, 1, buf_view(&snap->sql), x->base.err))
-		return false;
+	ch_query_begin(snap->server, 1, buf_view(&snap->sql), NULL);
 	if (!scan_buckets(x, edges, WITH_TIMES, true) || x->base.ended) {
 		ch_query_drop(snap->server, 1);
 		return x->base.ended;

@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/hex.h"
 #include "base/log.h"
-#include "net/plain_http.h"
+#include "net/client.h"
 #include "store/clickhouse/rowbinary.h"
 
 enum {
@@ -41,10 +41,9 @@ struct ch_server {
 	char *user, *password;
 	struct http_client *asking, *inserting;
 	struct blob *inserted; /* the last insert's body; a call that was given up may read it */
-	struct plain_http *plain[CH_AT_ONCE]; /* instead of `asking` */
-	struct buf begun[CH_AT_ONCE];         /* what is asked at the end, where there are none */
-	struct ch_version version;            /* major 0: not asked yet */
-	bool in_default; /* calls go to the database `default`, which always is */
+	struct waiting *begun[CH_AT_ONCE]; /* questions under way */
+	struct ch_version version;         /* major 0: not asked yet */
+	bool in_default;                   /* calls go to the database `default`, which always is */
 	_Atomic uint64_t end_by_ns;
 	uint64_t id_prefix, id_count;
 	struct buf url;
@@ -70,7 +69,7 @@ bool ch_version_parse(struct str text, struct ch_version *out, struct err *err)
 	if (!str_split(&rest, '.', &part[0]) || !str_split(&rest, '.', &part[1]) ||
 	    !str_to_u64(part[0], &major) || !str_to_u64(part[1], &minor) || major > 9999 ||
 	    minor > 9999)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no version of ClickHouse",
+		return err_set(err, ERR_INVALID, "\"%.*s\" is not a version of ClickHouse",
 			       (int)(text.len < 40 ? text.len : 40), text.ptr ? text.ptr : "");
 	if (major < 18 || (major == 18 && minor < 16))
 		return err_set(
@@ -230,33 +229,6 @@ char *ch_endpoint_store(const struct ch_endpoint *e, const char *database)
 
 /* ---- a server ---- */
 
-static bool is_ended(const void *arg)
-{
-	const struct ch_server *s = arg;
-
-	return clock_monotonic_ns() >= atomic_load(&s->end_by_ns);
-}
-
-static bool make_plain(struct ch_server *s)
-{
-	struct plain_http_options o = {
-		.url = s->base,
-		.headers = s->headers,
-		.header_count = s->header_count,
-		.connect_timeout_ns = s->connect_timeout_ns ? s->connect_timeout_ns
-							    : CONNECT_TIMEOUT_S * SECOND_NS,
-		.timeout_ns = s->timeout_ns,
-		.answer_most_bytes = s->answer_most_bytes,
-		.stopped = is_ended,
-		.arg = s,
-	};
-	struct err other; /* then the library may know what to make of the URL */
-
-	for (size_t i = 0; i < CH_AT_ONCE && plain_http_can(s->base); i++)
-		s->plain[i] = plain_http_new(&o, &other);
-	return s->plain[0] != NULL;
-}
-
 struct ch_server *ch_server_new(const struct ch_options *o, struct err *err)
 {
 	struct ch_server *s = calloc(1, sizeof(*s));
@@ -287,8 +259,6 @@ struct ch_server *ch_server_new(const struct ch_options *o, struct err *err)
 	http.header_count = s->header_count;
 	http.max_response_bytes = s->answer_most_bytes;
 	http.connect_timeout_ns = o->connect_timeout_ns;
-	if (o->only_asks && make_plain(s))
-		return s;
 	s->asking = http_client_new(&http, err);
 	if (s->asking)
 		return s;
@@ -300,10 +270,8 @@ void ch_server_free(struct ch_server *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < CH_AT_ONCE; i++) {
-		plain_http_free(s->plain[i]);
-		buf_release(&s->begun[i]);
-	}
+	for (unsigned i = 0; i < CH_AT_ONCE; i++)
+		ch_query_drop(s, i);
 	http_client_free(s->asking);
 	http_client_free(s->inserting);
 	blob_unref(s->inserted);
@@ -329,7 +297,7 @@ void ch_server_end_by(struct ch_server *s, uint64_t deadline_ns)
 	atomic_store(&s->end_by_ns, deadline_ns);
 }
 
-/* ---- what a server answers that is no answer ---- */
+/* ---- errors that a server answers ---- */
 
 /* "Code: 60, e.displayText() = DB::Exception: Table ..." or "Code: 60. DB::Exception: ..." */
 static int error_code(struct str text)
@@ -498,14 +466,21 @@ static void wait_slice(struct waiting *w)
 	pthread_cond_timedwait(&w->changed, &w->lock, &t);
 }
 
-static bool call(struct ch_server *s, struct http_client *client, struct blob *body,
-		 struct buf *out, struct err *err)
+/* The call is under way: to be ended by await() or let_go(). */
+static struct waiting *begin_call(struct ch_server *s, struct http_client *client,
+				  struct blob *body)
 {
 	struct waiting *w = waiting_new(s);
-	bool ok;
 
 	buf_char(&s->url, '\0');
 	http_client_call(client, "POST", s->url.ptr, NULL, body, s->timeout_ns, &w->call);
+	return w;
+}
+
+static bool await(struct ch_server *s, struct waiting *w, struct buf *out, struct err *err)
+{
+	bool ok;
+
 	pthread_mutex_lock(&w->lock);
 	while (!w->done && clock_monotonic_ns() < atomic_load(&s->end_by_ns))
 		wait_slice(w);
@@ -515,8 +490,10 @@ static bool call(struct ch_server *s, struct http_client *client, struct blob *b
 	else if (!ok)
 		err_set(err, ERR_CANCELLED, "cancelled");
 	if (ok && out) {
-		buf_reset(out);
-		buf_str(out, buf_view(&w->answer));
+		struct buf before = *out;
+
+		*out = w->answer;
+		w->answer = before;
 	}
 	pthread_mutex_unlock(&w->lock);
 	let_go(w);
@@ -549,87 +526,39 @@ static void begin_url(struct ch_server *s, const char *settings)
 		buf_str(&s->url, str_cstr(settings));
 }
 
-/* An error in the middle must not look like rows: the server answers once it has all of it. */
-static void begin_question(struct ch_server *s, const char *settings)
+void ch_query_begin(struct ch_server *s, unsigned which, struct str sql, const char *settings)
 {
+	struct blob *body = blob_copy(sql);
+
+	ch_query_drop(s, which);
 	begin_url(s, settings);
+	/* An error in the middle must not look like rows: the server answers once it has all of it.
+	 */
 	buf_printf(&s->url, "&wait_end_of_query=1&buffer_size=%zu", s->answer_most_bytes);
+	s->begun[which] = begin_call(s, s->asking, body);
+	blob_unref(body);
 }
 
-static bool is_library(const struct ch_server *s)
+bool ch_query_end(struct ch_server *s, unsigned which, struct buf *out, struct err *err)
 {
-	return s->asking != NULL;
+	struct waiting *w = s->begun[which];
+
+	s->begun[which] = NULL;
+	return await(s, w, out, err);
 }
 
-/* What a plain connection says, as judge() does. */
-static bool tell(struct err *err)
+void ch_query_drop(struct ch_server *s, unsigned which)
 {
-	if (err->kind == ERR_CANCELLED)
-		return false;
-	return err_prefix(err,
-			  err->kind == ERR_LIMIT ? "ClickHouse" : "ClickHouse does not answer");
-}
-
-static bool begin_plain(struct ch_server *s, struct plain_http *plain, struct str sql,
-			const char *settings, struct err *err)
-{
-	struct str target;
-
-	begin_question(s, settings);
-	target = str_skip(buf_view(&s->url), strlen(s->base) - 1); /* from its "/" on */
-	return plain_http_begin(plain, target, sql, err) || tell(err);
-}
-
-static bool end_plain(struct plain_http *plain, struct buf *out, struct err *err)
-{
-	struct buf none = { 0 };
-	struct buf *answer = out ? out : &none;
-	int status = 0;
-	bool ok = plain_http_end(plain, &status, answer, err) || tell(err);
-
-	if (ok && (status < 200 || status > 299)) {
-		put_refusal(buf_view(answer), status, err);
-		ok = false;
-	}
-	buf_release(&none);
-	return ok;
+	if (s->begun[which])
+		let_go(s->begun[which]);
+	s->begun[which] = NULL;
 }
 
 bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
 	      struct err *err)
 {
-	struct blob *body;
-	bool ok;
-
-	if (!is_library(s))
-		return begin_plain(s, s->plain[0], sql, settings, err) &&
-		       end_plain(s->plain[0], out, err);
-	body = blob_copy(sql);
-	begin_question(s, settings);
-	ok = call(s, s->asking, body, out, err);
-	blob_unref(body);
-	return ok;
-}
-
-bool ch_query_begin(struct ch_server *s, unsigned which, struct str sql, struct err *err)
-{
-	if (!is_library(s))
-		return begin_plain(s, s->plain[which], sql, NULL, err);
-	buf_reset(&s->begun[which]);
-	buf_str(&s->begun[which], sql);
-	return true;
-}
-
-bool ch_query_end(struct ch_server *s, unsigned which, struct buf *out, struct err *err)
-{
-	return is_library(s) ? ch_query(s, buf_view(&s->begun[which]), NULL, out, err)
-			     : end_plain(s->plain[which], out, err);
-}
-
-void ch_query_drop(struct ch_server *s, unsigned which)
-{
-	if (!is_library(s))
-		plain_http_drop(s->plain[which]);
+	ch_query_begin(s, 0, sql, settings);
+	return ch_query_end(s, 0, out, err);
 }
 
 /* ---- inserts ---- */
@@ -684,7 +613,7 @@ bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct
 		   (unsigned long long)++s->id_count);
 	put_encoded(&s->url, sql);
 	body = inserted_body(s, rows);
-	ok = call(s, s->inserting, body, NULL, err);
+	ok = await(s, begin_call(s, s->inserting, body), NULL, err);
 	blob_unref(body);
 	if (body->cap > KEPT_MOST) {
 		blob_unref(s->inserted);
@@ -765,7 +694,8 @@ static bool wait_until_absent(struct ch_server *s, const char *cluster, struct s
 		absent = busy ? 0 : absent + 1;
 		if (busy && clock_monotonic_ns() > deadline)
 			return err_set(err, ERR_TIMEOUT,
-				       "ClickHouse still works on an insert after %d s", SETTLE_S);
+				       "ClickHouse is still working on an insert after %d s",
+				       SETTLE_S);
 		if (busy && end)
 			end_inserts(s);
 		if (absent < looks)

@@ -61,9 +61,6 @@ struct ch_options {
 	size_t answer_most_bytes;    /* 0 = 64 MiB */
 	bool compress;               /* bodies of inserts: zstd where the server can, else gzip */
 	const char *more_settings;   /* "&a=1" behind every call, or NULL */
-	/* Only questions are asked, which may be asked twice if a connection dies: over http:// by
-	 * connections of its own (net/plain_http.h). */
-	bool only_asks;
 };
 
 struct ch_server;
@@ -88,11 +85,10 @@ void ch_server_end_by(struct ch_server *s, uint64_t deadline_ns);
  */
 bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
 	      struct err *err) MUST_CHECK;
-/* The same in two halves, so that several are asked side by side: at a time one of each `which`,
- * begun, and then ended or dropped. ch_query() counts as the first. */
+/* The same in two halves, so that several run side by side: one of each `which` at a time, begun,
+ * then ended or dropped. ch_query() takes the first. */
 enum { CH_AT_ONCE = 2 };
-bool ch_query_begin(struct ch_server *s, unsigned which, struct str sql,
-		    struct err *err) MUST_CHECK;
+void ch_query_begin(struct ch_server *s, unsigned which, struct str sql, const char *settings);
 bool ch_query_end(struct ch_server *s, unsigned which, struct buf *out, struct err *err) MUST_CHECK;
 void ch_query_drop(struct ch_server *s, unsigned which);
 /* INSERT: `sql` names table, columns and format, `rows` are its data. A failure says nothing about
