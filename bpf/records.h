@@ -207,13 +207,19 @@ struct php_runtime {
 	/* in a generator: its frame, the one that it waits for, and the frame that stands for those
 	 * that wait */
 	__u16 generator_frame, generator_parent, generator_stand_in;
+	/* in a fiber: its context, that of the fiber that runs it, its outermost frame; and in a
+	 * context its stack */
+	__u16 fiber_context, fiber_caller, fiber_bottom, context_stack;
 	__u16 padding;
+	__s32 fiber; /* from the word that leads to the newest frame to that of the running fiber;
+		      * 0: this version has none */
+	__u32 padding2;
 	__u32 frame_top, frame_code; /* bits of frame_info */
 	/* bits of function_flags: a closure, or what stands in for a method that is not there; and
 	 * that it is a copy of a function that stays */
 	__u32 flag_passing, flag_copy;
 };
-_Static_assert(sizeof(struct php_runtime) == 80, "php_runtime is 80 bytes");
+_Static_assert(sizeof(struct php_runtime) == 96, "php_runtime is 96 bytes");
 
 /*
  * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing
@@ -388,21 +394,27 @@ static inline __u64 cpython_cookie(__u64 file, __u64 name, __u64 more, __u32 lin
 enum {
 	PHP_GENERATORS_MOST = 32, /* that wait for each other */
 	PHP_INTERNAL = 1,         /* a function's type: ZEND_INTERNAL_FUNCTION */
+	PHP_USER = 2,             /* ZEND_USER_FUNCTION */
 	PHP_EVAL = 4,             /* ZEND_EVAL_CODE */
 };
+/* What a fiber leaves on its stack when it runs another: so many words of registers (x86-64), or
+ * one more where stacks are protected; the last two are FP and the return address. */
+enum { PHP_SAVED_WORDS = 8 };
 enum php_walk_state {
 	PHP_NEW,
 	PHP_WALKING,
 	PHP_LOST, /* there are more frames, and they cannot be read */
 };
 struct php_walk {
-	__u64 frame;       /* the next one */
-	__u64 instruction; /* of the innermost frame; 0: the frame says it */
-	__u64 generator;   /* the outermost of those that wait */
-	__u32 waiting;     /* generators still to be shown */
-	__u32 state;       /* enum php_walk_state */
-	__u32 pushed;      /* a frame of the present run of the machine */
-	__u32 last_type;   /* of the function that was pushed last */
+	__u64 frame;                      /* the next one */
+	__u64 instruction;                /* of the innermost frame; 0: the frame says it */
+	__u64 generator;                  /* the outermost of those that wait */
+	__u64 fiber;                      /* that runs; 0: none */
+	__u64 saved[PHP_SAVED_WORDS + 1]; /* registers of a fiber that runs another */
+	__u32 waiting;                    /* generators still to be shown */
+	__u32 state;                      /* enum php_walk_state */
+	__u32 pushed;                     /* a frame of the present run of the machine */
+	__u32 last_type;                  /* of the function that was pushed last */
 };
 
 /*

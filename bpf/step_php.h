@@ -59,7 +59,9 @@ UNWIND_INLINE bool php_start(struct unwind_walk *w, const struct php_runtime *r)
 			return false;
 		globals += r->globals;
 	}
-	if (!env_read(c, &p->frame, 8, globals))
+	p->fiber = 0;
+	if (!env_read(c, &p->frame, 8, globals) ||
+	    (r->fiber && !env_read(c, &p->fiber, 8, globals + (__s64)r->fiber)))
 		return false;
 	p->state = PHP_WALKING;
 	if (c->return_address || c->leaf_known != LEAF_ALL)
@@ -143,6 +145,8 @@ UNWIND_INLINE int php_push(struct unwind_walk *w, const struct php_runtime *r, _
 	at = php_at(w, r, p->instruction ? p->instruction : instruction);
 	p->instruction = 0;
 	p->last_type = PHP_U8(w, r->function_type);
+	if (p->last_type != PHP_INTERNAL && p->last_type != PHP_USER && p->last_type != PHP_EVAL)
+		return UNWIND_AGAIN; /* freed just now: the frame is about to go */
 	kind = php_kind(w, r, info);
 	if (kind == PHP_KIND_FUNCTION)
 		ok = php_push_function(w, r, function, at);
@@ -195,6 +199,51 @@ UNWIND_INLINE int php_waiting(struct unwind_walk *w, const struct php_runtime *r
 	return php_push(w, r, PHP_U64(w, r->frame_function), PHP_U64(w, r->frame_instruction), 0);
 }
 
+/*
+ * The outermost frame of a fiber was pushed: on to the stack that runs it, as it was left
+ * (zend_fiber_switch_context()). The C frames that start a fiber are passed over.
+ */
+UNWIND_INLINE int php_leave_fiber(struct unwind_walk *w, const struct php_runtime *r)
+{
+	struct unwind_cursor *c = &w->cursor;
+	struct php_walk *p = &w->php;
+	__u64 previous = 0, context = 0, stack = 0, pc, fp;
+
+	if (!env_read(c, &previous, 8, p->frame + r->frame_previous) ||
+	    !env_read(c, &context, 8, p->fiber + r->fiber_caller) ||
+	    !env_read(c, &stack, 8, context + r->context_stack) ||
+	    !env_read(c, p->saved, sizeof(p->saved), stack))
+		return php_leave(w, r);
+	pc = p->saved[PHP_SAVED_WORDS - 1];
+	fp = p->saved[PHP_SAVED_WORDS - 2];
+	stack += PHP_SAVED_WORDS * 8;
+	if (!unwind_returns(w, pc)) {
+		fp = pc;
+		pc = p->saved[PHP_SAVED_WORDS];
+		stack += 8;
+	}
+	if (!unwind_map(w, pc - 1))
+		return php_leave(w, r);
+	p->frame = previous;
+	p->fiber = context - r->fiber_context;
+	p->pushed = 0;
+	c->step = UNWIND_STEP_NATIVE;
+	c->sp = 0;
+	return unwind_to(w, pc, stack, fp);
+}
+
+/* C called the frame that was pushed. */
+UNWIND_INLINE int php_end_run(struct unwind_walk *w, const struct php_runtime *r)
+{
+	__u64 bottom = 0;
+
+	if (w->php.fiber && w->php.frame &&
+	    env_read(&w->cursor, &bottom, 8, w->php.fiber + r->fiber_bottom) &&
+	    bottom == w->php.frame)
+		return php_leave_fiber(w, r);
+	return php_leave(w, r);
+}
+
 UNWIND_INLINE int php_frame(struct unwind_walk *w, const struct php_runtime *r)
 {
 	struct php_walk *p = &w->php;
@@ -220,7 +269,8 @@ UNWIND_INLINE int php_frame(struct unwind_walk *w, const struct php_runtime *r)
 	result = php_push(w, r, function, instruction, info);
 	if (result != UNWIND_AGAIN || w->cursor.step == UNWIND_STEP_NATIVE)
 		return result;
-	return info & r->frame_top && p->last_type != PHP_INTERNAL ? php_leave(w, r) : UNWIND_AGAIN;
+	return info & r->frame_top && p->last_type != PHP_INTERNAL ? php_end_run(w, r)
+								   : UNWIND_AGAIN;
 }
 
 /* One PHP frame of the run of the machine that pc is in. */

@@ -174,6 +174,23 @@ function by_hash()
     return hash('sha256', str_repeat('x', 20000)); #by_hash>hash #by_hash>str_repeat
 }
 
+function fiber_task()
+{
+    burn(); #fiber_task>burn
+    Fiber::suspend(); #fiber_task>Fiber::suspend
+    return burn(); #fiber_task>burn
+}
+
+function by_fiber()
+{
+    if (PHP_VERSION_ID < 80100) {
+        return;
+    }
+    $fiber = new Fiber('fiber_task'); #by_fiber>Fiber::__construct
+    $fiber->start(); #by_fiber>Fiber::start #Fiber::start>fiber_task
+    $fiber->resume(); #by_fiber>Fiber::resume #Fiber::resume>fiber_task
+}
+
 function work()
 {
     by_recursion(); #work>by_recursion
@@ -189,6 +206,7 @@ function work()
     by_destructor(); #work>by_destructor
     by_eval(); #work>by_eval
     by_hash(); #work>by_hash
+    by_fiber(); #work>by_fiber
 }
 
 $until = microtime(true) + (float) ($argv[1] ?? 30); #{main}>microtime

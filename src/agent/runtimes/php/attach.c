@@ -1,6 +1,8 @@
 #include "agent/process/executable.h"
 #include "agent/runtimes/php/php.h"
 
+enum { GLOBALS_MOST = 1 << 24 }; /* bytes of a thread's resources before its globals */
+
 static void set_offsets(const struct php_offsets *o, struct php_runtime *out)
 {
 	out->frame_instruction = (uint16_t)o->frame_instruction;
@@ -24,6 +26,35 @@ static void set_offsets(const struct php_offsets *o, struct php_runtime *out)
 	out->generator_frame = (uint16_t)o->generator_frame;
 	out->generator_parent = (uint16_t)o->generator_parent;
 	out->generator_stand_in = (uint16_t)o->generator_stand_in;
+	if (o->globals_fiber < 0)
+		return;
+	out->fiber = o->globals_fiber - o->globals_current;
+	out->fiber_context = (uint16_t)o->fiber_context;
+	out->fiber_caller = (uint16_t)o->fiber_caller;
+	out->fiber_bottom = (uint16_t)o->fiber_bottom;
+	out->context_stack = (uint16_t)o->context_stack;
+}
+
+static bool read_at(const struct runtime_target *t, uint64_t address, void *to, size_t bytes)
+{
+	return t->memory->read(t->memory->ctx, t->pid, address, to, bytes);
+}
+
+/* Where threads have their globals; that is known once PHP has started. */
+static bool find_thread_globals(const struct runtime_target *t, const struct php_facts *facts,
+				struct php_runtime *out)
+{
+	uint64_t offset = 0, distance = (uint64_t)(int64_t)facts->tls_offset;
+
+	if (!read_at(t, t->load_bias + facts->globals, &offset, sizeof(offset)) || !offset ||
+	    offset > GLOBALS_MOST ||
+	    (facts->tls_slot &&
+	     !read_at(t, t->load_bias + facts->tls_slot, &distance, sizeof(distance))) ||
+	    !distance || (int64_t)distance != (int32_t)distance)
+		return false;
+	out->globals = offset + (uint64_t)facts->offsets.globals_current;
+	out->tls_offset = (int32_t)distance;
+	return true;
 }
 
 static enum runtime_attached attach(const struct runtime_target *t, const struct executable *e,
@@ -36,8 +67,12 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 		return RUNTIME_REFUSED;
 	set_offsets(&facts->offsets, data);
 	data->globals = t->load_bias + facts->globals + (uint64_t)facts->offsets.globals_current;
-	data->body = t->load_bias + facts->body;
+	if (facts->threads && !find_thread_globals(t, facts, data))
+		return RUNTIME_LATER;
 	data->executable = executable_bpf_id(e);
+	if (!facts->body)
+		return RUNTIME_ATTACHED;
+	data->body = t->load_bias + facts->body;
 	/* opcache compiles into the memory that it shares with other processes. */
 	out->code[out->code_count++] =
 		(struct runtime_code){ .end = UINT64_MAX, .step = UNWIND_STEP_PHP, .shared = true };

@@ -11,7 +11,7 @@
 #include "agent/process/executable.h"
 #include "agent/runtimes/php/php.h"
 
-enum { FAKE_BASE = 0x100000, FAKE_BYTES = 64 << 10, FAKE_PID = 7, FAKE_USER = 2, FAKE_CODES = 100 };
+enum { FAKE_BASE = 0x100000, FAKE_BYTES = 64 << 10, FAKE_PID = 7, FAKE_CODES = 100 };
 
 struct fake_php {
 	uint8_t memory[FAKE_BYTES];
@@ -66,7 +66,7 @@ static inline void fake_init(struct fake_php *p, uint32_t version)
 	if (!php_table_parse(&table, php_table_built_in(), &err))
 		fail_msg("%s", err.msg);
 	assert_true(php_table_find(&table, version, &p->facts.offsets));
-	p->used = 64;
+	p->used = 2048; /* globals lie before */
 	p->access = (struct runtime_memory){ fake_read, p };
 	p->facts.version = version;
 	p->executable = (struct executable){ .id = 1,

@@ -66,10 +66,10 @@ static void test_functions(void **state)
 
 	(void)state;
 	fake_init(&php, OFFSET_VERSION(8, 4));
-	plain = fake_function(&php, FAKE_USER, 0, NULL, "work", "/a.php");
-	method = fake_function(&php, FAKE_USER, 0, "Shop\\Sale", "total", "/b.php");
+	plain = fake_function(&php, PHP_USER, 0, NULL, "work", "/a.php");
+	method = fake_function(&php, PHP_USER, 0, "Shop\\Sale", "total", "/b.php");
 	internal = fake_function(&php, PHP_INTERNAL, 0, NULL, "usort", NULL);
-	anonymous = fake_function(&php, FAKE_USER, 0, "class@anonymous", "run", "/b.php");
+	anonymous = fake_function(&php, PHP_USER, 0, "class@anonymous", "run", "/b.php");
 	check(frame_of(plain, 3 * bytes), "work", "/a.php", 13);
 	check(frame_of(method, 0), "Shop\\Sale::total", "/b.php", 10);
 	check(frame_of(anonymous, 0), "class@anonymous::run", "/b.php", 10);
@@ -107,7 +107,7 @@ static void test_replaced_functions(void **state)
 	(void)state;
 	for (int what = 0; what < 6; what++) {
 		fake_init(&php, OFFSET_VERSION(7, 4));
-		function = fake_function(&php, FAKE_USER, 0, "A", "one", "/a.php");
+		function = fake_function(&php, PHP_USER, 0, "A", "one", "/a.php");
 		f = frame_of(function, 0);
 		name = word_of(function, o->function_name);
 		switch (what) {
@@ -144,7 +144,7 @@ static void test_hash(void **state)
 
 	(void)state;
 	fake_init(&php, OFFSET_VERSION(8, 4));
-	function = fake_function(&php, FAKE_USER, 0, NULL, "one", "/a.php");
+	function = fake_function(&php, PHP_USER, 0, NULL, "one", "/a.php");
 	name = word_of(function, o->function_name);
 	for (const char *c = "one"; *c; c++)
 		hash = (hash << 5) + hash + (uint64_t)*c;
@@ -164,6 +164,39 @@ static void test_version(void **state)
 	assert_false(php_version_in(STR(""), &version));
 }
 
+static void test_resources_of_threads(void **state)
+{
+	static const struct {
+		const char *code;
+		size_t bytes;
+		bool ok;
+		uint64_t slot;
+		int32_t offset;
+	} cases[] = {
+		{ "\x64\x48\x8b\x04\x25\xf8\xff\xff\xff\xc3", 10, true, 0, -8 },
+		{ "\xf3\x0f\x1e\xfa\x64\x48\x8b\x04\x25\xf0\xff\xff\xff\xc3", 14, true, 0, -16 },
+		{ "\x48\x8b\x05\x09\x01\x00\x00\x64\x48\x8b\x00\xc3", 12, true, 0x1110, 0 },
+		{ "\x55\x48\x89\xe5\x48\x8b\x05\x09\x01\x00\x00\x64\x48\x8b\x00", 15, true, 0x1114,
+		  0 },
+		{ "\x48\x8b\x05\x09\x01\x00\x00\x64\x48\x8b", 10, false, 0, 0 },
+		{ "\x64\x48\x8b\x04\x25\xf8\xff\xff", 8, false, 0, 0 },
+		{ "\x66\x48\x8d\x3d\x09\x01\x00\x00\xe8\x00\x00\x00\x00", 13, false, 0, 0 },
+		{ "", 0, false, 0, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bytes code = { (const uint8_t *)cases[i].code, cases[i].bytes };
+		int32_t offset;
+		uint64_t slot;
+		bool ok = php_decode_tls(code, 0x1000, &slot, &offset);
+
+		if (ok != cases[i].ok ||
+		    (ok && (slot != cases[i].slot || offset != cases[i].offset)))
+			fail_msg("case %zu: %d, %#lx, %d", i, ok, (unsigned long)slot, offset);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +205,7 @@ int main(void)
 		cmocka_unit_test(test_replaced_functions),
 		cmocka_unit_test(test_hash),
 		cmocka_unit_test(test_version),
+		cmocka_unit_test(test_resources_of_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,8 +15,16 @@ enum {
 /* Of an executable that holds PHP (struct executable.runtime). All addresses are elf_vaddr. */
 struct php_facts {
 	uint32_t version; /* OFFSET_VERSION() */
-	uint64_t globals; /* executor_globals */
-	uint64_t body;    /* the end of execute_ex */
+	/* executor_globals; with threads (ZTS) the word that says where each thread has its own in
+	 * its resources */
+	uint64_t globals;
+	uint64_t body; /* behind an instruction of execute_ex that enters a handler; 0: it has none
+			*/
+	bool threads;
+	/* ZTS: from the thread pointer to the word that leads to the thread's resources, or where
+	 * the process has that distance */
+	int32_t tls_offset;
+	uint64_t tls_slot;
 	struct php_offsets offsets;
 };
 _Static_assert(sizeof(struct php_facts) <= RUNTIME_FACTS_MOST, "facts fit");
@@ -27,5 +35,8 @@ extern const struct runtime_ops php_runtime;
 
 /* The facts of an executable, or NULL: it holds no PHP. */
 const struct php_facts *php_facts(const struct executable *e);
+/* What tsrm_get_ls_cache() reads, from its instructions: *slot, or if that is 0 *offset. False: it
+ * is something else. */
+bool php_decode_tls(struct bytes code, uint64_t vaddr, uint64_t *slot, int32_t *offset);
 /* The version in the text "X-Powered-By: PHP/8.2.32" anywhere in `data`. */
 bool php_version_in(struct str data, uint32_t *version);

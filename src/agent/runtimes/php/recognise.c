@@ -34,22 +34,91 @@ static bool find_version(const struct elf_file *f, uint32_t *version)
 	       php_version_in(str_from(data.ptr, data.len), version);
 }
 
+/* jmp *(%r15): to the handler of the next instruction, in machines that keep it in a register. */
+static uint64_t find_body(const struct elf_file *f, const struct elf_symbol *machine)
+{
+	static const uint8_t enter[] = { 0x41, 0xff, 0x27 };
+	struct bytes code = elf_file_at_vaddr(f, machine->value);
+	ptrdiff_t at;
+
+	if (elf_file_machine(f) != EM_X86_64)
+		return 0;
+	if (code.len > machine->size)
+		code.len = machine->size;
+	at = str_search(str_from(code.ptr, code.len), str_from(enter, sizeof(enter)));
+	return at < 0 ? 0 : machine->value + (uint64_t)at + sizeof(enter);
+}
+
+static bool starts_with(struct bytes code, const void *what, size_t bytes)
+{
+	return code.len >= bytes && memcmp(code.ptr, what, bytes) == 0;
+}
+
+static void skip(struct bytes *code, uint64_t *vaddr, size_t bytes)
+{
+	code->ptr += bytes;
+	code->len -= bytes;
+	*vaddr += bytes;
+}
+
+/*
+ * [endbr64] [push %rbp; mov %rsp, %rbp], then
+ *   64 48 8b 04 25 offset                 mov %fs:offset, %rax
+ *   48 8b 05 slot, relative; 64 48 8b 00  mov slot(%rip), %rax; mov %fs:(%rax), %rax
+ */
+bool php_decode_tls(struct bytes code, uint64_t vaddr, uint64_t *slot, int32_t *offset)
+{
+	int32_t distance;
+
+	if (starts_with(code, "\xf3\x0f\x1e\xfa", 4))
+		skip(&code, &vaddr, 4);
+	if (starts_with(code, "\x55\x48\x89\xe5", 4))
+		skip(&code, &vaddr, 4);
+	*slot = 0;
+	*offset = 0;
+	if (starts_with(code, "\x64\x48\x8b\x04\x25", 5) && code.len >= 9) {
+		memcpy(offset, code.ptr + 5, sizeof(*offset));
+		return *offset != 0;
+	}
+	if (!starts_with(code, "\x48\x8b\x05", 3) || code.len < 11 ||
+	    memcmp(code.ptr + 7, "\x64\x48\x8b\x00", 4) != 0)
+		return false;
+	memcpy(&distance, code.ptr + 3, sizeof(distance));
+	*slot = vaddr + 7 + (uint64_t)(int64_t)distance;
+	return *slot != 0;
+}
+
+static bool find_globals(const struct elf_file *f, struct php_facts *facts)
+{
+	struct elf_symbol globals, getter;
+
+	if (elf_file_find_exported(f, STR("executor_globals"), &globals)) {
+		facts->globals = globals.value;
+		return true;
+	}
+	facts->threads = true;
+	if (!elf_file_find_exported(f, STR("executor_globals_offset"), &globals) ||
+	    !elf_file_find_exported(f, STR("tsrm_get_ls_cache"), &getter))
+		return false;
+	facts->globals = globals.value;
+	return php_decode_tls(elf_file_at_vaddr(f, getter.value), getter.value, &facts->tls_slot,
+			      &facts->tls_offset);
+}
+
 bool php_recognise(const struct elf_file *f, struct str path, const struct runtime_tables *tables,
 		   struct runtime_binary *out)
 {
 	struct php_facts facts = { 0 };
-	struct elf_symbol machine, globals;
+	struct elf_symbol machine;
 	struct err err;
 
 	(void)path;
 	if (!elf_file_find_exported(f, STR("execute_ex"), &machine) || !machine.size ||
-	    !elf_file_find_exported(f, STR("executor_globals"), &globals) ||
-	    !find_version(f, &facts.version) ||
+	    !find_globals(f, &facts) || !find_version(f, &facts.version) ||
 	    !php_table_find(tables->php, facts.version, &facts.offsets) ||
 	    !php_offsets_usable(&facts.offsets, &err))
 		return false;
-	facts.globals = globals.value;
-	facts.body = machine.value + machine.size;
+	facts.body = find_body(f, &machine);
 	out->loop[0] = machine.value;
 	out->loop[1] = machine.value + machine.size;
 	runtime_cold_part(f, STR("execute_ex.cold"), out->loop, out->cold);

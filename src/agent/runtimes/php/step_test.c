@@ -150,7 +150,7 @@ enum { TOP = 1 << 17, CODE_FLAG = 1 << 16, OBJECT = 8 };
 
 static uint64_t user(const char *name)
 {
-	return fake_function(&rig.php, FAKE_USER, 0, NULL, name, "/a.php");
+	return fake_function(&rig.php, PHP_USER, 0, NULL, name, "/a.php");
 }
 
 static uint64_t internal(const char *name)
@@ -186,11 +186,11 @@ static void test_runs_of_the_machine(void **state)
 static void test_kinds(void **state)
 {
 	const struct php_offsets *o = &rig.php.facts.offsets;
-	uint64_t f[] = { fake_function(&rig.php, FAKE_USER,
+	uint64_t f[] = { fake_function(&rig.php, PHP_USER,
 				       (uint32_t)(o->flag_copy | o->flag_passing), NULL, "copy",
 				       "/a.php"),
 			 0 };
-	uint64_t closure = fake_function(&rig.php, FAKE_USER, (uint32_t)o->flag_passing, NULL,
+	uint64_t closure = fake_function(&rig.php, PHP_USER, (uint32_t)o->flag_passing, NULL,
 					 "{closure}", "/a.php");
 	uint64_t eval = fake_function(&rig.php, PHP_EVAL, 0, NULL, NULL, "/a.php"), frame;
 	const uint64_t *words;
@@ -250,6 +250,55 @@ static void test_delegating_generators(void **state)
 	assert_true(rig.reads < 200);
 }
 
+/* A fiber that `caller` (a context) runs, whose outermost frame is `bottom`. */
+static uint64_t fiber(uint64_t caller, uint64_t bottom)
+{
+	const struct php_offsets *o = &rig.php.facts.offsets;
+	uint64_t at = fake_alloc(&rig.php, 512);
+
+	fake_word(&rig.php, at + (uint64_t)o->fiber_caller, caller);
+	fake_word(&rig.php, at + (uint64_t)o->fiber_bottom, bottom);
+	return at;
+}
+
+/* A context whose stack was left in C, called by the machine; `words` of registers. */
+static uint64_t context(uint64_t at, uint32_t words)
+{
+	const struct php_offsets *o = &rig.php.facts.offsets;
+	uint64_t stack = fake_alloc(&rig.php, 256), frame = stack + 160;
+	const uint8_t call[] = { 0xe8, 0, 0, 0, 0 };
+
+	fake_put(&rig.php, FAKE_BASE + 32, call,
+		 sizeof(call)); /* what unwind_returns() looks for */
+	fake_word(&rig.php, stack + (words - 1) * 8, NATIVE);
+	fake_word(&rig.php, stack + (words - 2) * 8, frame);
+	fake_word(&rig.php, frame + 8, MACHINE + 100);
+	fake_word(&rig.php, frame, frame + 16);
+	fake_word(&rig.php, at + (uint64_t)o->context_stack, stack);
+	return at;
+}
+
+static void test_fibers(void **state)
+{
+	const struct php_offsets *o = &rig.php.facts.offsets;
+	uint64_t f[] = { user("leaf"), user("task"), user("main"), internal("Fiber::start"), 0 };
+	uint64_t frame = fake_frame(&rig.php, f[2], 1, TOP, 0), task, bottom;
+
+	(void)state;
+	frame = fake_frame(&rig.php, f[3], 1, 0, frame);
+	bottom = fake_frame(&rig.php, internal(""), 1, 0, frame);
+	task = fake_frame(&rig.php, f[0], 1, 0, fake_frame(&rig.php, f[1], 1, TOP, bottom));
+	fake_word(&rig.php, GLOBALS + (uint64_t)o->globals_fiber - (uint64_t)o->globals_current,
+		  fiber(context(fake_alloc(&rig.php, 64), 9), bottom));
+	assert_int_equal(walk("nm", task), UNWIND_END_BOTTOM);
+	check("nabndc", f);
+	/* Its stack was left nowhere: on by C's frames, and what is left is not shown. */
+	fake_word(&rig.php, GLOBALS + (uint64_t)o->globals_fiber - (uint64_t)o->globals_current,
+		  fiber(fake_alloc(&rig.php, 64), bottom));
+	assert_int_equal(walk("nmn", task), UNWIND_END_RUNTIME);
+	check("nabn", f);
+}
+
 static void test_senseless_frames(void **state)
 {
 	const struct php_offsets *o = &rig.php.facts.offsets;
@@ -269,6 +318,13 @@ static void test_senseless_frames(void **state)
 	fake_word(&rig.php, frame + (uint64_t)o->frame_function, 0xdead);
 	assert_int_equal(walk("mn", frame), UNWIND_END_RUNTIME);
 	check("nn", f);
+	/* Its function was freed: it is passed over. */
+	fake_word(&rig.php, frame + (uint64_t)o->frame_previous, 0);
+	fake_word(&rig.php, frame + (uint64_t)o->frame_function, f[0]);
+	fake_half(&rig.php, f[0] + (uint64_t)o->function_type, 0x5678);
+	assert_int_equal(walk("mn", frame), UNWIND_END_BOTTOM);
+	check("nn", f);
+	fake_word(&rig.php, frame + (uint64_t)o->frame_previous, frame);
 	/* Stand-ins for nothing, for ever. */
 	fake_word(&rig.php, frame + (uint64_t)o->frame_function, 0);
 	assert_int_equal(walk("mn", frame), UNWIND_END_DEPTH);
@@ -296,7 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_RIG(test_runs_of_the_machine),   WITH_RIG(test_kinds),
 		WITH_RIG(test_delegating_generators), WITH_RIG(test_senseless_frames),
-		WITH_RIG(test_without_data),
+		WITH_RIG(test_without_data),          WITH_RIG(test_fibers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,24 +42,20 @@ bool php_table_find(const struct offset_table *t, uint32_t version, struct php_o
 	return row;
 }
 
-/* A word of 8 bytes lies in what is read; `most`: how much that is. */
-#define WORD(field, most)                                                \
-	{                                                                \
-#field, offsetof(struct php_offsets, field), (most)-8, 8 \
-	}
-#define HALF(field, most)                                                \
-	{                                                                \
-#field, offsetof(struct php_offsets, field), (most)-4, 4 \
-	}
-#define ANY(field, most)                                               \
-	{                                                              \
-#field, offsetof(struct php_offsets, field), (most), 1 \
-	}
+/* clang-format off */
+#define BOUND(field, least, most, align) { #field, offsetof(struct php_offsets, field), least, most, align }
+/* clang-format on */
+/* A word of 8 bytes, or one of 4, in so many that are read; any number; a word that a version may
+ * not have. */
+#define WORD(field, bytes) BOUND(field, 0, (bytes)-8, 8)
+#define HALF(field, bytes) BOUND(field, 0, (bytes)-4, 4)
+#define ANY(field, most)   BOUND(field, 0, most, 1)
+#define MAYBE(field, most) BOUND(field, -1, most, 1)
 
 static const struct bound {
 	const char *name;
 	size_t offset;
-	int32_t most, align;
+	int32_t least, most, align;
 } bounds[] = {
 	ANY(globals_current, 1 << 16),
 	WORD(frame_instruction, CPYTHON_FRAME_BYTES),
@@ -88,6 +84,11 @@ static const struct bound {
 	WORD(generator_frame, 1 << 12),
 	WORD(generator_parent, 1 << 12),
 	WORD(generator_stand_in, 1 << 12),
+	MAYBE(globals_fiber, 1 << 16),
+	MAYBE(fiber_context, 1 << 12),
+	MAYBE(fiber_caller, 1 << 12),
+	MAYBE(fiber_bottom, 1 << 12),
+	MAYBE(context_stack, 1 << 12),
 };
 
 bool php_offsets_usable(const struct php_offsets *o, struct err *err)
@@ -97,10 +98,10 @@ bool php_offsets_usable(const struct php_offsets *o, struct err *err)
 		int32_t value;
 
 		memcpy(&value, (const char *)o + b->offset, sizeof(value));
-		if (value < 0 || value > b->most || value % b->align)
+		if (value < b->least || value > b->most || value % b->align)
 			return err_set(err, ERR_UNSUPPORTED,
-				       "%s is %d: must be a multiple of %d from 0 to %d", b->name,
-				       value, b->align, b->most);
+				       "%s is %d: must be a multiple of %d from %d to %d", b->name,
+				       value, b->align, b->least, b->most);
 	}
 	return o->instruction_bytes > 0 || err_set(err, ERR_UNSUPPORTED, "instruction_bytes is 0");
 }

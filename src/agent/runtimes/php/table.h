@@ -33,7 +33,12 @@
 	X(string_text)       \
 	X(generator_frame)   \
 	X(generator_parent)  \
-	X(generator_stand_in)
+	X(generator_stand_in) \
+	X(globals_fiber)     \
+	X(fiber_context)     \
+	X(fiber_caller)      \
+	X(fiber_bottom)      \
+	X(context_stack)
 /* clang-format on */
 
 struct php_offsets {
