@@ -68,6 +68,7 @@ enum unwind_step_kind {
 	UNWIND_STEP_V8,
 	UNWIND_STEP_GO, /* no frames of its own: labels (go_labels.h) */
 	UNWIND_STEP_PHP,
+	UNWIND_STEP_PCRE, /* regular expressions that PHP had compiled: no frames of its own */
 	UNWIND_STEP_COUNT,
 };
 
@@ -191,8 +192,9 @@ enum { PHP_FUNCTION_BYTES = 112 };
 
 /* PHP: where things lie, in bytes (bpf/step_php.h). */
 struct php_runtime {
-	__u64 globals;    /* pc-space address of the word that leads to the newest frame; with
-			   * tls_offset: from the thread's resources on */
+	__u64 globals; /* pc-space address of the word that leads to the newest frame; with
+			* tls_offset: from the thread's resources on */
+	__u64 pcre_start, pcre_end; /* the library of regular expressions */
 	__u64 body;       /* behind execute_ex: a return address that unwinds as its body */
 	__s32 tls_offset; /* from the thread pointer to the word that leads to its resources; 0: the
 			   * globals are the process's */
@@ -213,13 +215,12 @@ struct php_runtime {
 	__u16 padding;
 	__s32 fiber; /* from the word that leads to the newest frame to that of the running fiber;
 		      * 0: this version has none */
-	__u32 padding2;
-	__u32 frame_top, frame_code; /* bits of frame_info */
+	__u32 frame_top, frame_code, frame_generator; /* bits of frame_info */
 	/* bits of function_flags: a closure, or what stands in for a method that is not there; and
 	 * that it is a copy of a function that stays */
 	__u32 flag_passing, flag_copy;
 };
-_Static_assert(sizeof(struct php_runtime) == 96, "php_runtime is 96 bytes");
+_Static_assert(sizeof(struct php_runtime) == 112, "php_runtime is 112 bytes");
 
 /*
  * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing
@@ -394,6 +395,8 @@ static inline __u64 cpython_cookie(__u64 file, __u64 name, __u64 more, __u32 lin
 enum {
 	PHP_GENERATORS_MOST = 32, /* that wait for each other */
 	PHP_INTERNAL = 1,         /* a function's type: ZEND_INTERNAL_FUNCTION */
+	PCRE_FRAME_WORDS = 160,   /* of the stack, where compiled expressions return to */
+	PCRE_SAVED_WORDS = 5,     /* registers that they save */
 	PHP_USER = 2,             /* ZEND_USER_FUNCTION */
 	PHP_EVAL = 4,             /* ZEND_EVAL_CODE */
 };
@@ -415,6 +418,8 @@ struct php_walk {
 	__u32 state;                      /* enum php_walk_state */
 	__u32 pushed;                     /* a frame of the present run of the machine */
 	__u32 last_type;                  /* of the function that was pushed last */
+	__u32 pcre_from; /* word of the stack to look at, in a compiled expression */
+	__u32 padding;
 };
 
 /*

@@ -138,7 +138,7 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 	w->hotspot_named = 0;
 	w->php.state = PHP_NEW;
 	w->php.frame = 0;
-	w->php.pushed = w->php.waiting = 0;
+	w->php.pushed = w->php.waiting = w->php.pcre_from = 0;
 	w->stack.bytes = w->stack.careful = 0;
 	w->end = UNWIND_END_DEPTH; /* what is true when the steps end by themselves */
 }

@@ -390,7 +390,7 @@ static uint32_t steps_of(const struct profiling_options *o)
 	if (set & 1u << TRACER_HOTSPOT)
 		steps |= 1u << UNWIND_STEP_HOTSPOT;
 	if (set & 1u << TRACER_PHP)
-		steps |= 1u << UNWIND_STEP_PHP;
+		steps |= 1u << UNWIND_STEP_PHP | 1u << UNWIND_STEP_PCRE;
 	if (set & 1u << TRACER_LABELS)
 		steps |= 1u << UNWIND_STEP_GO;
 	return steps;

@@ -62,7 +62,7 @@ struct runtime_target {
 struct runtime_code {
 	uint64_t start, end; /* pc */
 	uint32_t step;
-	bool shared; /* only what is shared memory */
+	bool shared; /* what is shared memory; else what is not */
 };
 
 /* What attach() found out about a process. */
