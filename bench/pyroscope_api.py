@@ -17,7 +17,11 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import house  # noqa: E402
+
+house.begin(__doc__, ["grpc", "opentelemetry"])
 
 from opentelemetry.proto.collector.profiles.v1development import profiles_service_pb2  # noqa: E402
 

@@ -22,6 +22,8 @@ enum {
 	HOTSPOT_FIXED_BYTES = 10 * 8, /* that every interpreted frame has below its FP */
 	HOTSPOT_SEARCH_WORDS = 8,
 };
+/* -1 words: of stubs that push what they like (fpu2long_stub of JDK 8). */
+#define HOTSPOT_NO_FRAME ((__u32)-8)
 
 /* A code heap: blobs of code in segments of 1 << shift bytes. The segment map has a byte for each:
  * 0xff free, 0 the first of a blob, else how many segments (at most) further back it began. */
@@ -55,8 +57,10 @@ struct unwind_hotspot {
 	__u32 executable; /* libjvm.so: frames name it */
 };
 _Static_assert(sizeof(struct unwind_hotspot) == 192, "unwind_hotspot is 192 bytes");
-#define HOTSPOT_OFFSETS      1u /* blob_code, nmethod_deopt: int; blob_frame_complete: short */
-#define HOTSPOT_HAS_DEOPT_MH 2u
+#define HOTSPOT_OFFSETS        1u /* blob_code, nmethod_deopt: int */
+#define HOTSPOT_HAS_DEOPT_MH   2u
+#define HOTSPOT_SHORT_COMPLETE 4u /* blob_frame_complete: short */
+#define HOTSPOT_SEVENTH_BCP    8u /* JDK 8: frames have a word less above the byte code pointer */
 
 /*
  * A frame has two words:

@@ -291,11 +291,11 @@ static __noinline int step_php(void)
 	return s ? unwind_php(&s->walk) : UNWIND_STOPPED;
 }
 
-static __noinline int step_ruby(void)
+static __noinline int step_pcre(void)
 {
 	struct scratch *s = scratch_get();
 
-	return s ? unwind_ruby(&s->walk) : UNWIND_STOPPED;
+	return s ? unwind_pcre(&s->walk) : UNWIND_STOPPED;
 }
 
 /* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
@@ -316,8 +316,8 @@ static int walk_step(u32 index, void *none)
 		result = step_hotspot();
 	else if (steps_enabled & 1u << UNWIND_STEP_PHP && s->walk.cursor.step == UNWIND_STEP_PHP)
 		result = step_php();
-	else if (steps_enabled & 1u << UNWIND_STEP_RUBY && s->walk.cursor.step == UNWIND_STEP_RUBY)
-		result = step_ruby();
+	else if (steps_enabled & 1u << UNWIND_STEP_PCRE && s->walk.cursor.step == UNWIND_STEP_PCRE)
+		result = step_pcre();
 	else
 		result = unwind_native_known(&s->walk);
 	if (result == UNWIND_NOT_KNOWN)

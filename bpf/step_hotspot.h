@@ -3,14 +3,16 @@
  * between them, found by look-up in the code heaps. x86-64. Included by unwind.h, in both worlds.
  *
  * Frames of HotSpot on x86-64 (HotSpot, cpu/x86/frame_x86.hpp):
- *   interpreted  by frame pointer. Words below it: -1 the caller's SP before the call (a compiled
- *                caller's may be lower than where its arguments were put), -3 Method *, -8 byte
- * code pointer (in r13 while the frame is the innermost) compiled     by size: CFA = SP + frame
- * size, the return address below it, the caller's FP below that, whether the code uses FP or not.
- * In prologue and epilogue the code's bytes tell how much of the frame there is stubs        by
- * size where they have one, else by frame pointer (call_stub: from Java back into the machine), or
- * the return address is on top of the stack Java code is only called by code that lies in the code
- * heaps too, so that each return address can be checked.
+ *   interpreted: by frame pointer. Words below it: -1 the caller's SP before the call (a compiled
+ *     caller's may be lower than where its arguments were put), -3 Method *, -8 (JDK 8: -7) the
+ *     byte code pointer, which is in r13 while the frame is the innermost
+ *   compiled: by size. CFA = SP + frame size, the return address below it, the caller's FP below
+ *     that, whether the code uses FP or not. In prologue and epilogue the code's bytes tell how
+ *     much of the frame there is
+ *   stubs: by size where they have one, else by frame pointer (call_stub: from Java back into the
+ *     machine), or the return address is on top of the stack
+ * Java code is only called by code that lies in the code heaps too, so each return address can be
+ * checked.
  */
 #pragma once
 /* A further result inside of the step: there is one search for all who want it. */
@@ -91,21 +93,20 @@ UNWIND_INLINE __u32 hotspot_blob_kind(struct unwind_walk *w)
 UNWIND_INLINE bool hotspot_read_blob(struct unwind_walk *w, const struct unwind_hotspot *h)
 {
 	struct hotspot_walk *s = &w->hotspot;
-	bool offsets = h->flags & HOTSPOT_OFFSETS;
-
 	if (!env_read(&w->cursor, s->header, HOTSPOT_BLOB_BYTES, s->blob) &&
 	    !env_read(&w->cursor, s->header, HOTSPOT_BLOB_LEAST, s->blob))
 		return false;
 	s->name = hotspot_header(s, h->blob_name, 8);
 	s->frame_bytes = (__u32)hotspot_header(s, h->blob_frame_size, 4) * 8;
-	if (offsets) {
+	if (h->flags & HOTSPOT_OFFSETS) {
 		s->code = s->blob + (__u32)hotspot_header(s, h->blob_code, 4);
-		s->frame_complete = (__s16)hotspot_header(s, h->blob_frame_complete, 2);
 	} else {
 		s->code = hotspot_header(s, h->blob_code, 8);
-		s->frame_complete = (__s32)hotspot_header(s, h->blob_frame_complete, 4);
 	}
-	return s->frame_bytes <= HOTSPOT_FRAME_MOST;
+	s->frame_complete = (__s32)hotspot_header(s, h->blob_frame_complete, 4);
+	if (h->flags & HOTSPOT_SHORT_COMPLETE)
+		s->frame_complete = (__s16)s->frame_complete;
+	return s->frame_bytes <= HOTSPOT_FRAME_MOST || s->frame_bytes == HOTSPOT_NO_FRAME;
 }
 
 /* ---- compiled methods ---- */
@@ -307,6 +308,8 @@ UNWIND_INLINE int hotspot_stub(struct unwind_walk *w, const struct unwind_hotspo
 	/* A leaf that has pushed nothing? */
 	if (!c->return_address && env_read(c, &top, 8, c->sp) && hotspot_is_code(h, top))
 		return unwind_to(w, top, c->sp + 8, c->fp);
+	if (s->frame_bytes == HOTSPOT_NO_FRAME)
+		return hotspot_search_from(w, c->sp);
 	cfa = c->sp + s->frame_bytes;
 	if (!c->return_address || !s->frame_bytes)
 		cfa = hotspot_near(c, HOTSPOT_FRAME_MOST) ? c->fp + 16 : 16;
@@ -399,7 +402,8 @@ UNWIND_INLINE int hotspot_interpreted(struct unwind_walk *w, const struct unwind
 	if (hotspot_near(c, HOTSPOT_FRAME_MOST) &&
 	    env_read(c, s->words, sizeof(s->words), c->fp - 64) &&
 	    hotspot_is_code(h, s->words[9]) &&
-	    hotspot_push_interpreted(w, h, s->words[5], bcp, s->words[0])) {
+	    hotspot_push_interpreted(w, h, s->words[5], bcp,
+				     h->flags & HOTSPOT_SEVENTH_BCP ? s->words[1] : s->words[0])) {
 		sp = s->words[7];
 		if (sp < c->fp + 16 || sp - c->fp > HOTSPOT_FRAME_MOST)
 			sp = c->fp + 16;

@@ -64,7 +64,7 @@ UNWIND_INLINE bool php_start(struct unwind_walk *w, const struct php_runtime *r)
 	    (r->fiber && !env_read(c, &p->fiber, 8, globals + (__s64)r->fiber)))
 		return false;
 	p->state = PHP_WALKING;
-	if (c->return_address || c->leaf_known != LEAF_ALL)
+	if (UNWIND_ARM64 || c->return_address || c->leaf_known != LEAF_ALL)
 		return true;
 	own = c->leaf[UNWIND_REG_R14 - UNWIND_REG_LEAF];
 	p->instruction = c->leaf[UNWIND_REG_R15 - UNWIND_REG_LEAF];
@@ -209,7 +209,7 @@ UNWIND_INLINE int php_leave_fiber(struct unwind_walk *w, const struct php_runtim
 	struct php_walk *p = &w->php;
 	__u64 previous = 0, context = 0, stack = 0, pc, fp;
 
-	if (!env_read(c, &previous, 8, p->frame + r->frame_previous) ||
+	if (UNWIND_ARM64 || !env_read(c, &previous, 8, p->frame + r->frame_previous) ||
 	    !env_read(c, &context, 8, p->fiber + r->fiber_caller) ||
 	    !env_read(c, &stack, 8, context + r->context_stack) ||
 	    !env_read(c, p->saved, sizeof(p->saved), stack))
@@ -266,12 +266,70 @@ UNWIND_INLINE int php_frame(struct unwind_walk *w, const struct php_runtime *r)
 		p->waiting = php_count_generators(w, r);
 		return p->waiting ? UNWIND_AGAIN : php_finish(w, r, PHP_LOST);
 	}
+	/* Just about to be linked to who resumes it, or not linked any more. */
+	if (info & r->frame_generator && !p->frame)
+		return php_finish(w, r, PHP_LOST);
 	result = php_push(w, r, function, instruction, info);
 	if (result != UNWIND_AGAIN || w->cursor.step == UNWIND_STEP_NATIVE)
 		return result;
 	return info & r->frame_top && p->last_type != PHP_INTERNAL ? php_end_run(w, r)
 								   : UNWIND_AGAIN;
 }
+
+#if !UNWIND_ARM64
+/* The first of the words in the window, from `from` on, that lies in the library; PCRE_FRAME_WORDS:
+ * there is none. Without branches, of which the verifier would follow each. */
+UNWIND_INLINE __u32 pcre_find(struct unwind_walk *w, const struct php_runtime *r, __u32 from)
+{
+	__u64 bytes = r->pcre_end - r->pcre_start, found = PCRE_FRAME_WORDS;
+
+	for (__s64 i = PCRE_FRAME_WORDS - 1; i >= 0; i--) {
+		__u64 at = w->cpython_room.window[i] - r->pcre_start, hit;
+
+		hit = (at - bytes) & ~at & ~((__u64)i - from);
+		hit = (__u64)((__s64)hit >> 63);
+		UNWIND_OPAQUE(hit);
+		found = (found & ~hit) | ((__u64)i & hit);
+	}
+	return (__u32)found;
+}
+
+/*
+ * Code that PCRE2 compiled (sljit) has no frame pointer: its return address is the first word on
+ * the stack that leads behind `call *register` in the library. Below it lie the registers that it
+ * saved: rbx, r15, r14, r13, rbp. Each step looks at one word.
+ */
+UNWIND_INLINE int unwind_pcre(struct unwind_walk *w)
+{
+	const struct unwind_runtime *r = unwind_runtime_of(w, UNWIND_STEP_PHP);
+	struct unwind_cursor *c = &w->cursor;
+	__u32 at, from = w->php.pcre_from;
+	__u64 code = 0, ra, fp;
+
+	w->php.pcre_from = 0;
+	w->cpython.window_bytes = 0; /* no frames of CPython or PHP are in it now */
+	if (!r || !env_read(c, w->cpython_room.window, PCRE_FRAME_WORDS * 8, c->sp))
+		return unwind_decline(w);
+	at = pcre_find(w, &r->php, from);
+	if (at < PCRE_SAVED_WORDS || at >= PCRE_FRAME_WORDS)
+		return unwind_decline(w);
+	ra = w->cpython_room.window[at & 255];
+	fp = w->cpython_room.window[(at - PCRE_SAVED_WORDS) & 255];
+	if (!env_read(c, &code, 8, ra - 8) || (code >> 48 & 0xf8ff) != 0xd0ff) {
+		w->php.pcre_from = at + 1;
+		return UNWIND_AGAIN;
+	}
+	if (!unwind_push(w, FRAME_TAG_PC, 0, c->pc))
+		return unwind_stop(w, UNWIND_END_DEPTH);
+	c->step = UNWIND_STEP_NATIVE;
+	return unwind_to(w, ra, c->sp + at * 8 + 8, fp);
+}
+#else
+UNWIND_INLINE int unwind_pcre(struct unwind_walk *w)
+{
+	return unwind_decline(w);
+}
+#endif
 
 /* One PHP frame of the run of the machine that pc is in. */
 UNWIND_INLINE int unwind_php(struct unwind_walk *w)

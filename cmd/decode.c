@@ -9,7 +9,6 @@
 #include "decode_output.h"
 #include "flags.h"
 #include "input.h"
-#include "json_cut.h"
 #include "query/formats/import.h"
 #include "wire/otlp_json.h"
 
@@ -87,29 +86,6 @@ static void say_problems(const char *file, const struct otlp_decode_report *r)
 		fprintf(stderr, "%s: %u unknown fields\n", file, r->unknown_field_count);
 }
 
-/* Of JSON that ends too early, what is whole. */
-static struct profiles *decode_cut_json(struct decoding *d, struct blob *body,
-					struct otlp_decode_report *report)
-{
-	struct buf closed = { 0 };
-	struct profiles *out;
-	struct blob *repaired;
-	struct err err;
-	size_t len;
-	char *heap;
-	bool ok;
-
-	if (!json_close_cut(blob_view(body), &closed)) {
-		buf_release(&closed);
-		return NULL;
-	}
-	heap = buf_take(&closed, &len);
-	repaired = blob_adopt(heap, len);
-	ok = otlp_json_decode(repaired, &d->options, &out, report, &err);
-	blob_unref(repaired);
-	return ok ? out : NULL;
-}
-
 static bool decode_one(struct decoding *d, struct blob *body, struct profiles **out,
 		       struct profiles **partial, struct otlp_decode_report *report,
 		       struct err *err)
@@ -119,10 +95,7 @@ static bool decode_one(struct decoding *d, struct blob *body, struct profiles **
 		return otlp_decode(body, &d->options, out, report, partial, err);
 	if (otlp_json_is_foreign(blob_view(body), err))
 		return false;
-	if (otlp_json_decode(body, &d->options, out, report, err))
-		return true;
-	*partial = decode_cut_json(d, body, report);
-	return false;
+	return otlp_json_decode(body, &d->options, out, report, err);
 }
 
 /* True to go on with the next body. A reader that has seen enough (head) ends us without a word. */

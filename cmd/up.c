@@ -8,12 +8,14 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/doctor/privileges.h"
@@ -353,14 +355,33 @@ static bool agent_wanted(void)
 	return false;
 }
 
+/* A process of its own, which nobody waits for: it gives the page a second to listen. */
+static void become_browser(const char *url)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), said = dup(STDERR_FILENO);
+
+	if (null < 0 || fcntl(said, F_SETFD, FD_CLOEXEC) != 0)
+		_exit(1);
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+	poll(NULL, 0, 1000);
+	execlp("xdg-open", "xdg-open", url, (char *)NULL);
+	dprintf(said, "flametap up: no browser could be opened: xdg-open: %m\n");
+	_exit(1);
+}
+
 static void open_url(const char *url)
 {
-	char command_line[PAGE_URL_MOST + 60];
+	pid_t child = fork();
 
-	snprintf(command_line, sizeof(command_line), "(sleep 1; xdg-open '%s') > /dev/null 2>&1 &",
-		 url);
-	if (strpbrk(url, "'\\$`") || system(command_line) != 0)
-		fprintf(stderr, "flametap up: no browser could be opened\n");
+	if (child < 0)
+		fprintf(stderr, "flametap up: no browser could be opened: %m\n");
+	else if (child > 0)
+		waitpid(child, NULL, 0);
+	else if (fork() == 0)
+		become_browser(url);
+	else
+		_exit(0);
 }
 
 static void open_page(void)

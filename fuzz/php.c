@@ -12,8 +12,9 @@
 
 enum {
 	BASE = 0x1000,    /* where the input lies in the process */
-	CODE = 0x1000000, /* execute_ex, and behind it JIT code */
+	CODE = 0x1000000, /* execute_ex; behind it JIT code, and compiled expressions */
 	CODE_BYTES = 0x1000,
+	CODES = 3,
 	PID = 1,
 	TABLE_TEXT = 'v',
 };
@@ -42,10 +43,11 @@ static struct machine {
 	uint32_t executable, run;
 } machine;
 
-/* One file, all of which is execute_ex, without unwind rows; and JIT code. */
+/* One file, half of which is execute_ex, without unwind rows; and two kinds of JIT code. */
 static void set_up(void)
 {
 	struct machine *m = &machine;
+	static const uint32_t steps[CODES] = { 0, UNWIND_STEP_PHP, UNWIND_STEP_PCRE };
 	struct err err;
 
 	if (m->twin)
@@ -54,15 +56,15 @@ static void set_up(void)
 	if (!unwind_store_open_local(&m->store, 1 << 20, &err) ||
 	    !unwind_store_take_executable(&m->store, &m->executable) ||
 	    !unwind_store_set_pages(&m->store, m->executable, 0, 0) ||
-	    !extents_take(&m->store.mapping_runs, 2, &m->run) ||
+	    !extents_take(&m->store.mapping_runs, CODES, &m->run) ||
 	    !php_table_parse(&m->table, php_table_built_in(), &err))
 		__builtin_trap();
-	for (uint32_t i = 0; i < 2; i++)
+	for (uint32_t i = 0; i < CODES; i++)
 		m->store.mappings[m->run + i] =
 			(struct unwind_mapping){ .start = CODE + i * CODE_BYTES,
 						 .end = CODE + (i + 1) * CODE_BYTES,
 						 .executable = i ? 0 : m->executable,
-						 .step = i ? UNWIND_STEP_PHP : 0 };
+						 .step = steps[i] };
 	unwind_store_set_interpreter(&m->store, m->executable, UNWIND_STEP_PHP,
 				     (const uint64_t[]){ CODE, CODE + CODE_BYTES / 2 },
 				     (const uint64_t[]){ 0, 0 });
@@ -97,7 +99,7 @@ static void name_all(struct executable *e, const struct runtime_memory *memory,
 }
 
 /* The input is the process's memory: the word that leads to the newest frame, then its stack. */
-static void walk(struct bytes memory, uint32_t version, bool jit)
+static void walk(struct bytes memory, uint32_t version, uint32_t code)
 {
 	struct machine *m = &machine;
 	struct runtime_memory access = { read_memory, &memory };
@@ -108,7 +110,7 @@ static void walk(struct bytes memory, uint32_t version, bool jit)
 				.runtime_bytes = sizeof(facts) };
 	struct runtime_attachment found = { .data.step = UNWIND_STEP_PHP };
 	const struct runtime_target target = { .pid = PID, .memory = &access };
-	struct unwind_cursor c = { .pc = CODE + (jit ? CODE_BYTES : 0) + 64,
+	struct unwind_cursor c = { .pc = CODE + code * CODE_BYTES + 64,
 				   .sp = BASE + 8,
 				   .fp = BASE + 8,
 				   .return_address = 1 };
@@ -122,10 +124,12 @@ static void walk(struct bytes memory, uint32_t version, bool jit)
 	if (php_runtime.attach(&target, &e, &found) != RUNTIME_ATTACHED)
 		__builtin_trap();
 	found.data.php.executable = m->executable;
+	found.data.php.pcre_start = BASE;
+	found.data.php.pcre_end = BASE + memory.len;
 	slots[0] = unwind_store_take_runtime(&m->store, &found.data);
 	twin_start(m->twin, &m->store, &stack, &c, NULL);
-	twin_run(m->twin, m->run, 2);
-	twin_runtimes(m->twin, 1u << UNWIND_STEP_PHP, slots);
+	twin_run(m->twin, m->run, CODES);
+	twin_runtimes(m->twin, 1u << UNWIND_STEP_PHP | 1u << UNWIND_STEP_PCRE, slots);
 	twin_walk(m->twin);
 	words = twin_words(m->twin, &count);
 	name_all(&e, &access, words, count);
@@ -148,7 +152,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					(void)!php_offsets_usable(&o, &err);
 	} else {
 		walk((struct bytes){ data + 8, size - 8 },
-		     data[0] & 1 ? OFFSET_VERSION(8, 4) : OFFSET_VERSION(7, 4), data[0] & 2);
+		     data[0] & 1 ? OFFSET_VERSION(8, 4) : OFFSET_VERSION(7, 4),
+		     (data[0] >> 1 & 3) % CODES);
 	}
 	return 0;
 }

@@ -1,5 +1,6 @@
 """Real language runtimes that tools/runtimes fetched: where they are, and how a program runs in them."""
 
+import contextlib
 import dataclasses
 import functools
 import pathlib
@@ -52,3 +53,17 @@ def want(name, version):
         if (runtime.name, runtime.version) == (name, version):
             return runtime
     pytest.skip(f"no {name} {version} here: tools/runtimes {name} {version}")
+
+
+@contextlib.contextmanager
+def with_proc(runtime):
+    """A chroot has /proc as long as this lasts."""
+    proc = runtime.root / "proc"
+    mount = runtime.in_chroot and not (proc / "self").exists()
+    if mount:
+        subprocess.run(["mount", "-t", "proc", "proc", proc], check=True)
+    try:
+        yield
+    finally:
+        if mount:
+            subprocess.run(["umount", "--lazy", proc], check=False)

@@ -1,10 +1,13 @@
 """Java under the agent: known chains of methods, interpreted, compiled and inlined, in each JDK at hand. JDKs: the one on the
-PATH, those under /usr/lib/jvm and in FLAMETAP_JDKS (folders, colon-separated)."""
+PATH, those under /usr/lib/jvm and in FLAMETAP_JDKS (folders, colon-separated), and those that tools/runtimes fetched: the oldest and
+the newest, or all of them with --long."""
 
 import collections
+import contextlib
 import glob
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -13,6 +16,7 @@ import pytest
 import agents
 import program
 import receivers
+import runtimes
 from agents import needs_bpf  # noqa: F401
 
 SOURCE = pathlib.Path(__file__).parent / "support" / "KnownJava.java"
@@ -36,14 +40,24 @@ def jdks():
                  *(f"{d}/bin/java" for d in os.environ.get("FLAMETAP_JDKS", "").split(":") if d)]:
         if java and os.path.exists(java):
             found.setdefault(os.path.realpath(java), java)
-    return list(found)
+    fetched = [r for r in runtimes.here() if r.name == "jdk"]
+    return [*found, *(fetched if program.LONG else fetched[:1] + fetched[1:][-1:])]
+
+
+def command_of(java, classes, *words):
+    """The words that run KnownJava: by a path of ours, or in the root folder of a fetched one."""
+    if isinstance(java, str):
+        return [java, *words, "-cp", classes, "KnownJava"]
+    for file in classes.glob("*.class"):
+        there = java.put(file, file.name).parent
+    return java.command(*words, "-cp", there, "KnownJava")
 
 
 class Java:
     def __init__(self, java, folder, way):
         mode, *flags = WAYS[way]
         self.java, self.way = java, way
-        self.process = subprocess.Popen([java, "-Xmx64m", "-XX:+UseSerialGC", *flags, "-cp", folder, "KnownJava", mode, "300"],
+        self.process = subprocess.Popen([*command_of(java, folder, "-Xmx64m", "-XX:+UseSerialGC", *flags), mode, "300"],
                                         stdout=subprocess.PIPE)
         self.pid, self.tid = self.process.pid, None
 
@@ -60,21 +74,27 @@ class Java:
         self.process.stdout.close()
 
 
-@pytest.fixture(params=jdks() or [None])
+def name_of(java):
+    return f"fetched_{java.version}" if isinstance(java, runtimes.Runtime) else str(java)
+
+
+@pytest.fixture(params=jdks() or [None], ids=name_of)
 def machines(tmp_path, request):
     if not request.param:
         pytest.skip("SKIPPED ALOUD: no java here")
     if not shutil.which("javac"):
         pytest.skip("SKIPPED ALOUD: no javac here")
-    subprocess.run(["javac", "--release", "11", "-d", tmp_path, SOURCE], check=True, stderr=subprocess.DEVNULL)
-    started = [Java(request.param, tmp_path, way) for way in WAYS]
-    try:
-        for j in started:
-            j.wait()
-        yield started
-    finally:
-        for j in started:
-            j.stop()
+    subprocess.run(["javac", "--release", "8", "-d", tmp_path, SOURCE], check=True, stderr=subprocess.DEVNULL)
+    fetched = not isinstance(request.param, str)
+    with runtimes.with_proc(request.param) if fetched else contextlib.nullcontext():
+        started = [Java(request.param, tmp_path, way) for way in WAYS]
+        try:
+            for j in started:
+                j.wait()
+            yield started
+        finally:
+            for j in started:
+                j.stop()
 
 
 def java_names(event):
@@ -88,8 +108,11 @@ def methods(event):
     return [n for n in java_names(event) if not n.startswith("[")]
 
 
+STARTS = re.compile("start_thread|clone|libc.so")  # a libc may come without its own names
+
+
 def is_whole(event):
-    return "abort-marker" not in [f.kind for f in event.frames] and any("start_thread" in n or "clone" in n for n in event.names[-3:])
+    return "abort-marker" not in [f.kind for f in event.frames] and any(STARTS.search(n) for n in event.names[-3:])
 
 
 def is_named(event):

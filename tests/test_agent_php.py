@@ -51,10 +51,11 @@ class Known:
         return node == name or (node.startswith("{closure}") and name.startswith("{closure"))
 
     def path(self, names):
-        """The nodes that these frames are, outermost first; None: no such chain of calls."""
-        if not names or names[0] != "{main}":
+        """The nodes that these frames are, outermost first, callers may be missing; None: there is no such chain of calls."""
+        start = [node for node in ("{main}", *self.callees) if names and self.same(node, names[0])]
+        if not start:
             return None
-        nodes = ["{main}"]
+        nodes = start[:1]
         for name in names[1:]:
             found = [callee for callee in self.callees[nodes[-1]] if self.same(callee, name)]
             if not found:
@@ -99,6 +100,8 @@ def judge(known, events, lines=True):
             wrong["no php"].append(e.names)
         elif not nodes:
             wrong["chain"].append([f.names[0] for f in php])
+        elif nodes[0] != "{main}":
+            wrong["callers missing"].append(e.names)
         elif not in_order(nodes, frames, php):
             wrong["order"].append(e.names)
         elif lines:

@@ -494,23 +494,13 @@ def test_a_cut_compressed_file_of_whole_bodies_fails(tmp_path):
     assert program.run("check", cut).returncode == 1
 
 
-def test_cut_json_shows_what_is_whole(tmp_path):
-    body = fixtures.body("v1.11.0-synthetic-offcpu-links")
-    request = NEWEST.Request.FromString(body.bytes)
-    text = otlp_json.dumps(request)
-    whole = decode("--format", "json", body.path).splitlines()
+def test_cut_json_says_where_it_ends(tmp_path):
+    text = otlp_json.dumps(NEWEST.Request.FromString(fixtures.body("v1.11.0-synthetic-offcpu-links").bytes))
     cut = tmp_path / "cut.json"
-    sizes = set()
     for at in range(len(text) // 2, len(text), len(text) // 8):
         cut.write_bytes(text[:at])
         done = program.run("decode", "--format", "json", cut, check=1)
-        assert b"line 1, column" in done.stderr, done.stderr
-        if b"follows" in done.stderr:
-            sizes.add(len(done.stdout.splitlines()))
-    assert sizes and max(sizes) <= len(whole), sizes
-    cut.write_bytes(text.rstrip()[:-1])
-    done = program.run("decode", "--format", "json", cut, check=1)
-    assert done.stdout.splitlines() == whole
+        assert b"line 1, column" in done.stderr and not done.stdout, done.stderr
 
 
 def test_missing_file_and_directory(tmp_path):

@@ -1,4 +1,5 @@
 """The house rules themselves: the include check fails on a bad tree, and accepts this one."""
+import os
 import pathlib
 import subprocess
 import sys
@@ -71,3 +72,13 @@ def test_stamp_is_left_only_on_success(tmp_path):
     plant(tmp_path, "src/base/a.c", "")
     assert subprocess.run(words, capture_output=True, check=False).returncode == 0
     assert stamp.exists()
+
+
+PROGRAMS = sorted(p for folder in ("bench", "tools") for p in (ROOT / folder).iterdir() if p.is_file() and os.access(p, os.X_OK))
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_programs_of_the_house_print_help(path):
+    done = subprocess.run([path, "--help"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 and path.name in done.stdout, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr and "downloading" not in done.stderr

@@ -12,7 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "net/h2_shorten.h"
 #include "net/http2_abuse.h"
 #include "net/server_internal.h"
 
@@ -29,7 +28,6 @@ enum {
 struct http2 {
 	nghttp2_session *session;
 	struct http2_abuse abuse;
-	struct h2_shorten shorten;
 	size_t block_bytes;     /* of the header block coming in */
 	uint64_t pinged_ns;     /* our ping that was not yet answered; 0 = none */
 	uint64_t active_ns;     /* when the last frame came */
@@ -306,7 +304,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	return 0;
 }
 
-/* A field that nghttp2 leaves out; one that h2_shorten cut may be such a one. */
+/* A field that nghttp2 leaves out. */
 static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *frame,
 			     const uint8_t *name, size_t name_len, const uint8_t *value,
 			     size_t value_len, uint8_t flags, void *user)
@@ -470,16 +468,6 @@ static void last_goaway(struct http2 *h)
 		nghttp2_session_terminate_session(h->session, NGHTTP2_PROTOCOL_ERROR);
 }
 
-static ssize_t session_read(struct http2 *h, struct str bytes)
-{
-	struct str piece;
-	ssize_t n = 0;
-
-	while (n >= 0 && (piece = h2_shorten_next(&h->shorten, &bytes)).len)
-		n = nghttp2_session_mem_recv(h->session, (const uint8_t *)piece.ptr, piece.len);
-	return n;
-}
-
 static void http2_data(struct conn *c, struct str bytes)
 {
 	struct http2 *h = c->http2;
@@ -491,7 +479,7 @@ static void http2_data(struct conn *c, struct str bytes)
 		conn_wake_at(c, h->active_ns + c->app->options.keepalive_time_ns);
 	}
 	h->busy = true;
-	n = session_read(h, bytes);
+	n = nghttp2_session_mem_recv(h->session, (const uint8_t *)bytes.ptr, bytes.len);
 	h->busy = false;
 	if (n < 0) {
 		/* nghttp2's own limits; older headers do not name the second. */
@@ -661,7 +649,6 @@ void http2_start(struct conn *c)
 	c->http2 = h;
 	c->protocol = &protocol;
 	h->session = session_new(c);
-	h2_shorten_init(&h->shorten);
 	h->abuse.since_ns = h->active_ns = conn_now_ns(c);
 	nghttp2_submit_settings(h->session, NGHTTP2_FLAG_NONE, settings, ARRAY_LEN(settings));
 	conn_wake_at(c, h->active_ns + c->app->options.keepalive_time_ns);

@@ -1,5 +1,6 @@
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.Paths;
 
 /** Stacks that are known: what the tests of the agent expect of Java. KnownJava MODE [SECONDS]. */
 public class KnownJava {
@@ -69,7 +70,7 @@ public class KnownJava {
 
     /** Each look at a file: from Java by a native method into the kernel. */
     static void natives() throws Exception {
-        Path path = Path.of("/proc/self/cmdline");
+        Path path = Paths.get("/proc/self/cmdline");
 
         while (!stop)
             sink += Files.exists(path) ? 1 : 0;
@@ -120,7 +121,7 @@ public class KnownJava {
             for (String one : new String[] {"chain", "deep", "mixed"})
                 new Thread(() -> work(one), one).start();
         }
-        System.out.println(Files.readSymbolicLink(Path.of("/proc/thread-self")));
+        System.out.println(Files.readSymbolicLink(Paths.get("/proc/thread-self")));
         System.out.flush();
         if (!mode.equals("threads"))
             run(mode);

@@ -163,11 +163,17 @@ static bool names_shared_memory(struct str path)
 /* Whose code is the anonymous mapping? */
 static uint32_t code_step(const struct process *p, const struct mapping *m)
 {
-	for (uint32_t i = 0; i < p->code_count; i++)
-		if (m->start >= p->code[i].start && m->start < p->code[i].end &&
-		    (m->shared || !p->code[i].shared))
-			return p->code[i].step;
-	return UNWIND_STEP_NATIVE;
+	const struct runtime_code *best = NULL;
+
+	for (uint32_t i = 0; i < p->code_count; i++) {
+		const struct runtime_code *c = &p->code[i];
+
+		if (m->start < c->start || m->start >= c->end || c->shared != m->shared)
+			continue;
+		if (!best || c->end - c->start < best->end - best->start)
+			best = c;
+	}
+	return best ? best->step : UNWIND_STEP_NATIVE;
 }
 
 /* time_ns: when it was mapped, as far as the side band told; 0: some time before. */
@@ -571,7 +577,7 @@ static void claim_code(struct process_table *t, struct process *p, const struct 
 		struct mapping m = was->list[i];
 
 		if (m.module || m.end <= code->start || m.start >= code->end ||
-		    (code->shared && !m.shared))
+		    code->shared != m.shared)
 			continue;
 		m.start = m.start > code->start ? m.start : code->start;
 		m.end = m.end < code->end ? m.end : code->end;

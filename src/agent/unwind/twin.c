@@ -196,10 +196,8 @@ static int step(struct unwind_walk *w)
 		if (twin_of(&w->cursor)->lost & 1u << UNWIND_STEP_PHP)
 			w->php.state = PHP_LOST;
 		return unwind_php(w);
-	case UNWIND_STEP_RUBY:
-		if (twin_of(&w->cursor)->lost & 1u << UNWIND_STEP_RUBY)
-			w->ruby.state = RUBY_LOST;
-		return unwind_ruby(w);
+	case UNWIND_STEP_PCRE:
+		return unwind_pcre(w);
 	default:
 		return unwind_native(w);
 	}

@@ -113,7 +113,6 @@ static void snapshot_free(struct ch_snapshot *snap)
 	arena_release(&snap->kept);
 	for (unsigned i = 0; i < CH_KIND_SLOTS; i++)
 		idmap_release(&snap->entries[i]);
-	free(snap->expected.ids);
 	free(snap->values);
 	free(snap->times);
 	free(snap);
@@ -167,7 +166,7 @@ static struct ch_snapshot *snapshot_new(struct ch_store *s, struct err *err)
 
 /* ---- what the store is ---- */
 
-enum state_row { STATE_SHARDS, STATE_ASOF, STATE_SYMBOLS }; /* or the kind of an entry */
+enum state_row { STATE_SHARDS, STATE_ASOF, STATE_SYMBOLS, STATE_OTHERS }; /* or an entry's kind */
 
 struct state {
 	uint64_t schema, shards; /* shards: not 0, there are some */
@@ -175,7 +174,7 @@ struct state {
 };
 
 /* Rows of (what, n, m, text). How far requests have come is seen first, so that what stands in the
- * dictionary before a request does is seen, too. Of what may be many come pages last, and times
+ * dictionary before a request does is seen, too. Of what may be many, pages come last, and times
  * that reach before. */
 static void put_state(struct buf *sql)
 {
@@ -184,6 +183,15 @@ static void put_state(struct buf *sql)
 		   "SELECT toUInt8(%d) AS what, max(last_seq) AS n, toUInt64(0) AS m, '' AS text "
 		   "FROM flametap_requests UNION ALL ",
 		   STATE_ASOF);
+	buf_printf(sql,
+		   "SELECT toUInt8(%d) AS what, count() AS n, toUInt64(0) AS m, '' AS text FROM "
+		   "system.tables WHERE database = currentDatabase() AND name = "
+		   "'flametap_samples_local' UNION ALL ",
+		   STATE_SHARDS);
+	buf_printf(sql,
+		   "SELECT toUInt8(%d) AS what, max(hash_hi) AS n, toUInt64(0) AS m, '' AS text "
+		   "FROM flametap_dictionary WHERE kind = %d UNION ALL ",
+		   STATE_SYMBOLS, CH_KIND_SYMBOL);
 	buf_printf(
 		sql,
 		"SELECT kind AS what, if(kind = %d, hash_hi, toUInt64(numbers[1])) AS n, "
@@ -192,22 +200,6 @@ static void put_state(struct buf *sql)
 		"LIMIT %d FORMAT RowBinary",
 		CH_KIND_PAGE, CH_KIND_REACH, CH_KIND_SCHEMA, CH_KIND_KEY, CH_KIND_PAGE,
 		CH_KIND_PAGE, STATE_MOST);
-}
-
-/* The same, of what is seen at any time. */
-static void put_more_state(struct buf *sql)
-{
-	buf_reset(sql);
-	buf_printf(sql,
-		   "SELECT toUInt8(%d) AS what, count() AS n, toUInt64(0) AS m, '' AS text FROM "
-		   "system.tables WHERE database = currentDatabase() AND name = "
-		   "'flametap_samples_local'",
-		   STATE_SHARDS);
-	buf_printf(
-		sql,
-		" UNION ALL SELECT toUInt8(%d) AS what, max(hash_hi) AS n, toUInt64(0) AS m, '' AS "
-		"text FROM flametap_dictionary WHERE kind = %d FORMAT RowBinary",
-		STATE_SYMBOLS, CH_KIND_SYMBOL);
 }
 
 static void add_reaching(struct ch_snapshot *snap, struct state *s, uint64_t bucket,
@@ -262,46 +254,26 @@ static void take_state(struct ch_snapshot *snap, struct state *s, struct codec *
 	}
 }
 
-static bool take_states(struct ch_snapshot *snap, struct state *s, uint32_t *entries,
-			struct err *err)
-{
-	struct codec c = codec_of(buf_view(&snap->answer));
-
-	for (*entries = 0; codec_more(&c); ++*entries)
-		take_state(snap, s, &c);
-	return ch_answer_ended(&c, "its state", err);
-}
-
-/* Two questions, side by side. */
-static bool ask_state(struct ch_snapshot *snap, struct state *s, uint32_t *entries, struct err *err)
-{
-	uint32_t others;
-	struct codec c;
-
-	put_more_state(&snap->sql);
-	ch_query_begin(snap->server, 1, buf_view(&snap->sql), NULL);
-	put_state(&snap->sql);
-	if (!ch_ask(snap, &c, err) || !take_states(snap, s, entries, err)) {
-		ch_query_drop(snap->server, 1);
-		return false;
-	}
-	return ch_query_end(snap->server, 1, &snap->answer, err) &&
-	       take_states(snap, s, &others, err);
-}
-
 static bool find_state(struct ch_snapshot *snap, struct err *err)
 {
 	struct state s = { .reaching_cap = 1 };
-	uint32_t entries = 0;
+	uint32_t rows = 0;
+	struct codec c;
 
 	snap->reaching = calloc(1, sizeof(*snap->reaching));
 	assert(snap->reaching);
-	if (!ask_state(snap, &s, &entries, err))
+	put_state(&snap->sql);
+	if (!ch_ask(snap, &c, err))
+		return false;
+	for (; codec_more(&c); rows++)
+		take_state(snap, &s, &c);
+	if (!ch_answer_ended(&c, "its state", err))
 		return false;
 	/* Shards answer when they like: what one says of pages may be older than what another says
 	 * of requests. */
-	snap->pages_known = entries < STATE_MOST && !s.shards;
-	if (entries >= STATE_MOST && !snap->page_count) { /* there may be more times that reach */
+	snap->pages_known = rows < STATE_MOST + STATE_OTHERS && !s.shards;
+	if (rows >= STATE_MOST + STATE_OTHERS &&
+	    !snap->page_count) { /* there may be more times that reach */
 		free(snap->reaching);
 		snap->reaching = NULL;
 		snap->reaching_count = 0;

@@ -4,7 +4,7 @@
 #include "store/clickhouse/symbols.h"
 #include "store/id_list.h"
 
-enum { CHUNK = 16384, LISTED_MOST = 200000, LISTED_BYTES = 24, PAGES_EXPECTED = 8 };
+enum { CHUNK = 16384, LISTED_MOST = 200000, LISTED_BYTES = 24 };
 
 /* The set of an id that was fetched. */
 static bool attributes_of(struct ch_snapshot *snap, uint64_t id, struct source_attributes *out,
@@ -300,21 +300,15 @@ static bool read_list(struct ch_snapshot *snap, const struct source_series_ask *
 	return ch_answer_ended(&c, "series", err);
 }
 
-/* Where a service has few pages, what its series say is asked for beside it. */
 static bool list_series(struct ch_snapshot *snap, const struct source_series_ask *ask,
 			struct id_list *ids, struct err *err)
 {
 	struct id_list pages = { 0 };
-	bool expects, ok;
+	bool ok;
 
 	if (ask->service.len && snap->pages_known)
 		list_known_pages(snap, ask->service, &pages);
-	expects = pages.count <= PAGES_EXPECTED && ch_expect(snap, KIND_SERIES, &pages);
 	ok = read_list(snap, ask, &pages, ids, err);
-	if (expects && ok)
-		ok = ch_expected(snap, err);
-	else if (expects)
-		ch_query_drop(snap->server, 1);
 	free(pages.ids);
 	return ok;
 }

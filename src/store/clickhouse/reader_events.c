@@ -434,28 +434,6 @@ static enum how how_inner(struct event_scan *x)
 	return AS_SUMS;
 }
 
-/* What two questions say, each one answer, is asked side by side. */
-static bool scan_both(struct event_scan *x, struct str edges, struct str inner, enum how how)
-{
-	struct ch_snapshot *snap = x->base.snap;
-	struct buf page;
-	bool ok;
-
-	set_where(x, inner, how, false);
-	how = x->how;
-	put_question(x, (struct str){ 0 });
-	ch_query_begin(snap->server, 1, buf_view(&snap->sql), NULL);
-	if (!scan_buckets(x, edges, WITH_TIMES, true) || x->base.ended) {
-		ch_query_drop(snap->server, 1);
-		return x->base.ended;
-	}
-	buf_init(&page, 0);
-	x->how = how;
-	ok = ch_query_end(snap->server, 1, &page, x->base.err) && read_page(x, page);
-	buf_release(&page);
-	return ok;
-}
-
 static bool scan_numbers(struct event_scan *x, struct str before)
 {
 	const struct source_scan *w = x->base.what;
@@ -468,12 +446,8 @@ static bool scan_numbers(struct event_scan *x, struct str before)
 	ch_window_parts(x->base.snap, w->range, before, &inner, &edges);
 	if (how == AS_SUMS && !x->shared.count)
 		buf_reset(&inner); /* nothing lies there */
-	x->base.rows_most = ROWS_WITH_TIMES;
-	if (inner.len && edges.len && ch_is_one_page(&x->base))
-		ok = scan_both(x, buf_view(&edges), buf_view(&inner), how);
-	else
-		ok = scan_buckets(x, buf_view(&edges), WITH_TIMES, true) &&
-		     scan_buckets(x, buf_view(&inner), how, false);
+	ok = scan_buckets(x, buf_view(&edges), WITH_TIMES, true) &&
+	     scan_buckets(x, buf_view(&inner), how, false);
 	buf_release(&inner);
 	buf_release(&edges);
 	return ok;

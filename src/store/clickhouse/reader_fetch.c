@@ -6,8 +6,6 @@ enum {
 	UPPERS_EACH = 64,   /* upper halves of ids that have a condition each */
 	SHORT_LIST = 32,    /* ids that stand in the query as they are */
 	LOWER_MOST = 30000, /* lower halves in one query, which has at most 256 KiB */
-	TWO_FROM = 512,     /* entries that two queries get sooner */
-	EXPECTED_MOST = 2000,
 };
 
 /* ---- an answer ---- */
@@ -97,18 +95,9 @@ static size_t count_uppers(const uint64_t *ids, size_t count)
 	return uppers;
 }
 
-/* The lower halves of ids of one upper; a half of what lies between them or more: all of that. */
 static void put_lowers(struct buf *sql, const uint64_t *ids, size_t count)
 {
-	uint64_t first = ids[0] & UINT16_MAX, last = ids[count - 1] & UINT16_MAX;
-
-	buf_printf(sql, "(id_high = %llu AND ", (unsigned long long)(ids[0] >> 16));
-	if (count > SHORT_LIST && count * 2 > last - first) {
-		buf_printf(sql, "id_low >= %llu AND id_low <= %llu)", (unsigned long long)first,
-			   (unsigned long long)last);
-		return;
-	}
-	buf_lit(sql, "id_low IN ");
+	buf_printf(sql, "(id_high = %llu AND id_low IN ", (unsigned long long)(ids[0] >> 16));
 	ch_put_numbers(sql, "UInt16", ids, count, UINT16_MAX);
 	buf_char(sql, ')');
 }
@@ -181,99 +170,18 @@ static void put_question(struct ch_snapshot *snap, const struct ch_wanted *w, si
 	buf_lit(sql, " FORMAT RowBinary");
 }
 
-static bool keep_entries(struct ch_snapshot *snap, struct str answer, struct err *err)
-{
-	struct codec c = codec_of(answer);
-
-	while (codec_more(&c))
-		if (!keep_entry(snap, &c))
-			break;
-	return ch_answer_ended(&c, "the dictionary", err);
-}
-
-static bool fetch_one(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds,
-		      struct err *err)
+static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds,
+		       struct err *err)
 {
 	struct codec c;
 
 	put_question(snap, w, kinds);
-	return ch_ask(snap, &c, err) && keep_entries(snap, buf_view(&snap->answer), err);
-}
-
-/* The first `count` ids of w in `a`, the others in `b`. */
-static void halve(const struct ch_wanted *w, size_t kinds, size_t count, struct ch_wanted *a,
-		  size_t *a_kinds, struct ch_wanted *b, size_t *b_kinds)
-{
-	*a_kinds = *b_kinds = 0;
-	for (size_t i = 0; i < kinds; i++) {
-		size_t n = w[i].count < count ? w[i].count : count;
-
-		if (n)
-			a[(*a_kinds)++] = (struct ch_wanted){ w[i].kind, w[i].ids, n };
-		if (n < w[i].count)
-			b[(*b_kinds)++] =
-				(struct ch_wanted){ w[i].kind, w[i].ids + n, w[i].count - n };
-		count -= n;
-	}
-}
-
-/* All of them: many in two queries side by side, for one is one thread of the server's, mostly. */
-static bool fetch_some(struct ch_snapshot *snap, const struct ch_wanted *w, size_t kinds,
-		       struct err *err)
-{
-	struct ch_wanted first[CH_KINDS_AT_ONCE], second[CH_KINDS_AT_ONCE];
-	size_t first_kinds, second_kinds, count = 0;
-	bool ok;
-
-	for (size_t i = 0; i < kinds; i++)
-		count += w[i].count;
-	if (count < TWO_FROM)
-		return fetch_one(snap, w, kinds, err);
-	halve(w, kinds, count / 2, first, &first_kinds, second, &second_kinds);
-	put_question(snap, second, second_kinds);
-	ch_query_begin(snap->server, 1, buf_view(&snap->sql), NULL);
-	if (!fetch_one(snap, first, first_kinds, err)) {
-		ch_query_drop(snap->server, 1);
+	if (!ch_ask(snap, &c, err))
 		return false;
-	}
-	ok = ch_query_end(snap->server, 1, &snap->answer, err);
-	return ok && keep_entries(snap, buf_view(&snap->answer), err);
-}
-
-static bool was_expected(const struct ch_snapshot *snap, const struct id_list *pages)
-{
-	const struct id_list *e = &snap->expected;
-
-	return snap->expected_at == snap->forgotten && e->count == pages->count &&
-	       memcmp(e->ids, pages->ids, e->count * sizeof(*e->ids)) == 0;
-}
-
-bool ch_expect(struct ch_snapshot *snap, unsigned kind, const struct id_list *pages)
-{
-	if (!pages->count || was_expected(snap, pages))
-		return false;
-	snap->expected.count = 0;
-	for (size_t i = 0; i < pages->count; i++)
-		id_list_add(&snap->expected, pages->ids[i]);
-	snap->expected_at = snap->forgotten;
-	put_columns(snap, true);
-	buf_printf(&snap->sql, "kind = %u AND id_high IN ", kind);
-	ch_put_ids(&snap->sql, pages->ids, pages->count);
-	buf_printf(&snap->sql, " LIMIT %d FORMAT RowBinary", EXPECTED_MOST);
-	ch_query_begin(snap->server, 1, buf_view(&snap->sql), NULL);
-	return true;
-}
-
-bool ch_expected(struct ch_snapshot *snap, struct err *err)
-{
-	struct buf answer;
-	bool ok;
-
-	buf_init(&answer, 0);
-	ok = ch_query_end(snap->server, 1, &answer, err) &&
-	     keep_entries(snap, buf_view(&answer), err);
-	buf_release(&answer);
-	return ok;
+	while (codec_more(&c))
+		if (!keep_entry(snap, &c))
+			break;
+	return ch_answer_ended(&c, "the dictionary", err);
 }
 
 /* ---- what is not known yet ---- */

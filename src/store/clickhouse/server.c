@@ -41,9 +41,8 @@ struct ch_server {
 	char *user, *password;
 	struct http_client *asking, *inserting;
 	struct blob *inserted; /* the last insert's body; a call that was given up may read it */
-	struct waiting *begun[CH_AT_ONCE]; /* questions under way */
-	struct ch_version version;         /* major 0: not asked yet */
-	bool in_default;                   /* calls go to the database `default`, which always is */
+	struct ch_version version; /* major 0: not asked yet */
+	bool in_default;           /* calls go to the database `default`, which always is */
 	_Atomic uint64_t end_by_ns;
 	uint64_t id_prefix, id_count;
 	struct buf url;
@@ -270,8 +269,6 @@ void ch_server_free(struct ch_server *s)
 {
 	if (!s)
 		return;
-	for (unsigned i = 0; i < CH_AT_ONCE; i++)
-		ch_query_drop(s, i);
 	http_client_free(s->asking);
 	http_client_free(s->inserting);
 	blob_unref(s->inserted);
@@ -466,21 +463,14 @@ static void wait_slice(struct waiting *w)
 	pthread_cond_timedwait(&w->changed, &w->lock, &t);
 }
 
-/* The call is under way: to be ended by await() or let_go(). */
-static struct waiting *begin_call(struct ch_server *s, struct http_client *client,
-				  struct blob *body)
+static bool call(struct ch_server *s, struct http_client *client, struct blob *body,
+		 struct buf *out, struct err *err)
 {
 	struct waiting *w = waiting_new(s);
+	bool ok;
 
 	buf_char(&s->url, '\0');
 	http_client_call(client, "POST", s->url.ptr, NULL, body, s->timeout_ns, &w->call);
-	return w;
-}
-
-static bool await(struct ch_server *s, struct waiting *w, struct buf *out, struct err *err)
-{
-	bool ok;
-
 	pthread_mutex_lock(&w->lock);
 	while (!w->done && clock_monotonic_ns() < atomic_load(&s->end_by_ns))
 		wait_slice(w);
@@ -526,39 +516,19 @@ static void begin_url(struct ch_server *s, const char *settings)
 		buf_str(&s->url, str_cstr(settings));
 }
 
-void ch_query_begin(struct ch_server *s, unsigned which, struct str sql, const char *settings)
+bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
+	      struct err *err)
 {
 	struct blob *body = blob_copy(sql);
+	bool ok;
 
-	ch_query_drop(s, which);
 	begin_url(s, settings);
 	/* An error in the middle must not look like rows: the server answers once it has all of it.
 	 */
 	buf_printf(&s->url, "&wait_end_of_query=1&buffer_size=%zu", s->answer_most_bytes);
-	s->begun[which] = begin_call(s, s->asking, body);
+	ok = call(s, s->asking, body, out, err);
 	blob_unref(body);
-}
-
-bool ch_query_end(struct ch_server *s, unsigned which, struct buf *out, struct err *err)
-{
-	struct waiting *w = s->begun[which];
-
-	s->begun[which] = NULL;
-	return await(s, w, out, err);
-}
-
-void ch_query_drop(struct ch_server *s, unsigned which)
-{
-	if (s->begun[which])
-		let_go(s->begun[which]);
-	s->begun[which] = NULL;
-}
-
-bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
-	      struct err *err)
-{
-	ch_query_begin(s, 0, sql, settings);
-	return ch_query_end(s, 0, out, err);
+	return ok;
 }
 
 /* ---- inserts ---- */
@@ -613,7 +583,7 @@ bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct
 		   (unsigned long long)++s->id_count);
 	put_encoded(&s->url, sql);
 	body = inserted_body(s, rows);
-	ok = await(s, begin_call(s, s->inserting, body), NULL, err);
+	ok = call(s, s->inserting, body, NULL, err);
 	blob_unref(body);
 	if (body->cap > KEPT_MOST) {
 		blob_unref(s->inserted);

@@ -85,12 +85,6 @@ void ch_server_end_by(struct ch_server *s, uint64_t deadline_ns);
  */
 bool ch_query(struct ch_server *s, struct str sql, const char *settings, struct buf *out,
 	      struct err *err) MUST_CHECK;
-/* The same in two halves, so that several run side by side: one of each `which` at a time, begun,
- * then ended or dropped. ch_query() takes the first. */
-enum { CH_AT_ONCE = 2 };
-void ch_query_begin(struct ch_server *s, unsigned which, struct str sql, const char *settings);
-bool ch_query_end(struct ch_server *s, unsigned which, struct buf *out, struct err *err) MUST_CHECK;
-void ch_query_drop(struct ch_server *s, unsigned which);
 /* INSERT: `sql` names table, columns and format, `rows` are its data. A failure says nothing about
  * whether the rows are there, or come there yet. */
 bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct str rows,

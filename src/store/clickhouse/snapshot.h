@@ -109,9 +109,6 @@ struct ch_snapshot {
 	struct ch_listed listed[2];
 	unsigned listed_next;
 	uint64_t forgotten; /* how often all that was met was */
-	/* Pages that ch_expect() was for the last time, and `forgotten` then. */
-	struct id_list expected;
-	uint64_t expected_at;
 };
 
 static inline struct ch_snapshot *ch_snapshot_of(struct source *s)
@@ -164,11 +161,6 @@ bool ch_fetch_kinds(struct ch_snapshot *snap, const struct ch_wanted *wanted, si
 		    struct err *err) MUST_CHECK;
 bool ch_fetch(struct ch_snapshot *snap, unsigned kind, const uint64_t *ids, size_t count,
 	      struct err *err) MUST_CHECK;
-/* Asks for the entries of some pages, or for some of them if they are many, before it is known
- * which are wanted. True: it did; ch_expected() or ch_query_drop() of 1 comes before any other
- * fetch. */
-bool ch_expect(struct ch_snapshot *snap, unsigned kind, const struct id_list *pages);
-bool ch_expected(struct ch_snapshot *snap, struct err *err) MUST_CHECK;
 /* One that was fetched; NULL and err when the store does not have it. */
 const struct ch_entry *ch_entry(struct ch_snapshot *snap, unsigned kind, uint64_t id,
 				struct err *err);

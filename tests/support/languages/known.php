@@ -169,6 +169,15 @@ function by_eval()
     return eval('return burn();'); #by_eval>eval #eval>burn
 }
 
+function by_expression()
+{
+    static $text = '';
+    if ($text === '') {
+        $text = str_repeat('hello7 world foo12 bar ', 300); #by_expression>str_repeat
+    }
+    return preg_replace('/(\w+)\s+(?:foo|bar)+\d*[a-z]*z/', '', $text); #by_expression>preg_replace
+}
+
 function by_hash()
 {
     return hash('sha256', str_repeat('x', 20000)); #by_hash>hash #by_hash>str_repeat
@@ -206,6 +215,7 @@ function work()
     by_destructor(); #work>by_destructor
     by_eval(); #work>by_eval
     by_hash(); #work>by_hash
+    by_expression(); #work>by_expression
     by_fiber(); #work>by_fiber
 }
 

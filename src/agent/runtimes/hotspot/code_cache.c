@@ -36,6 +36,26 @@ static bool read_heap(const struct hotspot_layout *l, const struct hotspot_memor
 	return true;
 }
 
+static void cover(struct unwind_hotspot *out, const struct unwind_code_heap *heap)
+{
+	if (heap->start < out->code_start)
+		out->code_start = heap->start;
+	if (heap->end > out->code_end)
+		out->code_end = heap->end;
+}
+
+/* JDK 8 has one. */
+static bool read_the_heap(const struct hotspot_layout *l, uint64_t load_bias,
+			  const struct hotspot_memory *m, struct unwind_hotspot *out,
+			  struct err *err)
+{
+	uint64_t heap;
+
+	if (!read_word(m, l->code_heap + load_bias, &heap) || !heap)
+		return not_yet(err, "code heap");
+	return read_heap(l, m, heap, &out->heaps[0], err);
+}
+
 static bool read_heaps(const struct hotspot_layout *l, uint64_t load_bias,
 		       const struct hotspot_memory *m, struct unwind_hotspot *out, struct err *err)
 {
@@ -48,16 +68,11 @@ static bool read_heaps(const struct hotspot_layout *l, uint64_t load_bias,
 	if (count > HOTSPOT_HEAPS_MOST)
 		return err_set(err, ERR_INVALID, "%llu code heaps, at most %d",
 			       (unsigned long long)count, HOTSPOT_HEAPS_MOST);
-	out->code_start = UINT64_MAX;
 	for (uint64_t i = 0; i < count; i++) {
 		if (!read_word(m, data + i * 8, &heap) || !heap)
 			return not_yet(err, "code heap");
 		if (!read_heap(l, m, heap, &out->heaps[i], err))
 			return false;
-		if (out->heaps[i].start < out->code_start)
-			out->code_start = out->heaps[i].start;
-		if (out->heaps[i].end > out->code_end)
-			out->code_end = out->heaps[i].end;
 	}
 	return true;
 }
@@ -87,8 +102,13 @@ bool hotspot_code_cache_read(const struct hotspot_layout *l, uint64_t load_bias,
 	struct unwind_hotspot made = { 0 };
 
 	hotspot_layout_for_bpf(l, &made);
-	if (!read_heaps(l, load_bias, memory, &made, err) ||
-	    !read_interpreter(l, load_bias, memory, &made, err))
+	if (!(l->code_heaps ? read_heaps(l, load_bias, memory, &made, err)
+			    : read_the_heap(l, load_bias, memory, &made, err)))
+		return false;
+	made.code_start = UINT64_MAX;
+	for (int i = 0; i < HOTSPOT_HEAPS_MOST && made.heaps[i].segments; i++)
+		cover(&made, &made.heaps[i]);
+	if (!read_interpreter(l, load_bias, memory, &made, err))
 		return false;
 	*out = made;
 	return true;

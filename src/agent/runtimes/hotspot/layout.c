@@ -17,6 +17,7 @@ static const struct wanted_field {
 		type, name, offsetof(struct hotspot_layout, member) \
 	}
 	SLOT("CodeCache", "_heaps", code_heaps),
+	SLOT("CodeCache", "_heap", code_heap), /* 8 */
 	SLOT("AbstractInterpreter", "_code", interpreter),
 	SLOT("Abstract_VM_Version", "_vm_major_version", major_version),
 	SLOT("GenericGrowableArray", "_len", array_len), /* until 15 */
@@ -49,8 +50,10 @@ static const struct wanted_field {
 	SLOT("nmethod", "_deopt_handler_offset", nmethod_deopt_offset),
 	SLOT("nmethod", "_deopt_handler_entry_offset", nmethod_deopt_offset), /* from 26 */
 	SLOT("nmethod", "_deopt_mh_handler_offset", nmethod_deopt_mh_offset), /* 23 to 25 */
-	SLOT("CompiledMethod", "_scopes_data_begin", nmethod_scopes_begin),   /* until 22 */
-	SLOT("nmethod", "_scopes_data_offset", nmethod_scopes_offset),        /* from 23 */
+	SLOT("nmethod", "_deoptimize_offset", nmethod_deopt_offset),          /* 8 */
+	SLOT("nmethod", "_deoptimize_mh_offset", nmethod_deopt_mh_offset),
+	SLOT("CompiledMethod", "_scopes_data_begin", nmethod_scopes_begin), /* until 22 */
+	SLOT("nmethod", "_scopes_data_offset", nmethod_scopes_offset),      /* 8, and from 23 */
 	SLOT("nmethod", "_scopes_pcs_offset", nmethod_pcs_offset),
 	SLOT("nmethod", "_dependencies_offset", nmethod_dependencies_offset), /* until 22 */
 	SLOT("nmethod", "_metadata_offset", nmethod_metadata_offset),         /* until 24 */
@@ -74,6 +77,7 @@ static const struct wanted_field {
 	SLOT("InstanceKlass", "_source_file_name_index", klass_source_file), /* until 14 */
 	SLOT("Symbol", "_length", symbol_length),
 	SLOT("Symbol", "_body[0]", symbol_body),
+	SLOT("Symbol", "_body", symbol_body), /* 8 */
 #undef SLOT
 };
 
@@ -162,9 +166,8 @@ static bool has(const struct vm_slot *a, const struct vm_slot *b, uint32_t bytes
 
 static bool check(const struct hotspot_layout *l, struct err *err)
 {
-	if (!l->code_heaps)
-		return err_set(err, ERR_UNSUPPORTED,
-			       "this JVM has no CodeCache::_heaps: JDK 8 or older");
+	if (!l->code_heaps && !l->code_heap)
+		return err_set(err, ERR_UNSUPPORTED, "this JVM's vmStructs lack CodeCache::_heaps");
 	if (!l->interpreter || !l->major_version)
 		return err_set(err, ERR_UNSUPPORTED, "this JVM's vmStructs lack statics");
 	if (!l->block_header_bytes || !l->nmethod_bytes || l->pc_desc_bytes < 8 ||
@@ -220,7 +223,7 @@ bool hotspot_layout_read(const struct elf_file *libjvm, struct hotspot_layout *o
 	const struct vm_visitor visitor = { take_field, take_type, &l };
 	struct file_data data;
 	struct hotspot_memory memory;
-	int32_t major;
+	int32_t major = 8; /* which calls itself 25, as HotSpot was counted then */
 
 	memset(l.offset_at, 0xff, sizeof(l.offset_at));
 	if (!vm_structs_visit(libjvm, &visitor, err) || !check(&l, err))
@@ -228,8 +231,8 @@ bool hotspot_layout_read(const struct elf_file *libjvm, struct hotspot_layout *o
 	if (!file_data_open(libjvm, &data))
 		return err_set(err, ERR_UNSUPPORTED, "libjvm has no relocations");
 	memory = file_data_memory(&data);
-	if (!hotspot_read(&memory, l.major_version, &major, sizeof(major)) || major < 9 ||
-	    major > 1000)
+	if (l.code_heaps && (!hotspot_read(&memory, l.major_version, &major, sizeof(major)) ||
+			     major < 9 || major > 1000))
 		return err_set(err, ERR_UNSUPPORTED, "the JVM's version is not in its file");
 	l.major = (uint32_t)major;
 	memcpy(out, &l, sizeof(l));
@@ -284,6 +287,10 @@ void hotspot_layout_for_bpf(const struct hotspot_layout *l, struct unwind_hotspo
 	out->const_code_size = l->const_code_size.offset;
 	out->const_bytes = (uint16_t)l->const_bytes;
 	out->flags = offsets ? HOTSPOT_OFFSETS : 0;
+	if (l->blob_frame_complete.bytes == 2)
+		out->flags |= HOTSPOT_SHORT_COMPLETE;
+	if (l->major == 8)
+		out->flags |= HOTSPOT_SEVENTH_BCP;
 	if (offsets ? l->nmethod_deopt_mh_offset.bytes : l->nmethod_deopt_mh.bytes)
 		out->flags |= HOTSPOT_HAS_DEOPT_MH;
 }

@@ -3,6 +3,7 @@
  * vmStructs, and the few things that those do not tell, by version.
  *
  * Generations of the code cache:
+ *   8         one code heap, offsets instead of addresses, another interpreted frame
  *   11 to 22  a compiled method is one blob: header, code, oops, metadata, scopes data, PcDescs
  *   23        PcDescs and scopes data in a block of their own (nmethod::_immutable_data)
  *   25        metadata in another one (CodeBlob::_mutable_data)
@@ -36,7 +37,7 @@ struct hotspot_layout {
 	int32_t offset_at[HOTSPOT_FIELDS_MOST]; /* ...from there on; -1: no such field, or static */
 
 	/* elf_vaddr of statics, 0: not there */
-	uint64_t code_heaps, interpreter, major_version;
+	uint64_t code_heaps, code_heap, interpreter, major_version;
 
 	struct vm_slot array_len, array_data; /* GrowableArray */
 	struct vm_slot space_low, space_low_boundary, space_high_boundary;

@@ -22,14 +22,16 @@ static void check_layout(const char *path, const struct hotspot_layout *l)
 
 	print_message("%s: JDK %u, nmethod %u bytes, ConstMethod %u\n", path, l->major,
 		      l->nmethod_bytes, l->const_bytes);
-	assert_in_range(l->major, 9, 200);
+	assert_in_range(l->major, 8, 200);
 	assert_in_range(l->nmethod_bytes, 150, 600);
 	assert_in_range(l->const_bytes, 40, 80);
 	assert_in_range(l->pc_desc_bytes, 16, 16);
 	assert_true(l->block_header_bytes == 16 || l->block_header_bytes == 8);
 	assert_true(l->blob_code_begin.bytes || l->blob_code_offset.bytes);
 	hotspot_layout_for_bpf(l, &bpf);
-	assert_int_equal(bpf.flags & HOTSPOT_OFFSETS, l->major >= 23 ? HOTSPOT_OFFSETS : 0);
+	assert_int_equal(!!(bpf.flags & HOTSPOT_OFFSETS), l->major >= 23 || l->major == 8);
+	assert_int_equal(!!(bpf.flags & HOTSPOT_SHORT_COMPLETE), l->major >= 23);
+	assert_int_equal(!!(bpf.flags & HOTSPOT_SEVENTH_BCP), l->major == 8);
 	assert_int_equal(bpf.const_bytes, l->const_bytes);
 }
 
@@ -77,6 +79,9 @@ static void test_layouts(void **state)
 		if (!folder.len)
 			continue;
 		snprintf(pattern, sizeof(pattern), "%.*s/lib/server/libjvm.so", STR_ARG(folder));
+		count += check_glob(pattern);
+		snprintf(pattern, sizeof(pattern), "%.*s/jre/lib/amd64/server/libjvm.so",
+			 STR_ARG(folder)); /* JDK 8 */
 		count += check_glob(pattern);
 	}
 	if (!count) {

@@ -69,7 +69,9 @@ struct places {
 static void places_in_blob(const struct hotspot_layout *l, uint64_t nmethod, const uint8_t *header,
 			   size_t bytes, struct places *p)
 {
-	p->scopes.from = vm_slot_get(l->nmethod_scopes_begin, header, bytes);
+	p->scopes.from = l->nmethod_scopes_begin.bytes
+				 ? vm_slot_get(l->nmethod_scopes_begin, header, bytes)
+				 : nmethod + vm_slot_get(l->nmethod_scopes_offset, header, bytes);
 	p->pcs.from = nmethod + vm_slot_get(l->nmethod_pcs_offset, header, bytes);
 	p->pcs.to = nmethod + vm_slot_get(l->nmethod_dependencies_offset, header, bytes);
 	p->scopes.to = p->pcs.from;

@@ -1,4 +1,5 @@
 #include "agent/process/executable.h"
+#include "agent/process/modules.h"
 #include "agent/runtimes/php/php.h"
 
 enum { GLOBALS_MOST = 1 << 24 }; /* bytes of a thread's resources before its globals */
@@ -14,6 +15,7 @@ static void set_offsets(const struct php_offsets *o, struct php_runtime *out)
 	out->frame_code = (uint32_t)o->frame_code;
 	out->flag_passing = (uint32_t)o->flag_passing;
 	out->flag_copy = (uint32_t)o->flag_copy;
+	out->frame_generator = (uint32_t)o->frame_generator;
 	out->function_type = (uint16_t)o->function_type;
 	out->function_flags = (uint16_t)o->function_flags;
 	out->function_name = (uint16_t)o->function_name;
@@ -57,6 +59,26 @@ static bool find_thread_globals(const struct runtime_target *t, const struct php
 	return true;
 }
 
+static bool find_pcre(const struct runtime_target *t, struct php_runtime *out)
+{
+	for (uint32_t i = 0; t->set && i < t->set->count; i++) {
+		const struct mapping *m = &t->set->list[i];
+
+		if (!m->module || str_search(str_cstr(m->module->path), STR(PHP_PCRE_NAME)) < 0)
+			continue;
+		out->pcre_start = m->start;
+		out->pcre_end = m->end;
+		return true;
+	}
+	return false;
+}
+
+static void claim(struct runtime_attachment *out, uint32_t step, bool shared)
+{
+	out->code[out->code_count++] =
+		(struct runtime_code){ .end = UINT64_MAX, .step = step, .shared = shared };
+}
+
 static enum runtime_attached attach(const struct runtime_target *t, const struct executable *e,
 				    struct runtime_attachment *out)
 {
@@ -69,13 +91,16 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	data->globals = t->load_bias + facts->globals + (uint64_t)facts->offsets.globals_current;
 	if (facts->threads && !find_thread_globals(t, facts, data))
 		return RUNTIME_LATER;
+	if (find_pcre(t, data))
+		claim(out, UNWIND_STEP_PCRE, false);
+	else if (facts->needs_pcre && t->set)
+		return RUNTIME_LATER; /* the dynamic linker is at work */
 	data->executable = executable_bpf_id(e);
 	if (!facts->body)
 		return RUNTIME_ATTACHED;
 	data->body = t->load_bias + facts->body;
 	/* opcache compiles into the memory that it shares with other processes. */
-	out->code[out->code_count++] =
-		(struct runtime_code){ .end = UINT64_MAX, .step = UNWIND_STEP_PHP, .shared = true };
+	claim(out, UNWIND_STEP_PHP, true);
 	return RUNTIME_ATTACHED;
 }
 

@@ -21,6 +21,7 @@ struct php_facts {
 	uint64_t body; /* behind an instruction of execute_ex that enters a handler; 0: it has none
 			*/
 	bool threads;
+	bool needs_pcre; /* a library of its own */
 	/* ZTS: from the thread pointer to the word that leads to the thread's resources, or where
 	 * the process has that distance */
 	int32_t tls_offset;
@@ -31,6 +32,8 @@ _Static_assert(sizeof(struct php_facts) <= RUNTIME_FACTS_MOST, "facts fit");
 
 bool php_recognise(const struct elf_file *f, struct str path, const struct runtime_tables *tables,
 		   struct runtime_binary *out);
+#define PHP_PCRE_NAME "libpcre2-8.so"
+
 extern const struct runtime_ops php_runtime;
 
 /* The facts of an executable, or NULL: it holds no PHP. */

@@ -88,6 +88,16 @@ bool php_decode_tls(struct bytes code, uint64_t vaddr, uint64_t *slot, int32_t *
 	return *slot != 0;
 }
 
+static bool needs_pcre(const struct elf_file *f)
+{
+	struct elf_section section;
+	struct bytes names;
+
+	return elf_file_section_named(f, ".dynstr", &section) &&
+	       bytes_part(elf_file_bytes(f), section.file_offset, section.size, &names) &&
+	       str_search(str_from(names.ptr, names.len), STR(PHP_PCRE_NAME)) >= 0;
+}
+
 static bool find_globals(const struct elf_file *f, struct php_facts *facts)
 {
 	struct elf_symbol globals, getter;
@@ -119,6 +129,7 @@ bool php_recognise(const struct elf_file *f, struct str path, const struct runti
 	    !php_offsets_usable(&facts.offsets, &err))
 		return false;
 	facts.body = find_body(f, &machine);
+	facts.needs_pcre = needs_pcre(f);
 	out->loop[0] = machine.value;
 	out->loop[1] = machine.value + machine.size;
 	runtime_cold_part(f, STR("execute_ex.cold"), out->loop, out->cold);

@@ -14,8 +14,9 @@ enum {
 	NATIVE = CODE + 0x100,
 	JIT = 0x800000,
 	JIT_BYTES = 0x1000,
+	EXPRESSION = 0x900000, /* compiled by PCRE2 */
 	STACK = 0x7000000,
-	STACK_WORDS = 64,
+	STACK_WORDS = 256,
 	GLOBALS = FAKE_BASE + 8,
 };
 
@@ -67,7 +68,7 @@ static int set_up(void **state)
 	r->twin = twin_new();
 	assert_true(unwind_store_take_executable(&r->store, &r->executable));
 	assert_true(unwind_store_set_pages(&r->store, r->executable, 0, 0));
-	assert_true(extents_take(&r->store.mapping_runs, 2, &r->run));
+	assert_true(extents_take(&r->store.mapping_runs, 3, &r->run));
 	r->store.mappings[r->run] = (struct unwind_mapping){ .start = CODE,
 							     .end = CODE + CODE_BYTES,
 							     .executable = r->executable };
@@ -75,6 +76,10 @@ static int set_up(void **state)
 								 .end = JIT + JIT_BYTES,
 								 .load_bias = UNWIND_BIAS_UNKNOWN,
 								 .step = UNWIND_STEP_PHP };
+	r->store.mappings[r->run + 2] = (struct unwind_mapping){ .start = EXPRESSION,
+								 .end = EXPRESSION + JIT_BYTES,
+								 .load_bias = UNWIND_BIAS_UNKNOWN,
+								 .step = UNWIND_STEP_PCRE };
 	unwind_store_set_interpreter(&r->store, r->executable, UNWIND_STEP_PHP,
 				     (const uint64_t[]){ MACHINE, MACHINE + MACHINE_BYTES },
 				     (const uint64_t[]){ 0, 0 });
@@ -91,11 +96,21 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static enum unwind_end walk_from(const struct unwind_cursor *c)
+{
+	const struct twin_memory memory = { read_word, &rig };
+
+	twin_start(rig.twin, &rig.store, &memory, c, NULL);
+	twin_run(rig.twin, rig.run, 3);
+	twin_runtimes(rig.twin, 1u << UNWIND_STEP_PHP | 1u << UNWIND_STEP_PCRE, rig.slots);
+	rig.reads = 0;
+	return twin_walk(rig.twin);
+}
+
 /* What a stack is, leaf first: "n" native, "m" the machine, "j" JIT code; as frames with frame
  * pointers. Returns how the walk of it ends. */
 static enum unwind_end walk(const char *stack, uint64_t newest)
 {
-	const struct twin_memory memory = { read_word, &rig };
 	struct unwind_cursor c = { .sp = STACK, .fp = STACK, .return_address = 1 };
 	uint64_t at = 0;
 
@@ -114,11 +129,7 @@ static enum unwind_end walk(const char *stack, uint64_t newest)
 		at += 2;
 	}
 	fake_word(&rig.php, GLOBALS, newest);
-	twin_start(rig.twin, &rig.store, &memory, &c, NULL);
-	twin_run(rig.twin, rig.run, 2);
-	twin_runtimes(rig.twin, 1u << UNWIND_STEP_PHP, rig.slots);
-	rig.reads = 0;
-	return twin_walk(rig.twin);
+	return walk_from(&c);
 }
 
 /* The frames found: "n" native, "?" without a file, else the letter of the function, "M", "I" and
@@ -318,6 +329,13 @@ static void test_senseless_frames(void **state)
 	fake_word(&rig.php, frame + (uint64_t)o->frame_function, 0xdead);
 	assert_int_equal(walk("mn", frame), UNWIND_END_RUNTIME);
 	check("nn", f);
+	/* A generator that nobody has resumed. */
+	fake_word(&rig.php, frame + (uint64_t)o->frame_previous, 0);
+	fake_word(&rig.php, frame + (uint64_t)o->frame_function, f[0]);
+	fake_half(&rig.php, frame + (uint64_t)o->frame_info, (uint32_t)(o->frame_generator | TOP));
+	assert_int_equal(walk("mn", frame), UNWIND_END_RUNTIME);
+	check("nn", f);
+	fake_half(&rig.php, frame + (uint64_t)o->frame_info, 0);
 	/* Its function was freed: it is passed over. */
 	fake_word(&rig.php, frame + (uint64_t)o->frame_previous, 0);
 	fake_word(&rig.php, frame + (uint64_t)o->frame_function, f[0]);
@@ -345,6 +363,35 @@ static void test_without_data(void **state)
 	check("nn", NULL);
 }
 
+/* The first word that leads behind a call by register in the library is the return address. */
+static void test_expressions(void **state)
+{
+	static const uint8_t calls[] = { 0, 0, 0, 0xe8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xd0 };
+	uint64_t code = fake_alloc(&rig.php, 64);
+	struct php_runtime *r = &rig.store.runtimes[rig.slots[0]].php;
+	struct unwind_cursor c = { .pc = EXPRESSION + 8, .sp = STACK, .fp = 0x1234 };
+	const uint64_t *words;
+	uint32_t count;
+
+	(void)state;
+	fake_put(&rig.php, code, calls, sizeof(calls));
+	r->pcre_start = code;
+	r->pcre_end = code + 64;
+	memset(rig.stack, 0, sizeof(rig.stack));
+	rig.stack[6] = code + 8; /* a direct call */
+	rig.stack[15] = 0x5678;  /* rbp */
+	rig.stack[20] = code + 16;
+	assert_int_equal(walk_from(&c), UNWIND_END_NO_MAPPING); /* the library is not mapped here */
+	words = twin_words(rig.twin, &count);
+	assert_int_equal(count, 4);
+	assert_int_equal(words[1], EXPRESSION + 8);
+	assert_int_equal(words[3], code + 16);
+	assert_int_equal(twin_cursor(rig.twin)->fp, 0x5678);
+	assert_int_equal(twin_cursor(rig.twin)->sp, STACK + 21 * 8);
+	rig.stack[20] = 0; /* none */
+	assert_int_equal(walk_from(&c), UNWIND_END_NO_RULE);
+}
+
 #define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -353,6 +400,7 @@ int main(void)
 		WITH_RIG(test_runs_of_the_machine),   WITH_RIG(test_kinds),
 		WITH_RIG(test_delegating_generators), WITH_RIG(test_senseless_frames),
 		WITH_RIG(test_without_data),          WITH_RIG(test_fibers),
+		WITH_RIG(test_expressions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

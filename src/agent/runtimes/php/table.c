@@ -65,6 +65,7 @@ static const struct bound {
 	WORD(frame_previous, CPYTHON_FRAME_BYTES),
 	ANY(frame_top, OFFSET_MOST),
 	ANY(frame_code, OFFSET_MOST),
+	ANY(frame_generator, OFFSET_MOST),
 	ANY(function_type, PHP_FUNCTION_BYTES - 1),
 	HALF(function_flags, PHP_FUNCTION_BYTES),
 	WORD(function_name, PHP_FUNCTION_BYTES),

@@ -15,6 +15,7 @@
 	X(frame_previous)    \
 	X(frame_top)         \
 	X(frame_code)        \
+	X(frame_generator)   \
 	X(function_type)     \
 	X(function_flags)    \
 	X(function_name)     \
