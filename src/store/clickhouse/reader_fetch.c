@@ -95,9 +95,18 @@ static size_t count_uppers(const uint64_t *ids, size_t count)
 	return uppers;
 }
 
+/* Where at least half of what lies between them is wanted, all of it is asked for. */
 static void put_lowers(struct buf *sql, const uint64_t *ids, size_t count)
 {
-	buf_printf(sql, "(id_high = %llu AND id_low IN ", (unsigned long long)(ids[0] >> 16));
+	uint64_t first = ids[0] & UINT16_MAX, last = ids[count - 1] & UINT16_MAX;
+
+	buf_printf(sql, "(id_high = %llu AND ", (unsigned long long)(ids[0] >> 16));
+	if (count > SHORT_LIST && count * 2 > last - first) {
+		buf_printf(sql, "id_low >= %llu AND id_low <= %llu)", (unsigned long long)first,
+			   (unsigned long long)last);
+		return;
+	}
+	buf_lit(sql, "id_low IN ");
 	ch_put_numbers(sql, "UInt16", ids, count, UINT16_MAX);
 	buf_char(sql, ')');
 }
