@@ -8,7 +8,6 @@
 
 enum {
 	KNOWN_BYTES = 8 << 20,
-	EXPECT_AHEAD = 16,
 	/* Bases of several exporters are kept apart: each takes its own out of SLOTS slices of time
 	   in turn. */
 	SLOTS = 256,
@@ -118,13 +117,6 @@ static void put_report(struct put *x, const struct profile *f)
 	}
 }
 
-/* What is known lies far apart in memory: it is fetched for some samples at once. */
-static void expect_stacks(struct put *x, const struct profile *f, uint32_t from)
-{
-	for (uint32_t i = from; i < f->samples.count && i < from + EXPECT_AHEAD; i++)
-		ch_expect_stack(x, x->p->samples[f->samples.first + i].stack.v);
-}
-
 /* Whole milliseconds from one time to another, down or up; the last numbers say: that far or
  * farther. */
 static int32_t ms_between(uint64_t from, uint64_t to, bool up)
@@ -160,9 +152,6 @@ static void put_profile(struct put *x, uint32_t index)
 	ch_note_of(x, MESSAGE_PROFILE, index, place);
 	for (uint32_t i = 0; i < f->samples.count; i++) {
 		uint64_t t0;
-
-		if (i % EXPECT_AHEAD == 0)
-			expect_stacks(x, f, i);
 
 		series[i] = ch_put_sample(x, f->samples.first + i, place + 1 + i, &t0);
 		first = t0 < first ? t0 : first;
@@ -304,8 +293,7 @@ void ch_encoder_put(struct ch_encoder *e, const struct ch_request *r, uint64_t n
 	ident_begin(&e->n, p, &e->arena);
 	lifted_begin(&x.lifted, p, &e->arena);
 	x.link_spans = arena_zalloc(&e->arena, (size_t)p->dict.link_count * sizeof(*x.link_spans));
-	x.lists = arena_zalloc(&e->arena, sizeof(*x.lists) << LIST_MEMO_BITS);
-	assert(x.link_spans && x.lists);
+	assert(x.link_spans);
 	x.tenant = ident_text(str_cstr(e->tenant));
 	x.day = ch_day(r->arrived_unix_ns);
 	x.request = ch_request_id(r->hash);

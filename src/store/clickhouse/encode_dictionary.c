@@ -63,11 +63,6 @@ static uint64_t id_of(const struct ch_encoder *e, uint32_t number)
 	return number ? (uint64_t)e->writer << 32 | number : 0;
 }
 
-static void expect(struct put *x, unsigned kind, struct hash128 hash)
-{
-	known_expect(&x->e->known, of_day(kind, x->e->today), hash);
-}
-
 static void add_text(struct ch_encoder *e, struct str s)
 {
 	row_str(&e->texts, s);
@@ -224,32 +219,9 @@ static uint64_t put_refs(struct put *x, const struct attribute_index *at, uint32
 	return id;
 }
 
-/* Where the list of such indices would be remembered; NULL: it is too long for that. */
-static struct list_memo *list_memo(struct put *x, const struct attribute_index *at, uint32_t count)
-{
-	uint64_t h = count;
-
-	if (count > LIST_MEMO_MOST)
-		return NULL;
-	for (uint32_t i = 0; i < count; i++)
-		h = (h ^ at[i].v) * UINT64_C(0x9e3779b97f4a7c15);
-	return &x->lists[h >> (64 - LIST_MEMO_BITS)];
-}
-
 uint64_t ch_put_list(struct put *x, struct range refs)
 {
-	const struct attribute_index *at = x->p->attribute_refs + refs.first;
-	struct list_memo *m = list_memo(x, at, refs.count);
-
-	if (!m)
-		return put_refs(x, at, refs.count);
-	if (m->count != refs.count || memcmp(m->at, at, refs.count * sizeof(*at)) != 0) {
-		m->id = put_refs(x, at, refs.count);
-		m->count = (uint8_t)refs.count;
-		if (refs.count)
-			memcpy(m->at, at, refs.count * sizeof(*at));
-	}
-	return m->id;
+	return put_refs(x, x->p->attribute_refs + refs.first, refs.count);
 }
 
 /* A resource's or scope's attributes: no units, no notes but the value's. */
@@ -433,21 +405,12 @@ static void add_stack(struct put *x, uint32_t index, uint64_t id, uint64_t progr
 
 	assert(refs);
 	for (uint32_t i = 0; i < r.count; i++)
-		if (!x->n->locations[at[i].v].id)
-			expect(x, KIND_LOCATION, ident_location(x->n, at[i].v));
-	for (uint32_t i = 0; i < r.count; i++)
 		refs[i] = put_location(x, at[i].v);
 	for (uint32_t i = 0; i < stems; i++)
 		refs[leaf + i] = put_stem(x, refs + leaf + (size_t)i * CH_STEM, program);
 	begin_texts(x->e);
 	ch_put_notes(x, MESSAGE_STACK, index);
 	add_entry(x->e, &(struct entry){ KIND_STACK, id, refs, leaf + stems, numbers, 2 });
-}
-
-void ch_expect_stack(struct put *x, uint32_t index)
-{
-	if (!x->n->stacks[index].id)
-		expect(x, KIND_STACK, ident_stack(x->n, index));
 }
 
 uint64_t ch_put_stack(struct put *x, uint32_t index)

@@ -39,15 +39,6 @@ enum { /* arrays of a request's row, in its order */
        COLUMNS,
 };
 
-/* The lists of attributes that were met last in the message, by their indices: its samples have few
- * different ones. */
-enum { LIST_MEMO_BITS = 9, LIST_MEMO_MOST = 5 };
-struct list_memo {
-	struct attribute_index at[LIST_MEMO_MOST];
-	uint8_t count; /* 0: the empty list, whose id is 0 */
-	uint64_t id;
-};
-
 struct put {
 	struct ch_encoder *e;
 	const struct ch_request *r;
@@ -61,7 +52,6 @@ struct put {
 	uint64_t first, last, samples;
 	struct column columns[COLUMNS];
 	struct link_span *link_spans; /* by link of the message */
-	struct list_memo *lists;      /* 1 << LIST_MEMO_BITS */
 
 	const struct resource_profiles *resource;
 	struct hash128 resource_hash, scope_hash;
@@ -78,8 +68,6 @@ struct link_span {
 
 /* Of the dictionary. */
 uint64_t ch_put_stack(struct put *x, uint32_t index);
-/* It will be put soon. */
-void ch_expect_stack(struct put *x, uint32_t index);
 uint64_t ch_put_list(struct put *x, struct range refs);
 uint64_t ch_put_link(struct put *x, uint32_t index);
 uint64_t ch_put_series(struct put *x, const struct attribute_index *lifted, uint32_t lifted_count);

@@ -23,7 +23,6 @@ enum {
 	SETTLE_S = 60,
 	SETTLE_LOOKS = 6,    /* one after another that do not see an insert: it is over */
 	WAIT_SLICE_MS = 100, /* how soon a cancel is seen */
-	KEPT_MOST = 4 << 20, /* bytes of an insert's body, whose memory the next one has again */
 };
 
 /* As a query's id: of which process of ours, and its number. */
@@ -40,7 +39,6 @@ struct ch_server {
 	uint32_t header_count;
 	char *user, *password;
 	struct http_client *asking, *inserting;
-	struct blob *inserted; /* the last insert's body; a call that was given up may read it */
 	struct ch_version version; /* major 0: not asked yet */
 	bool in_default;           /* calls go to the database `default`, which always is */
 	_Atomic uint64_t end_by_ns;
@@ -271,7 +269,6 @@ void ch_server_free(struct ch_server *s)
 		return;
 	http_client_free(s->asking);
 	http_client_free(s->inserting);
-	blob_unref(s->inserted);
 	free(s->base);
 	free(s->user);
 	if (s->password)
@@ -554,22 +551,6 @@ static bool make_inserting(struct ch_server *s, struct err *err)
 	return s->inserting != NULL;
 }
 
-/* The rows as a body. Memory that is new each time costs more than what is done with it. */
-static struct blob *inserted_body(struct ch_server *s, struct str rows)
-{
-	struct blob *b = s->inserted;
-
-	if (!b || b->cap < rows.len || atomic_load(&b->refs) > 1) {
-		blob_unref(b);
-		b = blob_new(rows.len > KEPT_MOST ? rows.len : KEPT_MOST);
-		s->inserted = b;
-	}
-	if (rows.len)
-		memcpy(b->ptr, rows.ptr, rows.len);
-	b->len = rows.len;
-	return blob_ref(b);
-}
-
 bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct str rows,
 	       struct err *err)
 {
@@ -582,13 +563,9 @@ bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct
 	buf_printf(&s->url, "&query_id=" INSERT_ID "%llu&query=", (unsigned long long)s->id_prefix,
 		   (unsigned long long)++s->id_count);
 	put_encoded(&s->url, sql);
-	body = inserted_body(s, rows);
+	body = blob_copy(rows);
 	ok = call(s, s->inserting, body, NULL, err);
 	blob_unref(body);
-	if (body->cap > KEPT_MOST) {
-		blob_unref(s->inserted);
-		s->inserted = NULL;
-	}
 	return ok;
 }
 
