@@ -8,7 +8,7 @@
 #include "store/schema.h"
 
 enum { CACHE_KIB = 256, REQUESTS_CACHE_KIB = 1 << 10, BUSY_MS = 5000 };
-static const size_t limit_usual = (size_t)8 << 20;
+static const size_t kept_most_bytes = (size_t)8 << 20; /* of texts and sets that were read */
 
 #define LOCATION  "mapping_id, address, attrset_id, frame_type_id, lines, notes, id"
 #define STACK     "locations, notes, hash, id"
@@ -155,7 +155,6 @@ bool sqlite_open(const struct store_open_options *options, struct store **out, s
 	s->base.ops = &store_ops;
 	s->path = strdup(options->location);
 	assert(s->path);
-	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
 	s->immutable = db_is_immutable(s->path);
 	pthread_mutex_init(&s->lock, NULL);
 	s->even_if_cut = options->even_if_cut;
@@ -344,9 +343,14 @@ static void sqlite_tolerate(struct source *source, struct store_lost *lost)
 	sqlite_snapshot_of(source)->lost = lost;
 }
 
+bool reader_is_full(const struct sqlite_snapshot *snap)
+{
+	return snap->kept.reserved_bytes > kept_most_bytes;
+}
+
 void reader_trim(struct sqlite_snapshot *snap)
 {
-	if (snap->kept.reserved_bytes > snap->store->limit_bytes)
+	if (reader_is_full(snap))
 		forget(snap);
 }
 

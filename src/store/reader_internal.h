@@ -101,7 +101,6 @@ struct sample_scan {
 struct sqlite_store {
 	struct store base;
 	char *path;
-	size_t limit_bytes;
 	bool immutable;       /* a file in a place that we may not write to, without a log */
 	bool even_if_cut;     /* store_open_options */
 	pthread_mutex_t lock; /* guards idle */
@@ -162,6 +161,7 @@ bool reader_row(struct sqlite_snapshot *snap, enum query q, uint64_t id, sqlite3
 /* For whole requests, whose rows lie anywhere: more pages are kept until the snapshot ends. */
 bool reader_cache_more(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 /* Forgets what was met if there is too much of it: between callbacks only. */
+bool reader_is_full(const struct sqlite_snapshot *snap);
 void reader_trim(struct sqlite_snapshot *snap);
 
 /* reader_dict.c; id 0 gives what is empty */

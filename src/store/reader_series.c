@@ -379,7 +379,7 @@ static uint64_t u64_of(sqlite3_value **args, int i)
  * walk calls only here. */
 static bool read_types(struct series_walk *w, sqlite3_value **args)
 {
-	bool same = w->snap->kept.reserved_bytes <= w->snap->store->limit_bytes;
+	bool same = !reader_is_full(w->snap);
 
 	for (int i = 0; i < 4; i++) {
 		uint64_t id = u64_of(args, BRIEF_TYPES + i);

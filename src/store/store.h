@@ -12,7 +12,6 @@ struct store;
 
 struct store_open_options {
 	const char *location; /* path of an SQLite file, or http(s)://... of a ClickHouse server */
-	size_t limit_bytes;   /* of texts and attribute sets that a source keeps; 0 = 8 MiB */
 	bool even_if_cut;     /* SQLite: a file that lacks its end is opened, to save the rest */
 };
 

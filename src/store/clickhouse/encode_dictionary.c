@@ -359,7 +359,7 @@ static uint64_t put_location(struct put *x, uint32_t index)
 	return id_of(x->e, m->id);
 }
 
-/* What a stack's program is told by: the mapping of the third frame that the root called, as the
+/* What identifies a stack's program: the mapping of the third frame that the root called, as the
  * first ones are often libc's, or that frame itself. */
 static uint64_t program_of(struct put *x, uint32_t index)
 {

@@ -10,8 +10,8 @@
  * keeps it in the spool and then pushes back.
  *
  * Once and never twice. The row of a request says that it is there. An insert whose end nobody saw
- * is first made to have ended (store/clickhouse/fence.h), then the samples that are there are
- * counted, and only the missing ones are sent; so are those of a process before this one.
+ * is fenced (fence.h) so that it cannot arrive later; then the samples that are there are counted,
+ * and only the missing ones are sent. The same goes for inserts of the process before this one.
  */
 #include <assert.h>
 #include <pthread.h>
@@ -82,7 +82,7 @@ static bool connect(struct clickhouse *x, struct err *err)
 	if ((!x->create_schema && !ch_schema_mark(x->server, err)) ||
 	    !ch_schema_test(x->server, err) || !begin_writer(x, err))
 		return false;
-	/* What is put together with others' is another block each time. */
+	/* A block that the server merges with others' is a different one each time. */
 	x->fence.again = false;
 	if (!x->async_insert && !ch_schema_knows_again(&x->schema, x->server, &x->fence.again, err))
 		return false;
@@ -110,7 +110,7 @@ static void expire(struct clickhouse *x)
 
 /* ---- the worker ---- */
 
-/* Nobody is refused by this: what stands before the exporter keeps it, or tries it again. */
+/* Nothing is lost: the sender in front of the exporter keeps the batch or sends it again. */
 static void tell_state(const struct clickhouse *x, const struct err *failure)
 {
 	store_failing_note(x->store_name, 0, failure);
@@ -159,7 +159,7 @@ static void answer(struct clickhouse *x, struct worker_item *item, bool ok, cons
 	struct outcome o = ok ? outcome_ok() : outcome_of(err);
 	size_t bytes = batch_bytes(item->batch);
 
-	/* The batch can be read: it is the server that cannot take it now. */
+	/* The batch is fine: the server cannot take it now. */
 	if (!ok && err->kind != ERR_LIMIT)
 		o.kind = OUTCOME_RETRY;
 	worker_item_done(item, &o);
@@ -185,7 +185,8 @@ static void write_items(struct clickhouse *x, struct worker_item *items, uint32_
 	if (!ok && log_gate_open(&gate, 10 * SECOND_NS, &skipped))
 		LOG(LOG_ERROR, "ClickHouse cannot be written", LOG_S("endpoint", x->at.base),
 		    LOG_S("error", err.msg), LOG_U("unlogged", skipped));
-	if (ok || err.kind != ERR_LIMIT) /* one that is too large says nothing of the server */
+	if (ok ||
+	    err.kind != ERR_LIMIT) /* a batch that is too large says nothing about the server */
 		tell_state(x, ok ? NULL : &err);
 	for (uint32_t i = 0; i < n; i++) {
 		if (!ok)
@@ -212,7 +213,7 @@ static uint32_t take_run(const struct clickhouse *x, const struct worker_item *i
 	return i;
 }
 
-/* Until the next insert is due: by time, or because nobody can come any more, or much has come. */
+/* Waits until the next insert is due: its time has come, no more can come, or enough has come. */
 static void pause_until(struct clickhouse *x, uint64_t due_ns)
 {
 	struct timespec t = { .tv_sec = (time_t)(due_ns / SECOND_NS),

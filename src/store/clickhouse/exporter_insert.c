@@ -35,7 +35,7 @@ static const char *reading(const struct clickhouse *x)
 	return is_cluster(x) ? IN_ORDER : NULL;
 }
 
-/* To the times that samples of a message may have as t0. */
+/* Widens the range to the times that samples of the message may have as t0. */
 static void widen(const struct profiles *p, uint64_t *from, uint64_t *to)
 {
 	for (uint32_t i = 0; i < p->timestamp_count; i++) {
@@ -67,10 +67,10 @@ static void put_ids(struct clickhouse *x, const struct work *works, uint32_t n, 
 		if (unsure_only)
 			widen(works[i].request.profiles, &from, &to);
 	}
-	/* A repeated request arrived within the window; one out of the spool has the day it had. */
+	/* A repeated request arrived within dedup_window; one from the spool keeps its day. */
 	first = (uint16_t)(first > 1 ? first - 1 : first);
 	buf_printf(&x->sql, ") AND date >= toDate(%u) AND date <= toDate(%u)", first, last);
-	if (unsure_only) /* samples lie by their time */
+	if (unsure_only) /* samples are ordered by time */
 		buf_printf(&x->sql, " AND bucket >= %llu AND bucket <= %llu",
 			   (unsigned long long)(from / STORE_BUCKET_NS),
 			   (unsigned long long)(to / STORE_BUCKET_NS));
@@ -170,7 +170,7 @@ static void insert_settings(const struct clickhouse *x, struct buf *b)
 	buf_char(b, '\0');
 }
 
-/* fenced: rows that must not be there twice, as entries and links may. */
+/* fenced: rows that must not be there twice; entries and links may be. */
 static bool insert(struct clickhouse *x, const char *sql, bool fenced, struct str rows,
 		   struct err *err)
 {
@@ -203,7 +203,7 @@ static bool insert_samples(struct clickhouse *x, struct err *err)
 	return ok;
 }
 
-/* A column that is a day has one a batch, so that one insert is one partition. */
+/* All rows of a batch have one day, so that one insert is one partition. */
 static bool insert_day(struct clickhouse *x, struct work *works, uint32_t n, uint16_t day,
 		       struct err *err)
 {
@@ -242,7 +242,7 @@ static void mark_doubles(struct work *works, uint32_t n)
 					  works[k].request.hash.hi == works[i].request.hash.hi;
 }
 
-/* What of the batch is there: of what is unsure only by replicas that know it. */
+/* Finds what of the batch is there. For unsure requests only replicas that have caught up count. */
 static bool find_there(struct clickhouse *x, struct work *works, uint32_t n, struct err *err)
 {
 	bool unsure = false;
@@ -255,7 +255,7 @@ static bool find_there(struct clickhouse *x, struct work *works, uint32_t n, str
 	       (!unsure || ch_replicas_have_all(x->server, &x->schema, reading(x), err));
 }
 
-/* What nobody saw the end of must have ended before it can be counted. */
+/* An insert without an answer must have ended before its rows can be counted. */
 static bool close_fence(struct clickhouse *x, struct err *err)
 {
 	struct buf settings;

@@ -131,7 +131,8 @@ static bool put_setting(struct buf *b, const struct config_pair *p, struct err *
 	for (const char *c = p->name; *c; c++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyz_0123456789", *c))
 			return err_set(err, ERR_INVALID,
-				       "connection_params: \"%s\" is no setting's name", p->name);
+				       "connection_params: \"%s\" is not the name of a setting",
+				       p->name);
 	for (const char *c = p->value ? p->value : ""; *c; c++)
 		if ((*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
 		    (*c >= 'A' && *c <= 'Z'))

@@ -192,7 +192,7 @@ bool ch_fence_insert(struct ch_fence *f, struct ch_server *server, const char *s
 	return false;
 }
 
-/* The server has refused these rows, and would again: sending them is no way to close the fence. */
+/* The server has refused these rows, and would again: sending them again cannot close the fence. */
 static bool is_final(enum err_kind kind)
 {
 	return kind != ERR_UNAVAILABLE && kind != ERR_TIMEOUT && kind != ERR_BUSY &&

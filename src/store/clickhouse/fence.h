@@ -1,25 +1,25 @@
 /*
- * fence.h - after an insert whose end nobody saw: makes sure that it has ended, and comes no more,
- * before what it left is counted.
+ * fence.h - after an insert without an answer: makes sure that it has ended and cannot arrive
+ * later, before the rows that it left are counted.
  *
  * Where tables know a block again (ReplicatedMergeTree of every version, MergeTree with
  * non_replicated_deduplication_window), the very same rows are sent once more. Whether the first
- * copy is there, is under way or still lies in some proxy: from then on the block is there once,
- * and a copy that comes later changes nothing. That is done for a minute, in which a table does not
- * forget the block for those of others.
+ * copy has arrived, is on its way or sits in a proxy: from then on the block is there once, and a
+ * later copy changes nothing. This goes on for a minute, during which the table still remembers the
+ * block.
  *
  * Elsewhere (MergeTree before 21.8) inserts run in an HTTP session, which must exist and which the
- * server locks for one of them at a time. The session is made read-only: that it can be had says
- * that no insert is in it, and one that comes later is refused. Where sessions do not last (a
- * balancer before several servers) there are none.
+ * server locks for one insert at a time. Then the session is made read-only: getting it proves that
+ * no insert is running in it, and a later one is refused. Sessions are not used where they do not
+ * last (a load balancer in front of several servers).
  *
- * Where neither is possible, and for what shards do in a cluster, the server is told to end what it
- * still does for us and is watched until it does nothing any more.
+ * Where neither is possible, and for the shards of a cluster, the server is asked to kill what it
+ * is still doing for us, and watched until it has stopped.
  *
- * A process that was killed in the middle of an insert leaves one whose end nobody saw, too, and
- * the next one does not have its rows. So inserts run in sessions everywhere, which stand in a file
- * that the next process finds (ch_fence_keep()); it closes the one before it, and what the server
- * works on at its start is waited for.
+ * A process that is killed in the middle of an insert also leaves one without an answer, and the
+ * next process does not have its rows. So every insert runs in a session whose name is kept in a
+ * file (ch_fence_keep()); the next process closes that session and waits for inserts that are
+ * running.
  *
  * Threads: one at a time. Source: ClickHouse documentation, HTTP interface (session_id,
  * session_check), ReplicatedMergeTree (deduplication of blocks); tried with 18.16 and 26.9.

@@ -9,10 +9,10 @@
 #include "store/clickhouse/request_page.h"
 #include "store/lifted.h"
 
-static const size_t limit_usual = (size_t)16 << 20;
+static const size_t kept_most_bytes = (size_t)16 << 20; /* of entries that were read */
 enum {
 	CALL_TIMEOUT_S = 120,
-	FRESH_MS = 100, /* so old may be what was found when the store was opened */
+	FRESH_MS = 100, /* how long the state that store_open() found may be used */
 	/* Entries that say what the store is. The kinds' numbers put those of CH_KIND_REACH last.
 	 */
 	STATE_MOST = 2000,
@@ -20,7 +20,8 @@ enum {
 
 /* ---- a store ---- */
 
-/* Not in the URL, which everybody can see: from the environment, or from a file that it names. */
+/* The URL is no place for it, since anyone can see it: it comes from the environment, or from a
+ * file that the environment names. */
 static char *find_password(void)
 {
 	const char *text = getenv("FLAMETAP_CLICKHOUSE_PASSWORD");
@@ -53,7 +54,6 @@ bool ch_open(const struct store_open_options *options, struct store **out, struc
 	assert(s);
 	s->base.ops = &store_ops;
 	pthread_mutex_init(&s->lock, NULL);
-	s->limit_bytes = options->limit_bytes ? options->limit_bytes : limit_usual;
 	s->password = find_password();
 	if (!ch_endpoint_parse(options->location, &s->endpoint, err) ||
 	    !ch_begin(&s->base, &first, err)) {
@@ -77,7 +77,7 @@ static void forget(struct ch_snapshot *snap)
 	snap->forgotten++;
 }
 
-/* What is known of a store that may grow. */
+/* What was true of the store's newest state. */
 static void forget_windows(struct ch_snapshot *snap)
 {
 	free(snap->reaching);
@@ -281,7 +281,7 @@ static bool find_state(struct ch_snapshot *snap, struct err *err)
 	return ch_schema_judge(snap->server, s.schema, err);
 }
 
-/* A server that is too old is told by its version rather than by what it does not understand. */
+/* The error about a server that is too old names its version, not the SQL that it rejects. */
 static bool find_why(struct ch_snapshot *snap, struct err *err)
 {
 	struct ch_version version;
@@ -362,7 +362,7 @@ static void ch_tolerate(struct source *source, struct store_lost *lost)
 
 void ch_trim(struct ch_snapshot *snap)
 {
-	if (snap->kept.reserved_bytes > snap->store->limit_bytes)
+	if (snap->kept.reserved_bytes > kept_most_bytes)
 		forget(snap);
 }
 
@@ -375,7 +375,7 @@ void ch_want_whole(struct ch_snapshot *snap)
 
 void ch_make_room(struct ch_snapshot *snap)
 {
-	if (snap->kept.reserved_bytes > snap->store->limit_bytes / 2)
+	if (snap->kept.reserved_bytes > kept_most_bytes / 2)
 		forget(snap);
 }
 

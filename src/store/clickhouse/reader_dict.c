@@ -93,7 +93,7 @@ static struct source_series said_of(const struct ch_entry *e)
 	};
 }
 
-/* Who says no service has a name made up for it, which queries see otherwise. */
+/* Series without a service have a made-up name, which queries may read differently. */
 static bool is_brief(const struct source_series_ask *ask, const struct ch_entry *e)
 {
 	return ask->brief && !ask->key_count && !ask->profiler &&
@@ -118,7 +118,7 @@ static bool read_series(struct ch_snapshot *snap, const struct source_series_ask
 	       fill_resource(snap, ch_ref(e, 0), x, err) && fill_scope(snap, ch_ref(e, 1), x, err);
 }
 
-/* Where all are of one type nobody needs to know which one shall be seen first. */
+/* Scopes say which type to show first, which matters only where there are several. */
 static bool types_differ(struct ch_snapshot *snap, const uint64_t *ids, size_t n, struct err *err)
 {
 	const struct ch_entry *first = n ? ch_entry(snap, KIND_SERIES, ids[0], err) : NULL;
@@ -177,7 +177,8 @@ static bool fetch_series(struct ch_snapshot *snap, const struct source_series_as
 	return ok;
 }
 
-/* Both ascending: who says no service has a name made up for it, which queries see otherwise. */
+/* Ascending: the service's own, and that of series without a service, whose made-up name queries
+ * may read differently. */
 static void ids_of_service(struct str service, uint64_t ids[2])
 {
 	ids[0] = ch_service_id(service);
@@ -185,7 +186,7 @@ static void ids_of_service(struct str service, uint64_t ids[2])
 	qsort(ids, 2, sizeof(*ids), id_list_order);
 }
 
-/* Pages of the service that were told with the store's state. */
+/* Pages of the service that came with the store's state. */
 static void list_known_pages(const struct ch_snapshot *snap, struct str service,
 			     struct id_list *pages)
 {
@@ -197,7 +198,7 @@ static void list_known_pages(const struct ch_snapshot *snap, struct str service,
 			id_list_add(pages, snap->pages[i].page);
 }
 
-/* Whose service may be the one. known: its pages, where they are known. */
+/* Samples that may be of the service. known: its pages, where they are known. */
 static void put_of_service(struct ch_snapshot *snap, struct str service,
 			   const struct id_list *known)
 {

@@ -1,10 +1,10 @@
 /*
  * reader_events.c - samples of a window as events, column by column.
  *
- * Where times are not asked for, a sample whose every timestamp is in the window is one row of
- * numbers: its value is the sum of theirs, and lists are counted by the server. Where only stacks
- * are asked for, of series that are alike, the server adds these up. What lies at the window's
- * edges is read with its times, and so is all where times are asked for.
+ * If times are not asked for, a sample with all timestamps in the window is one row of numbers: the
+ * sum of its values, and the number of its timestamps, which the server counts. If only stacks are
+ * asked for, of series that are alike, the server adds those rows up. Buckets at the window's edges
+ * are read with their times, and so are all of them if times are asked for.
  */
 #include "store/clickhouse/native.h"
 #include "store/clickhouse/scan.h"
@@ -24,8 +24,8 @@ struct event_scan {
 	source_events_fn *fn;
 	void *arg;
 	bool stacks, attributes; /* are asked for */
-	enum how how;            /* it is read */
-	struct id_list shared;   /* whose sums are */
+	enum how how;            /* the buckets at hand are read */
+	struct id_list shared;   /* series that AS_SUMS adds up together */
 	struct source_events out;
 	uint64_t series[AT_ONCE], stack[AT_ONCE], attrs[AT_ONCE], time[AT_ONCE];
 	int64_t value[AT_ONCE];
@@ -43,7 +43,7 @@ static void give(struct event_scan *x)
 	e->count = e->run_count = 0;
 }
 
-/* Room for one more, of that series; its place. */
+/* Makes room for one more event of that series and returns its place. */
 static inline uint32_t enter(struct event_scan *x, uint64_t series, bool timed)
 {
 	struct source_events *e = &x->out;
@@ -210,7 +210,7 @@ static uint64_t attributes_at(const struct event_scan *x, const struct columns *
 			     : 0;
 }
 
-/* A sample of lists, as a row has it: of its times it has either offsets or those as they came. */
+/* A sample with lists. Its times are either offsets or as they came. */
 static void take_lists(struct event_scan *x, const struct columns *k, struct source_row *s,
 		       uint32_t row)
 {
@@ -259,7 +259,7 @@ static void take_numbers(struct event_scan *x, const struct columns *k, uint32_t
 	x->attrs[at] = attributes_at(x, k, row);
 }
 
-/* What is more than a number holds is its largest, as where values are added up one by one. */
+/* Saturates, as adding up the values one by one does. */
 static int64_t sum_at(const struct columns *k, uint32_t row)
 {
 	static const float most = 0x1p55F; /* value_high has 8 bits less than a value */
@@ -344,7 +344,7 @@ static void put_question(struct event_scan *x, struct str bounds)
 	buf_lit(sql, " FORMAT Native");
 }
 
-/* Who is called back may ask for more. */
+/* The callback may ask the snapshot for more. */
 static bool read_page(struct event_scan *x, struct buf page)
 {
 	struct codec c = codec_of(buf_view(&page));
@@ -373,7 +373,7 @@ static bool ask_columns(struct ch_scanning *base, struct str bounds)
 
 /* ---- the window ---- */
 
-/* Which samples of these buckets. */
+/* Sets the condition on samples of these buckets. */
 static void set_where(struct event_scan *x, struct str buckets, enum how how, bool exact)
 {
 	struct ch_scanning *base = &x->base;
@@ -385,7 +385,7 @@ static void set_where(struct event_scan *x, struct str buckets, enum how how, bo
 	if (exact)
 		ch_put_within(base);
 	ch_put_asked(base);
-	if (how == AS_SUMS && base->series_here) /* the server does not know which to add up */
+	if (how == AS_SUMS && base->series_here) /* the server cannot tell which to add up */
 		x->how = AS_NUMBERS;
 }
 
@@ -397,7 +397,7 @@ static bool scan_buckets(struct event_scan *x, struct str buckets, enum how how,
 	return ch_scan_pages(&x->base);
 }
 
-/* All with their times: which of them the window has is seen here. */
+/* All with their times, which are compared with the window here. */
 static bool scan_with_times(struct event_scan *x, bool exact)
 {
 	const struct source_scan *w = x->base.what;
@@ -411,8 +411,8 @@ static bool scan_with_times(struct event_scan *x, bool exact)
 	return ok;
 }
 
-/* How buckets are read that lie in the window: who is asked for stacks of series that are alike
- * leaves it to the server to add up, if the list of this window says which of them have some. */
+/* How to read buckets that lie wholly in the window. When stacks of series that are alike are asked
+ * for, the server adds up, provided that the list of this window says which series have samples. */
 static enum how how_inner(struct event_scan *x)
 {
 	const struct source_scan *w = x->base.what;

@@ -117,8 +117,7 @@ struct bucket {
 	uint64_t number, rows;
 };
 
-/* When the series were asked for they were found to have no more than a page: there is no need to
- * ask how much each bucket has. */
+/* Listing the series showed that they fit into one page: the buckets need not be counted. */
 bool ch_is_one_page(const struct ch_scanning *x)
 {
 	const struct ch_listed *l = ch_listed_of(x);

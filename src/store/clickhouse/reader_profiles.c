@@ -14,8 +14,7 @@ struct profile_row {
 	uint32_t series_count;
 };
 
-/* A time so many milliseconds from another: the first and the last number are as far as times go.
- */
+/* `ms` from a time; INT32_MIN and INT32_MAX mean as early and as late as possible. */
 static uint64_t ms_from(uint64_t time, int32_t ms)
 {
 	uint64_t ns = (uint64_t)llabs((long long)ms) * 1000000;

@@ -319,7 +319,7 @@ static void put_scope(struct rebuild *r, uint64_t id)
 
 /* ---- profiles ---- */
 
-/* The notes of a number on the line: they come in its order, as those who ask do. */
+/* The notes of a number on the line. Both the notes and the calls are in its order. */
 static struct str note_of(struct rebuild *r, uint64_t seq)
 {
 	while (r->note_at < r->row->note_count && r->row->note_seq[r->note_at] < seq)

@@ -1,4 +1,4 @@
-/* reader_scan.c - samples of a window: from rows of ClickHouse's to what they say. */
+/* reader_scan.c - samples of a window, from rows in RowBinary. */
 #include "store/clickhouse/scan.h"
 #include "store/id_list.h"
 
@@ -25,7 +25,7 @@ void ch_room_for_lists(struct ch_snapshot *snap, uint32_t values, uint32_t times
 const char ch_sample_columns[] = "base, place, t0, series, stack, attributes, link, value, shape, "
 				 "`values`, offsets, times";
 
-/* Where there are any, `times` has none. */
+/* A row that has offsets has no times. */
 static uint32_t read_offsets(struct ch_snapshot *snap, struct codec *c, uint64_t time)
 {
 	uint32_t n = row_get_count(c, 4);
@@ -97,8 +97,8 @@ struct row_scan {
 	void *arg;
 };
 
-/* Who looks at attributes asks for a list when it meets a new one: those of the next rows are
- * fetched at once, for each question of its own is a way to the server and back. */
+/* A callback that looks at attributes asks for each list when it meets it, one request each. So the
+ * lists of the next rows are fetched together. */
 static bool fetch_lists_ahead(struct ch_scanning *x, struct codec c)
 {
 	struct id_list lists = { 0 };
@@ -155,7 +155,7 @@ static bool ask_rows(struct ch_scanning *x, struct str bounds)
 	buf_lit(sql, " FORMAT RowBinary");
 	if (!ch_ask(x->snap, &c, x->err))
 		return false;
-	page = x->snap->answer; /* who is called back may ask for more */
+	page = x->snap->answer; /* the callback may ask the snapshot for more */
 	buf_init(&x->snap->answer, 0);
 	ok = give_rows(CONTAINER_OF(x, struct row_scan, base), c);
 	buf_release(&x->snap->answer);
@@ -185,7 +185,7 @@ static bool scan(struct row_scan *r)
 	return ok;
 }
 
-/* When some links were seen: their samples are there, and not in all of the window. */
+/* Narrows the scan to the time in which samples of these links were seen. */
 static bool narrow(struct ch_snapshot *snap, const uint64_t *links, size_t count,
 		   struct source_scan *what, struct err *err)
 {

@@ -1,4 +1,4 @@
-/* reader_window.c - which ten minutes of samples a window needs, as a condition in SQL. */
+/* reader_window.c - the ten-minute buckets that a window needs, as a condition in SQL. */
 #include "store/clickhouse/snapshot.h"
 #include "store/schema.h"
 
@@ -11,7 +11,7 @@ static bool reaches(const struct ch_reaching *r, uint64_t time)
 	       __builtin_add_overflow(end, r->longest, &end) || end >= time;
 }
 
-/* Buckets before the window that hold samples which end in it. */
+/* Lists the buckets before the window that hold samples which end in it. */
 static bool ask_reach(struct ch_snapshot *snap, uint64_t from, uint64_t first, struct buf *out,
 		      struct err *err)
 {
@@ -50,7 +50,7 @@ static void list_reach(const struct ch_snapshot *snap, uint64_t from, uint64_t f
 	}
 }
 
-/* Asked once a window, where the snapshot does not know. */
+/* The server is asked once a window, unless the snapshot knows all such buckets. */
 static const struct ch_reach *find_reach(struct ch_snapshot *snap, uint64_t from, uint64_t first,
 					 struct err *err)
 {

@@ -352,7 +352,7 @@ static bool ask_samples(struct ch_snapshot *snap, struct err *err)
 
 /* ---- what they refer to ---- */
 
-/* Kind by kind from the samples down. What is not there is told by who needs it. */
+/* Kind by kind from the samples down. Whoever needs a missing entry reports it. */
 struct wanted {
 	struct id_list stacks, links, series, layout, locations, functions, mappings, sets;
 };

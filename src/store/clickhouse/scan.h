@@ -13,21 +13,21 @@ struct ch_scanning {
 	struct buf where;   /* which samples */
 	uint64_t rows_most; /* in one answer */
 	bool series_here;   /* series are looked at here: there are too many for SQL */
-	bool ended;         /* who is called back has enough */
+	bool ended;         /* a callback has failed: its err stands */
 	/* Asks for those of `where` that are within bounds: "" or conditions that end in AND. */
 	bool (*page)(struct ch_scanning *x, struct str bounds);
 	struct err *err;
 };
 
-/* What else `what` and the links ask for, behind a condition on time that `where` has. */
+/* Adds the conditions of `what` and the links on numbers and series. */
 void ch_put_asked(struct ch_scanning *x);
-/* Whose first timestamp is before the window's end, and whose last one is not before it. */
+/* Adds: the first timestamp is before the window's end, the last one not before its beginning. */
 void ch_put_within(struct ch_scanning *x);
-/* What the window was found to have when its series were asked for; NULL: nobody asked. */
+/* What listing the window's series showed; NULL: they were not listed. */
 const struct ch_listed *ch_listed_of(const struct ch_scanning *x);
-/* It is known to be no more than one answer may have. */
+/* The scan is known to fit into one answer. */
 bool ch_is_one_page(const struct ch_scanning *x);
 /* All of them, page after page. */
 bool ch_scan_pages(struct ch_scanning *x) MUST_CHECK;
-/* So many in snap->values and snap->times, at least. */
+/* Room in snap->values and snap->times. */
 void ch_room_for_lists(struct ch_snapshot *snap, uint32_t values, uint32_t times);

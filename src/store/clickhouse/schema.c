@@ -33,7 +33,7 @@ struct table {
 #define SMALL  "T64, ZSTD(1)"
 #define STRONG "ZSTD(3)"
 
-/* A server without codecs packs what repeats, and not what is small: the upper parts of numbers
+/* A server without codecs compresses repetition but not small numbers: the upper parts of numbers
  * hardly change from row to row, the lower ones need no more than their own bytes. */
 #define ID_OF(high, low) "bitOr(bitShiftLeft(" high ", 16), toUInt64(" low "))"
 

@@ -102,7 +102,7 @@ static inline uint64_t ch_id(struct hash128 h)
 	return h.lo ? h.lo : h.hi;
 }
 
-/* Of all that say no service: what is made up for them is another name to who asks. */
+/* Stands for every series without a service, whatever name was made up for it. */
 #define CH_NO_SERVICE STR("unknown_service")
 
 /* What CH_KIND_PAGE finds the pages of a service by. */

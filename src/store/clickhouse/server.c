@@ -372,7 +372,7 @@ static void put_message(struct str text, struct err *err, enum err_kind kind)
 
 /* ---- one call ---- */
 
-/* Both who waits and the client's thread hold it: who waits may give up first. */
+/* Held by the waiting thread and by the client's: the waiting one may give up first. */
 struct waiting {
 	struct client_call call;
 	pthread_mutex_t lock;
@@ -569,7 +569,7 @@ bool ch_insert(struct ch_server *s, struct str sql, const char *settings, struct
 	return ok;
 }
 
-/* Those that shards do for us are theirs, with ours as the first one. */
+/* Shards run queries of their own for ours, with ours as the initial one. */
 static void put_ours(const struct ch_server *s, struct buf *sql)
 {
 	buf_printf(sql, " WHERE initial_query_id LIKE '" INSERT_ID "%%'",
@@ -606,7 +606,7 @@ static bool count_inserts(struct ch_server *s, const char *cluster, struct str w
 	return ok;
 }
 
-/* Only a hint: who may not, or where it is too late, waits. */
+/* Only a hint: without the permission, or when it comes too late, we just wait. */
 static void end_inserts(struct ch_server *s)
 {
 	struct err ignored;
@@ -628,7 +628,7 @@ static void pause_between_looks(void)
 	nanosleep(&pause, NULL);
 }
 
-/* Until so many looks, one after another, did not see one of them. */
+/* Returns after `looks` in a row saw none of them. */
 static bool wait_until_absent(struct ch_server *s, const char *cluster, struct str which,
 			      unsigned looks, bool end, struct err *err)
 {
@@ -665,7 +665,7 @@ bool ch_settled(struct ch_server *s, const char *cluster, struct err *err)
 	return ok;
 }
 
-/* Adds the ids of those that run: "'flametap-...','flametap-...'". */
+/* Adds the ids of running inserts: "'flametap-...','flametap-...'". */
 static bool see_inserts(struct ch_server *s, const char *cluster, struct buf *seen, struct err *err)
 {
 	struct buf sql, out;

@@ -43,8 +43,7 @@ struct ch_endpoint {
 /* ERR_INVALID for tcp:// and the like, with the port to take instead, and for a password in it. */
 bool ch_endpoint_parse(const char *text, struct ch_endpoint *out, struct err *err) MUST_CHECK;
 void ch_endpoint_release(struct ch_endpoint *e);
-/* An endpoint as messages may have it, be it one that is refused: *** for a password. From
- * malloc().
+/* An endpoint, even a refused one, as messages may show it: with *** for a password. From malloc().
  */
 char *ch_endpoint_shown(const char *text);
 /* "http://host:8123/database", from malloc(): by which one store is the same for its exporter and

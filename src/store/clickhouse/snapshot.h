@@ -37,7 +37,6 @@ struct ch_store {
 	struct store base;
 	struct ch_endpoint endpoint;
 	char *password;
-	size_t limit_bytes;
 	pthread_mutex_t lock; /* guards idle */
 	struct ch_snapshot *idle[2];
 };
