@@ -1,6 +1,7 @@
 """PHP: whole chains of functions in order, from the main script to the leaf, through C and back; names, files and lines."""
 
 import collections
+import os
 import pathlib
 import re
 import socket
@@ -174,6 +175,23 @@ def cases():
 @pytest.mark.parametrize(("version", "mode"), list(cases()))
 def test_known_stacks_of_php(needs_bpf, tmp_path, version, mode):
     check_mode(version, mode, tmp_path)
+
+
+@pytest.mark.parametrize("mode", ["plain", "tracing"])
+def test_php_with_threads(needs_bpf, tmp_path, mode):
+    """ZTS: each thread has its globals in its own resources."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "flametap" / "runtimes"
+    folder = pathlib.Path(os.environ.get("FLAMETAP_RUNTIMES", cache)) / "php" / "8.2-zts"
+    if not (folder / "bin" / "php").exists():
+        pytest.skip("SKIPPED ALOUD: no PHP with threads is here; tools/php-zts builds it")
+    opcache, = folder.glob("lib/php/extensions/*/opcache.so")
+    process = start_known(pathlib.Path("/"), folder / "bin" / "php", ["-n", "-d", f"zend_extension={opcache}", *MODES[mode]])
+    try:
+        events = record(process.pid, tmp_path / "php.otlp")
+    finally:
+        process.kill()
+        process.wait(program.HANG)
+    check_events(f"PHP 8.2 with threads, {mode}", events, mode == "tracing")
 
 
 def need(root, path, package):

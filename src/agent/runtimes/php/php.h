@@ -38,8 +38,8 @@ extern const struct runtime_ops php_runtime;
 
 /* The facts of an executable, or NULL: it holds no PHP. */
 const struct php_facts *php_facts(const struct executable *e);
-/* What tsrm_get_ls_cache() reads, from its instructions: *slot, or if that is 0 *offset. False: it
- * is something else. */
+/* What tsrm_get_ls_cache_tcb_offset() returns, from its instructions: *slot, or if that is 0
+ * *offset. False: it is something else. */
 bool php_decode_tls(struct bytes code, uint64_t vaddr, uint64_t *slot, int32_t *offset);
 /* The version in the text "X-Powered-By: PHP/8.2.32" anywhere in `data`. */
 bool php_version_in(struct str data, uint32_t *version);

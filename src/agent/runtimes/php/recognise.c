@@ -63,12 +63,12 @@ static void skip(struct bytes *code, uint64_t *vaddr, size_t bytes)
 
 /*
  * [endbr64] [push %rbp; mov %rsp, %rbp], then
- *   64 48 8b 04 25 offset                 mov %fs:offset, %rax
- *   48 8b 05 slot, relative; 64 48 8b 00  mov slot(%rip), %rax; mov %fs:(%rax), %rax
+ *   48 c7 c0 offset          mov $offset, %rax
+ *   48 8b 05 slot, relative  mov slot(%rip), %rax
  */
 bool php_decode_tls(struct bytes code, uint64_t vaddr, uint64_t *slot, int32_t *offset)
 {
-	int32_t distance;
+	int32_t value;
 
 	if (starts_with(code, "\xf3\x0f\x1e\xfa", 4))
 		skip(&code, &vaddr, 4);
@@ -76,16 +76,14 @@ bool php_decode_tls(struct bytes code, uint64_t vaddr, uint64_t *slot, int32_t *
 		skip(&code, &vaddr, 4);
 	*slot = 0;
 	*offset = 0;
-	if (starts_with(code, "\x64\x48\x8b\x04\x25", 5) && code.len >= 9) {
-		memcpy(offset, code.ptr + 5, sizeof(*offset));
-		return *offset != 0;
-	}
-	if (!starts_with(code, "\x48\x8b\x05", 3) || code.len < 11 ||
-	    memcmp(code.ptr + 7, "\x64\x48\x8b\x00", 4) != 0)
+	if (code.len < 7)
 		return false;
-	memcpy(&distance, code.ptr + 3, sizeof(distance));
-	*slot = vaddr + 7 + (uint64_t)(int64_t)distance;
-	return *slot != 0;
+	memcpy(&value, code.ptr + 3, sizeof(value));
+	if (starts_with(code, "\x48\xc7\xc0", 3))
+		*offset = value;
+	else if (starts_with(code, "\x48\x8b\x05", 3))
+		*slot = vaddr + 7 + (uint64_t)(int64_t)value;
+	return *offset || *slot;
 }
 
 static bool needs_pcre(const struct elf_file *f)
@@ -108,7 +106,7 @@ static bool find_globals(const struct elf_file *f, struct php_facts *facts)
 	}
 	facts->threads = true;
 	if (!elf_file_find_exported(f, STR("executor_globals_offset"), &globals) ||
-	    !elf_file_find_exported(f, STR("tsrm_get_ls_cache"), &getter))
+	    !elf_file_find_exported(f, STR("tsrm_get_ls_cache_tcb_offset"), &getter))
 		return false;
 	facts->globals = globals.value;
 	return php_decode_tls(elf_file_at_vaddr(f, getter.value), getter.value, &facts->tls_slot,
