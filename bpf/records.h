@@ -69,6 +69,7 @@ enum unwind_step_kind {
 	UNWIND_STEP_GO, /* no frames of its own: labels (go_labels.h) */
 	UNWIND_STEP_PHP,
 	UNWIND_STEP_PCRE, /* regular expressions that PHP had compiled: no frames of its own */
+	UNWIND_STEP_RUBY,
 	UNWIND_STEP_COUNT,
 };
 
@@ -222,6 +223,21 @@ struct php_runtime {
 };
 _Static_assert(sizeof(struct php_runtime) == 112, "php_runtime is 112 bytes");
 
+/* Ruby: where things lie, in bytes (bpf/step_ruby.h). */
+struct ruby_runtime {
+	__u64 context; /* pc-space address of the word that leads to the execution context; 0: it is
+			* a variable of the thread */
+	__u64 loop_start, loop_bytes; /* pc-space: vm_exec_core */
+	__u32 tls_module;             /* of the dynamic thread vector; 0: static storage */
+	__s32 tls_offset;             /* from the module's block, or from the thread pointer */
+	__u32 executable;             /* that of the loop: frames name it */
+	__u16 context_stack, context_stack_words, context_frame;
+	__u16 frame_bytes, frame_pc, frame_iseq, frame_ep;
+	__u16 iseq_body, body_code;
+	__u16 padding;
+};
+_Static_assert(sizeof(struct ruby_runtime) == 56, "ruby_runtime is 56 bytes");
+
 /*
  * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing
  * is known yet will need one of them, and each thread of CPython shows whether it is its own.
@@ -243,6 +259,7 @@ struct unwind_runtime {
 		struct unwind_hotspot hotspot;
 		struct go_runtime go;
 		struct php_runtime php;
+		struct ruby_runtime ruby;
 		struct unwind_usual_runtimes usual;
 		__u64 words[31];
 	};
@@ -455,6 +472,57 @@ static inline __u64 php_cookie(__u64 name, __u64 class_entry, __u64 code)
 	return h ^ h >> 32;
 }
 
+/* What a walk has found out about Ruby. */
+enum {
+	RUBY_FRAME_BYTES = 40, /* of a control frame that are read */
+	RUBY_FRAME_MOST = 64,  /* as large as one may be */
+	RUBY_SCOPES_MOST = 10, /* blocks in blocks: methods further out are not looked for */
+	RUBY_STACK_WORDS_MOST = 1 << 27,
+	/* vm_core.h: VM_FRAME_MAGIC_*, VM_FRAME_FLAG_*, VM_ENV_FLAG_* */
+	RUBY_FRAME_MASK = 0x7fff0001,
+	RUBY_FRAME_C = 0x55550001,
+	RUBY_FRAME_BLOCK_IN_C = 0x66660001,
+	RUBY_FRAME_DUMMY = 0x79990001,
+	RUBY_FLAG_FINISH = 0x20,
+	RUBY_FLAG_LOCAL = 2,
+	/* internal/imemo.h: kinds of the VM's own objects (T_IMEMO) */
+	RUBY_SPECIAL_VARIABLES = 2,
+	RUBY_METHOD = 6,
+	RUBY_ISEQ = 7,
+	RUBY_NO_KIND = 16,
+};
+#define RUBY_KIND(flags) (((flags)&0x1f) == 0x1a ? (__u32)((flags) >> 12 & 15) : RUBY_NO_KIND)
+
+enum ruby_walk_state {
+	RUBY_NEW,
+	RUBY_WALKING,
+	RUBY_LOST, /* there are more frames, and they cannot be read */
+};
+struct ruby_walk {
+	__u64 frame, end;         /* the next one; where they end */
+	__u64 object;             /* the last one that a method was looked for in, */
+	__u64 method, definition; /* and what was found */
+	__u32 state;              /* enum ruby_walk_state */
+	__u16 pushed;             /* a frame of the present run of the machine */
+	__u16 left_loop;          /* the last native frame of the machine was that of its loop */
+	__u32 started;            /* the innermost frame was looked at */
+	__u32 padding;
+};
+
+/*
+ * A frame has two words. Of addresses their 47 bits without the low 3:
+ *   Ruby  iseq << 20 | low 20 bits of pc;             method entry << 20 | the next 20 bits of pc
+ *   C     method entry << 20 | low 20 bits of its definition's;              RUBY_SECOND_C
+ * A pc is in the instructions of its iseq, or else that is no longer the one that ran.
+ */
+#define RUBY_PART(address)        ((address) >> 3 & 0xfffffffffff)
+#define RUBY_FIRST(address, more) (RUBY_PART(address) << 20 | ((more) >> 3 & 0xfffff))
+#define RUBY_SECOND(method, pc)   (RUBY_PART(method) << 20 | ((pc) >> 23 & 0xfffff))
+#define RUBY_SECOND_C             (0xfffffffffffull << 20)
+#define RUBY_FRAME_ADDRESS(word)  ((word) >> 20 << 3)
+#define RUBY_FRAME_LOW(word)      ((word)&0xfffff)
+#define RUBY_PC_BITS              43 /* of pc that a frame has */
+
 enum { UNWIND_LEAF_REGS = 14 }; /* UNWIND_REG_COUNT - UNWIND_REG_LEAF */
 
 enum leaf_known {
@@ -498,6 +566,7 @@ enum frame_tag {
 	FRAME_TAG_HOTSPOT,
 	FRAME_TAG_V8,
 	FRAME_TAG_PHP,
+	FRAME_TAG_RUBY,
 	/* What follows are no frames of the walk, but those of CPython that lie before it, read
 	 * while they could be (ahead_cpython.h). 1 word: the slot in runtimes by which. */
 	FRAME_TAG_AHEAD,

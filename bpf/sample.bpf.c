@@ -298,6 +298,13 @@ static __noinline int step_pcre(void)
 	return s ? unwind_pcre(&s->walk) : UNWIND_STOPPED;
 }
 
+static __noinline int step_ruby(void)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_ruby(&s->walk) : UNWIND_STOPPED;
+}
+
 /* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
  * work. */
 static int walk_step(u32 index, void *none)
@@ -318,6 +325,8 @@ static int walk_step(u32 index, void *none)
 		result = step_php();
 	else if (steps_enabled & 1u << UNWIND_STEP_PCRE && s->walk.cursor.step == UNWIND_STEP_PCRE)
 		result = step_pcre();
+	else if (steps_enabled & 1u << UNWIND_STEP_RUBY && s->walk.cursor.step == UNWIND_STEP_RUBY)
+		result = step_ruby();
 	else
 		result = unwind_native_known(&s->walk);
 	if (result == UNWIND_NOT_KNOWN)

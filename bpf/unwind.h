@@ -64,6 +64,7 @@ struct unwind_walk {
 	__u32 padding;
 	struct cpython_walk cpython;
 	struct php_walk php;
+	struct ruby_walk ruby;
 	struct unwind_rule rule; /* as it stands at cursor.pc */
 	struct unwind_window stack;
 	struct sample_record record; /* directly before its words: what is sent is one piece */
@@ -139,15 +140,29 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 	w->php.state = PHP_NEW;
 	w->php.frame = 0;
 	w->php.pushed = w->php.waiting = w->php.pcre_from = 0;
+	w->ruby.state = RUBY_NEW;
+	w->ruby.object = w->ruby.method = w->ruby.definition = 0;
+	w->ruby.pushed = w->ruby.left_loop = w->ruby.started = 0;
 	w->stack.bytes = w->stack.careful = 0;
 	w->end = UNWIND_END_DEPTH; /* what is true when the steps end by themselves */
+}
+
+/* Behind the outermost frame of the program lies one that only ends the list. */
+UNWIND_INLINE bool ruby_is_cut(const struct ruby_walk *p)
+{
+	return p->state == RUBY_LOST ||
+	       (p->state == RUBY_WALKING && p->end - p->frame > RUBY_FRAME_MOST);
 }
 
 /* The walk has ended: by what is known now, was it whole? */
 UNWIND_INLINE void unwind_finish(struct unwind_walk *w)
 {
+	/* A fiber's stack of C begins with a return address of zero. */
+	if (w->end == UNWIND_END_ZERO_PC && w->ruby.state == RUBY_WALKING && !ruby_is_cut(&w->ruby))
+		w->end = UNWIND_END_BOTTOM;
 	if (w->end == UNWIND_END_BOTTOM &&
-	    (w->cpython.state == CPYTHON_LOST || w->php.state == PHP_LOST || w->php.frame))
+	    (w->cpython.state == CPYTHON_LOST || w->php.state == PHP_LOST || w->php.frame ||
+	     ruby_is_cut(&w->ruby)))
 		w->end = UNWIND_END_RUNTIME;
 }
 
@@ -760,3 +775,4 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 #include "step_cpython.h"
 #include "step_hotspot.h"
 #include "step_php.h"
+#include "step_ruby.h"

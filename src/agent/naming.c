@@ -8,13 +8,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/process/load_bias.h"
+#include "agent/process/read_proc.h"
 #include "agent/runtimes/hotspot/names.h"
 #include "agent/runtimes/cpython/names.h"
 #include "agent/runtimes/php/names.h"
+#include "agent/runtimes/ruby/names.h"
 #include "agent/symbolize/symbolizer.h"
+#include "base/clock.h"
 
 enum { RUNTIME_NAMES_SHARE = 4 }; /* a part of symbol_memory_bytes, for each runtime */
 #define SYMBOL_MEMORY_DEFAULT (UINT64_C(8) << 20)
+
+/* Where a file lay in a process a moment ago: for the many names that are new at the same time. */
+enum { BIASES_KEPT = 16, MAPS_BYTES_MOST = 16 << 20 };
+#define BIAS_KEPT_NS (2 * SECOND_NS)
+struct known_bias {
+	uint64_t executable, bias, read_ns; /* executable: its id */
+	uint32_t pid;
+};
 
 struct naming {
 	struct symbolizer *symbolizer;
@@ -27,10 +39,13 @@ struct naming {
 	/* Runtimes read memory while names are asked for, and from the trace thread. */
 	pthread_rwlock_t memory_lock;
 	struct seam *memory_seam; /* memory_lock */
+	pthread_mutex_t bias_lock;
+	struct known_bias biases[BIASES_KEPT]; /* bias_lock */
+	uint32_t next_bias;                    /* bias_lock */
 	struct runtime_memory memory;
 	struct cpython_names *cpython;
 	struct hotspot_names *hotspot;
-	struct frame_names *php;
+	struct frame_names *php, *ruby;
 	struct namer runtimes[FRAME_KIND_COUNT]; /* by kind; name is NULL where there is none */
 };
 
@@ -110,6 +125,51 @@ static bool read_memory(void *ctx, uint32_t pid, uint64_t address, void *to, siz
 	return ok && got == bytes;
 }
 
+static bool known_bias(struct naming *n, uint32_t pid, uint64_t executable, uint64_t *bias)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	bool found = false;
+
+	pthread_mutex_lock(&n->bias_lock);
+	for (uint32_t i = 0; i < BIASES_KEPT && !found; i++) {
+		const struct known_bias *b = &n->biases[i];
+
+		found = b->read_ns && b->pid == pid && b->executable == executable &&
+			now_ns - b->read_ns < BIAS_KEPT_NS;
+		if (found)
+			*bias = b->bias;
+	}
+	pthread_mutex_unlock(&n->bias_lock);
+	return found;
+}
+
+static void keep_bias(struct naming *n, uint32_t pid, uint64_t executable, uint64_t bias)
+{
+	pthread_mutex_lock(&n->bias_lock);
+	n->biases[n->next_bias++ % BIASES_KEPT] =
+		(struct known_bias){ executable, bias, clock_monotonic_ns(), pid };
+	pthread_mutex_unlock(&n->bias_lock);
+}
+
+static bool load_bias(void *ctx, uint32_t pid, const struct executable *e, uint64_t *bias)
+{
+	struct naming *n = ctx;
+	struct buf maps;
+	bool ok;
+
+	if (known_bias(n, pid, e->id, bias))
+		return true;
+	buf_init(&maps, MAPS_BYTES_MOST);
+	pthread_rwlock_rdlock(&n->memory_lock);
+	ok = n->memory_seam && read_proc(n->memory_seam, pid, SEAM_PROC_MAPS, &maps);
+	pthread_rwlock_unlock(&n->memory_lock);
+	ok = ok && load_bias_find(buf_view(&maps), e, bias);
+	buf_release(&maps);
+	if (ok)
+		keep_bias(n, pid, e->id, *bias);
+	return ok;
+}
+
 /* ---- the namer ---- */
 
 static bool name_frame(void *ctx, const struct trace_frame *frame, struct process_info *process,
@@ -166,13 +226,16 @@ struct naming *naming_new(const struct naming_options *options)
 	assert(n);
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_rwlock_init(&n->memory_lock, NULL);
-	n->memory = (struct runtime_memory){ read_memory, n };
+	pthread_mutex_init(&n->bias_lock, NULL);
+	n->memory = (struct runtime_memory){ read_memory, n, load_bias };
 	n->cpython = cpython_names_new(&n->memory, memory / RUNTIME_NAMES_SHARE);
 	n->runtimes[FRAME_CPYTHON] = cpython_names_namer(n->cpython);
 	n->hotspot = hotspot_names_new(&n->memory, memory / RUNTIME_NAMES_SHARE);
 	n->runtimes[FRAME_HOTSPOT] = hotspot_names_namer(n->hotspot);
 	n->php = frame_names_new(&php_names, &n->memory, memory / RUNTIME_NAMES_SHARE);
 	n->runtimes[FRAME_PHP] = frame_names_namer(n->php);
+	n->ruby = frame_names_new(&ruby_names, &n->memory, memory / RUNTIME_NAMES_SHARE);
+	n->runtimes[FRAME_RUBY] = frame_names_namer(n->ruby);
 	n->symbolizer = symbolizer_new(&symbols, &access);
 	n->inner = symbolizer_namer(n->symbolizer);
 	n->outer = (struct namer){
@@ -205,7 +268,9 @@ void naming_free(struct naming *n)
 	cpython_names_free(n->cpython);
 	hotspot_names_free(n->hotspot);
 	frame_names_free(n->php);
+	frame_names_free(n->ruby);
 	pthread_rwlock_destroy(&n->memory_lock);
+	pthread_mutex_destroy(&n->bias_lock);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
@@ -220,11 +285,12 @@ uint64_t naming_bytes(const struct naming *n)
 	struct symbolizer_stats stats;
 	struct cpython_names_stats cpython;
 	struct hotspot_names_stats hotspot;
-	struct frame_names_stats php;
+	struct frame_names_stats php, ruby;
 
 	symbolizer_stats(n->symbolizer, &stats);
 	cpython_names_stats(n->cpython, &cpython);
 	hotspot_names_stats(n->hotspot, &hotspot);
 	frame_names_stats(n->php, &php);
-	return stats.memory_bytes + cpython.bytes + hotspot.bytes + php.bytes;
+	frame_names_stats(n->ruby, &ruby);
+	return stats.memory_bytes + cpython.bytes + hotspot.bytes + php.bytes + ruby.bytes;
 }

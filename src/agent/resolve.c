@@ -71,6 +71,8 @@ static enum frame_kind runtime_kind(uint32_t tag)
 		return FRAME_V8;
 	case FRAME_TAG_PHP:
 		return FRAME_PHP;
+	case FRAME_TAG_RUBY:
+		return FRAME_RUBY;
 	default:
 		return FRAME_UNKNOWN;
 	}
@@ -258,7 +260,7 @@ static enum unwind_end go_on(struct resolver *r, struct process *p, struct captu
 	const struct twin_memory access = { read_captured, memory };
 	enum unwind_end end = UNWIND_END_NO_TABLE;
 	uint64_t last_pc = 0;
-	uint32_t same = 0, lost = 1u << UNWIND_STEP_PHP;
+	uint32_t same = 0, lost = 1u << UNWIND_STEP_PHP | 1u << UNWIND_STEP_RUBY;
 
 	memory->seam = r->table->seam;
 	memory->process = p;

@@ -24,6 +24,7 @@ enum frame_kind {
 	FRAME_HOTSPOT,
 	FRAME_V8,
 	FRAME_PHP,
+	FRAME_RUBY,
 	FRAME_END, /* the marker of a stack that ended early: address is an enum unwind_end */
 	FRAME_KIND_COUNT,
 };

@@ -18,9 +18,10 @@ static const struct origin {
 };
 
 static const char *const frame_types[FRAME_KIND_COUNT] = {
-	[FRAME_KERNEL] = "kernel",   [FRAME_NATIVE] = "native",   [FRAME_GO] = "go",
-	[FRAME_UNKNOWN] = "unknown", [FRAME_CPYTHON] = "cpython", [FRAME_HOTSPOT] = "jvm",
-	[FRAME_V8] = "v8js",         [FRAME_PHP] = "php",         [FRAME_END] = "abort-marker",
+	[FRAME_KERNEL] = "kernel",    [FRAME_NATIVE] = "native",   [FRAME_GO] = "go",
+	[FRAME_UNKNOWN] = "unknown",  [FRAME_CPYTHON] = "cpython", [FRAME_HOTSPOT] = "jvm",
+	[FRAME_V8] = "v8js",          [FRAME_PHP] = "php",         [FRAME_RUBY] = "ruby",
+	[FRAME_END] = "abort-marker",
 };
 
 struct message {

@@ -2,6 +2,7 @@
 #include "agent/runtimes/cpython/cpython.h"
 #include "agent/runtimes/go/go.h"
 #include "agent/runtimes/php/php.h"
+#include "agent/runtimes/ruby/ruby.h"
 #include "agent/runtimes/runtime.h"
 
 /* Their steps know x86-64's frames and thread-local storage; elsewhere native frames are shown. */
@@ -11,6 +12,7 @@ const struct runtime_ops *const runtimes_all[] = {
 	&hotspot_runtime,
 	&go_runtime,
 	&php_runtime,
+	&ruby_runtime,
 #endif
 	NULL,
 };

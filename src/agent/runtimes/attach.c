@@ -73,7 +73,7 @@ static enum runtime_attached attach(struct process_table *t, struct process *p,
 	struct module *module = m->module->same;
 	const struct executable *e = module->facts;
 	const struct runtime_ops *ops = ops_of(e->runtime_step);
-	const struct runtime_memory memory = { read_target, t->seam };
+	const struct runtime_memory memory = { .read = read_target, .ctx = t->seam };
 	struct runtime_attachment found = { .data.step = e->runtime_step };
 	struct runtime_target target = { .pid = p->pid, .set = p->set, .memory = &memory };
 	enum runtime_attached result;
@@ -159,7 +159,8 @@ static bool is_candidate(const struct module *m)
 	return m->state == MODULE_NEW &&
 	       (str_has_prefix(name, STR("python3")) || str_has_prefix(name, STR("libpython3")) ||
 		str_is(name, "libjvm.so") || str_has_prefix(name, STR("php")) ||
-		str_has_prefix(name, STR("libphp")));
+		str_has_prefix(name, STR("libphp")) || str_has_prefix(name, STR("libruby")) ||
+		str_has_prefix(name, STR("ruby")));
 }
 
 static void attach_one(struct process_table *t, struct process *p, const struct mapping *m,

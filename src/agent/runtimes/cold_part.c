@@ -1,7 +1,7 @@
 #include "agent/runtimes/cold_part.h"
 
 #include "agent/elf/elf_symbols.h"
-#include "agent/unwind/cfi_read.h"
+#include "agent/runtimes/function_bounds.h"
 
 enum { CODE_BYTES_MOST = 1 << 20, TARGETS_MOST = 64, JUMPS_LEAST = 8 };
 
@@ -12,45 +12,15 @@ struct target {
 };
 
 struct finder {
-	struct cfi_section section;
-	struct elf_data data;
-	struct cfi_index index;
-	struct cfi_cie cie;
-	struct unwind_counts counts;
+	struct function_bounds functions;
 	struct target targets[TARGETS_MOST];
 	uint32_t target_count;
 };
 
-static struct bytes frame_header(const struct elf_file *f, uint64_t *vaddr)
-{
-	struct elf_segment s;
-
-	for (uint32_t i = 0; i < elf_file_segment_count(f); i++) {
-		if (!elf_file_segment(f, i, &s) || s.type != PT_GNU_EH_FRAME)
-			continue;
-		*vaddr = s.vaddr;
-		return elf_file_at_vaddr(f, s.vaddr);
-	}
-	return (struct bytes){ 0 };
-}
-
-static bool open_finder(struct finder *x, const struct elf_file *f)
-{
-	uint64_t header_vaddr = 0, vaddr = 0;
-	struct bytes header = frame_header(f, &header_vaddr);
-
-	if (!header.len || !cfi_header_eh_frame(header, header_vaddr, &vaddr))
-		return false;
-	x->section = (struct cfi_section){ .bytes = elf_file_at_vaddr(f, vaddr), .vaddr = vaddr };
-	x->cie.offset = CFI_NO_CIE;
-	return x->section.bytes.len &&
-	       cfi_index_init(&x->index, &x->section, header, header_vaddr, &x->counts);
-}
-
 /* Counts a jump to `to`, in the function that unwind information says it lies in. */
 static void note_jump(struct finder *x, uint64_t to)
 {
-	struct cfi_fde fde;
+	uint64_t bounds[2];
 
 	for (uint32_t i = 0; i < x->target_count; i++) {
 		if (to >= x->targets[i].begin && to < x->targets[i].end) {
@@ -58,12 +28,10 @@ static void note_jump(struct finder *x, uint64_t to)
 			return;
 		}
 	}
-	if (x->target_count == TARGETS_MOST ||
-	    !cfi_fde_read(&x->section, cfi_index_offset(&x->index, cfi_index_find(&x->index, to)),
-			  &x->cie, &fde, &x->counts) ||
-	    to < fde.begin || to >= fde.end || to == fde.begin)
+	if (x->target_count == TARGETS_MOST || !function_bounds_find(&x->functions, to, bounds) ||
+	    to == bounds[0])
 		return;
-	x->targets[x->target_count++] = (struct target){ fde.begin, fde.end, 1 };
+	x->targets[x->target_count++] = (struct target){ bounds[0], bounds[1], 1 };
 }
 
 /*
@@ -95,7 +63,7 @@ static void find_by_jumps(const struct elf_file *f, const uint64_t loop[2], uint
 
 	if (code.len > loop[1] - loop[0])
 		code.len = (size_t)(loop[1] - loop[0]);
-	if (code.len > CODE_BYTES_MOST || !open_finder(&x, f))
+	if (code.len > CODE_BYTES_MOST || !function_bounds_open(&x.functions, f))
 		return;
 	count_jumps(&x, code, loop);
 	for (uint32_t i = 0; i < x.target_count; i++) {
@@ -105,7 +73,7 @@ static void find_by_jumps(const struct elf_file *f, const uint64_t loop[2], uint
 		cold[0] = x.targets[i].begin;
 		cold[1] = x.targets[i].end;
 	}
-	cfi_index_release(&x.index);
+	function_bounds_release(&x.functions);
 }
 
 void runtime_cold_part(const struct elf_file *f, struct str cold_name, const uint64_t loop[2],

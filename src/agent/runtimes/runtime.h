@@ -28,7 +28,7 @@ enum { RUNTIME_FACTS_MOST = 1024, RUNTIME_CODE_MOST = 8 };
  * files replace what is built in. */
 struct runtime_tables {
 	struct cpython_table *cpython;
-	struct offset_table *php;
+	struct offset_table *php, *ruby;
 };
 
 struct runtime_tables *runtime_tables_load(const char *folder, /* NULL, "": none */
@@ -39,6 +39,8 @@ void runtime_tables_free(struct runtime_tables *t); /* NULL is fine */
 struct runtime_memory {
 	bool (*read)(void *ctx, uint32_t pid, uint64_t address, void *to, size_t bytes);
 	void *ctx;
+	/* Where a file lies in a process, for names; NULL: cannot be told. */
+	bool (*load_bias)(void *ctx, uint32_t pid, const struct executable *e, uint64_t *bias);
 };
 
 /* What recognise() found out about a file. All addresses are elf_vaddr. */

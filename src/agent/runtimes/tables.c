@@ -8,6 +8,7 @@
 
 #include "agent/runtimes/cpython/table.h"
 #include "agent/runtimes/php/table.h"
+#include "agent/runtimes/ruby/table.h"
 #include "agent/runtimes/runtime.h"
 #include "base/cleanup.h"
 
@@ -44,6 +45,11 @@ static bool parse_php(struct runtime_tables *t, struct str text, struct err *err
 	return php_table_parse(t->php, text, err);
 }
 
+static bool parse_ruby(struct runtime_tables *t, struct str text, struct err *err)
+{
+	return ruby_table_parse(t->ruby, text, err);
+}
+
 /* A runtime's table. */
 static const struct table {
 	const char *file;
@@ -52,6 +58,7 @@ static const struct table {
 } tables[] = {
 	{ "cpython.table", cpython_table_built_in, parse_cpython },
 	{ "php.table", php_table_built_in, parse_php },
+	{ "ruby.table", ruby_table_built_in, parse_ruby },
 };
 
 static bool load(struct runtime_tables *t, const struct table *table, const char *folder,
@@ -80,8 +87,9 @@ struct runtime_tables *runtime_tables_load(const char *folder, struct err *err)
 	if (t) {
 		t->cpython = calloc(1, sizeof(*t->cpython));
 		t->php = calloc(1, sizeof(*t->php));
+		t->ruby = calloc(1, sizeof(*t->ruby));
 	}
-	ok = (t && t->cpython && t->php) ||
+	ok = (t && t->cpython && t->php && t->ruby) ||
 	     err_set(err, ERR_LIMIT, "no memory for the runtimes' tables");
 	for (size_t i = 0; ok && i < sizeof(tables) / sizeof(tables[0]); i++)
 		ok = load(t, &tables[i], folder, err);
@@ -97,5 +105,6 @@ void runtime_tables_free(struct runtime_tables *t)
 		return;
 	free(t->cpython);
 	free(t->php);
+	free(t->ruby);
 	free(t);
 }

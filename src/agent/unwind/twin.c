@@ -198,6 +198,10 @@ static int step(struct unwind_walk *w)
 		return unwind_php(w);
 	case UNWIND_STEP_PCRE:
 		return unwind_pcre(w);
+	case UNWIND_STEP_RUBY:
+		if (twin_of(&w->cursor)->lost & 1u << UNWIND_STEP_RUBY)
+			w->ruby.state = RUBY_LOST;
+		return unwind_ruby(w);
 	default:
 		return unwind_native(w);
 	}

@@ -353,7 +353,7 @@ static void set_up_bench(struct bench *b)
 					   .filter = b->filter };
 	process_table_init(&b->table);
 	b->twin = twin_new();
-	b->memory = (struct runtime_memory){ read_for_names, b };
+	b->memory = (struct runtime_memory){ .read = read_for_names, .ctx = b };
 	b->names = cpython_names_new(&b->memory, 1 << 20);
 }
 

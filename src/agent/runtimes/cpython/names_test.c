@@ -103,7 +103,7 @@ static void set_up(struct rig *r, size_t memory_bytes)
 	if (!cpython_table_parse(&table, cpython_table_built_in(), &err))
 		fail_msg("%s", err.msg);
 	r->used = 1024;
-	r->access = (struct runtime_memory){ read_memory, r };
+	r->access = (struct runtime_memory){ .read = read_memory, .ctx = r };
 	r->facts.minor = 13;
 	r->facts.offsets = *cpython_table_find(&table, 13);
 	r->executable = (struct executable){ .runtime_step = UNWIND_STEP_CPYTHON,

@@ -160,7 +160,7 @@ static void set_up(struct rig *r, bool jdk25)
 	facts.runtime_bytes = sizeof(r->layout);
 	r->libjvm = executable_new(&facts);
 	r->process = process_info_new(&(struct process_info){ .pid = 7, .start_unix_nano = 1 });
-	r->memory = (struct runtime_memory){ read_memory, r };
+	r->memory = (struct runtime_memory){ .read = read_memory, .ctx = r };
 	r->names = hotspot_names_new(&r->memory, 1 << 20);
 	r->namer = hotspot_names_namer(r->names);
 }

@@ -99,7 +99,7 @@ static bool start(struct rig *r, const char *java, const char *flags)
 
 static void open_rig(struct rig *r)
 {
-	const struct runtime_memory memory = { read_process, r };
+	const struct runtime_memory memory = { .read = read_process, .ctx = r };
 	const struct sample_record sample = { .pid = (uint32_t)r->pid, .tid = (uint32_t)r->tid };
 	char path[64];
 	struct err err;

@@ -67,7 +67,7 @@ static inline void fake_init(struct fake_php *p, uint32_t version)
 		fail_msg("%s", err.msg);
 	assert_true(php_table_find(&table, version, &p->facts.offsets));
 	p->used = 2048; /* globals lie before */
-	p->access = (struct runtime_memory){ fake_read, p };
+	p->access = (struct runtime_memory){ .read = fake_read, .ctx = p };
 	p->facts.version = version;
 	p->executable = (struct executable){ .id = 1,
 					     .runtime_step = UNWIND_STEP_PHP,
