@@ -260,9 +260,6 @@ const struct engine_profile *engine_profile_of(const struct query *q, uint64_t s
  * event->time + 1. */
 bool engine_event_end(struct query *q, const struct engine_event *event, uint64_t *out,
 		      struct err *err) MUST_CHECK;
-/* Of all values that a row has; and what its timestamp i counts: as sample_value_at() has it. */
-int64_t engine_row_sum(const struct source_row *row);
-int64_t engine_value_at(const struct source_row *row, int64_t row_sum, uint32_t i);
 static inline int64_t engine_add(int64_t a, int64_t b) /* saturates */
 {
 	int64_t sum;

@@ -271,24 +271,6 @@ static bool judge_row(struct walk *w, const struct source_row *row,
 	return true;
 }
 
-int64_t engine_row_sum(const struct source_row *row)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < row->value_count; i++)
-		sum = engine_add(sum, row->values[i]);
-	return sum;
-}
-
-int64_t engine_value_at(const struct source_row *row, int64_t sum, uint32_t i)
-{
-	if (row->value_count == 0)
-		return 1;
-	if (row->value_count == row->timestamp_count)
-		return row->values[i];
-	return value_share(sum, row->timestamp_count, i);
-}
-
 static bool in_window(const struct walk *w, uint64_t time)
 {
 	return time >= w->range.from && time < w->range.to;
@@ -316,17 +298,17 @@ static bool walk_row(void *ctx, const struct source_row *row, struct err *err)
 		w->q->events++;
 		w->series->seen = true;
 		e.time = row->time;
-		e.value = engine_scaled(engine_row_sum(row), e.series->says->scale);
+		e.value = engine_scaled(source_row_sum(row), e.series->says->scale);
 		return w->fn(w->ctx, &e, err);
 	}
-	sum = row->value_count != row->timestamp_count ? engine_row_sum(row) : 0;
+	sum = row->value_count != row->timestamp_count ? source_row_sum(row) : 0;
 	for (uint32_t i = 0; i < row->timestamp_count; i++) {
 		e.time = row->timestamps[i];
 		if (!in_window(w, e.time))
 			continue;
 		w->q->events++;
 		w->series->seen = true;
-		e.value = engine_scaled(engine_value_at(row, sum, i), e.series->says->scale);
+		e.value = engine_scaled(source_row_value(row, sum, i), e.series->says->scale);
 		if (!w->fn(w->ctx, &e, err))
 			return false;
 		e.first = false;

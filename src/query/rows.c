@@ -24,11 +24,11 @@ static bool clips(const struct query *q, const struct source_row *row)
 /* Keeps the events in the window, each with what it counts. */
 static void clip(struct kept_rows *k, const struct source_row *row, struct kept_row *out)
 {
-	int64_t sum = engine_row_sum(row);
+	int64_t sum = source_row_sum(row);
 
 	out->timestamp_count = out->value_count = 0;
 	for (uint32_t i = 0; i < row->timestamp_count; i++) {
-		int64_t value = engine_value_at(row, sum, i);
+		int64_t value = source_row_value(row, sum, i);
 
 		if (!within(k->q, row->timestamps[i]))
 			continue;

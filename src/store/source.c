@@ -37,20 +37,45 @@ bool source_series(struct source *s, const struct source_series_ask *ask, source
 	       s->ops->series(s, &narrowed, fn, ctx, err);
 }
 
+/* ---- rows ---- */
+
+void source_row_as_meant(struct source_row *row)
+{
+	if (row->value_count == 1 && row->timestamp_count > 1 && row->values[0] == 1 &&
+	    row->total == (int64_t)row->timestamp_count)
+		row->value_count = 0;
+}
+
+int64_t source_row_sum(const struct source_row *row)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < row->value_count; i++)
+		if (__builtin_add_overflow(sum, row->values[i], &sum))
+			sum = row->values[i] < 0 ? INT64_MIN : INT64_MAX;
+	return sum;
+}
+
+int64_t source_row_value(const struct source_row *row, int64_t sum, uint32_t i)
+{
+	if (row->value_count == 0)
+		return 1;
+	if (row->value_count == row->timestamp_count)
+		return row->values[i];
+	return value_share(sum, row->timestamp_count, i);
+}
+
 struct row_walk_as_meant {
 	source_row_fn *fn;
 	void *ctx;
 };
 
-/* Senders of old versions wrote a 1 beside n timestamps and meant n events. */
 static bool give_as_meant(void *ctx, const struct source_row *row, struct err *err)
 {
 	const struct row_walk_as_meant *w = ctx;
 	struct source_row meant = *row;
 
-	if (row->value_count == 1 && row->timestamp_count > 1 && row->values[0] == 1 &&
-	    row->total == (int64_t)row->timestamp_count)
-		meant.value_count = 0;
+	source_row_as_meant(&meant);
 	return w->fn(w->ctx, &meant, err);
 }
 

@@ -255,7 +255,7 @@ struct source {
 
 bool source_series(struct source *s, const struct source_series_ask *ask, source_series_fn *fn,
 		   void *ctx, struct err *err) MUST_CHECK;
-/* Rows in an order of the source's. */
+/* Rows in an order of the source's, as meant. */
 bool source_scan(struct source *s, const struct source_scan *scan, source_row_fn *fn, void *ctx,
 		 struct err *err) MUST_CHECK;
 /* The same as events, of a scan without links; only where ops->events is set. */
@@ -276,6 +276,13 @@ bool source_values(struct source *s, struct str key, const uint64_t *ids, uint32
 		   source_value_fn *fn, void *ctx, uint32_t *out, struct err *err) MUST_CHECK;
 bool source_links(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
 		  void *ctx, struct err *err) MUST_CHECK;
+
+/* Senders of old versions wrote a 1 beside n timestamps and meant n events. */
+void source_row_as_meant(struct source_row *row);
+/* What all values of a row, as meant, add up to, at most the largest number there is; and what its
+ * timestamp i counts, as sample_value_at(). */
+int64_t source_row_sum(const struct source_row *row);
+int64_t source_row_value(const struct source_row *row, int64_t row_sum, uint32_t i);
 
 static inline void source_free(struct source *s)
 {

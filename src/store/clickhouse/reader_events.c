@@ -71,16 +71,6 @@ static bool is_wanted(const struct event_scan *x, uint64_t series)
 
 /* ---- samples ---- */
 
-static int64_t sum_of(const struct source_row *s)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < s->value_count; i++)
-		if (__builtin_add_overflow(sum, s->values[i], &sum))
-			sum = s->values[i] < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}
-
 static void put(struct event_scan *x, const struct source_row *s, uint64_t time, int64_t value,
 		bool timed)
 {
@@ -95,27 +85,16 @@ static void put(struct event_scan *x, const struct source_row *s, uint64_t time,
 	x->attrs[at] = s->attributes;
 }
 
-/* What each of a sample's timestamps counts: as sample_value_at(). */
-static int64_t value_of(const struct source_row *s, bool ones, int64_t sum, uint32_t i)
+static void take_row(struct event_scan *x, struct source_row *s)
 {
-	if (ones)
-		return 1;
-	return s->value_count == s->timestamp_count ? s->values[i]
-						    : value_share(sum, s->timestamp_count, i);
-}
+	int64_t sum;
 
-static void take_row(struct event_scan *x, const struct source_row *s)
-{
-	uint32_t n = s->timestamp_count;
-	int64_t sum = sum_of(s);
-	/* Senders of old versions wrote a 1 beside n timestamps and meant n events. */
-	bool ones = !s->value_count ||
-		    (s->value_count == 1 && n > 1 && sum == 1 && s->total == (int64_t)n);
-
-	if (!n)
+	source_row_as_meant(s);
+	sum = source_row_sum(s);
+	if (!s->timestamp_count)
 		put(x, s, s->time, sum, false);
-	for (uint32_t i = 0; i < n; i++)
-		put(x, s, s->timestamps[i], value_of(s, ones, sum, i), true);
+	for (uint32_t i = 0; i < s->timestamp_count; i++)
+		put(x, s, s->timestamps[i], source_row_value(s, sum, i), true);
 }
 
 /* ---- columns ---- */
