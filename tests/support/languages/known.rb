@@ -111,8 +111,8 @@ ensure
 end
 
 def by_enumerator
-  numbers = Enumerator.new { |y| y << burn; y << burn } #block_in_Object#by_enumerator|Object#burn #Object#by_enumerator|Class#new
-  numbers.each { |n| n } #Object#by_enumerator|Enumerator#each #Enumerator#each|Enumerator::Generator#each #Enumerator::Generator#each|block_in_Object#by_enumerator
+  numbers = Enumerator.new { |y| y << burn; y << burn } #block_in_Object#by_enumerator|Object#burn #block_in_Object#by_enumerator|Enumerator::Yielder#<< #Object#by_enumerator|Class#new
+  numbers.each { |n| n } #Object#by_enumerator|Enumerator#each #Enumerator#each|Enumerator::Generator#each #Enumerator::Generator#each|block_in_Object#by_enumerator #Enumerator::Yielder#<<|block_in_Object#by_enumerator
 end
 
 def by_sending
@@ -150,7 +150,7 @@ if ARGV[1] == 'threads'
   threads.each(&:join)
 elsif ARGV[1] == 'fiber'
   fiber = Fiber.new { loop { work; Fiber.yield } } #<main>|Object#work
-  fiber.resume while Process.clock_gettime(Process::CLOCK_MONOTONIC) < until_time
+  fiber.resume while Process.clock_gettime(Process::CLOCK_MONOTONIC) < until_time #<main>|Fiber#resume
 else
   while Process.clock_gettime(Process::CLOCK_MONOTONIC) < until_time #<main>|Process.clock_gettime
     work #<main>|Object#work
