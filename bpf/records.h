@@ -28,7 +28,7 @@ enum {
 	UNWIND_GROUP_BLOCKS =
 		4, /* row blocks of 256 KiB per inner map: inserting one waits for RCU */
 	UNWIND_GROUPS_MAX = 128,
-	UNWIND_PROCESS_RUNTIMES = 3, /* language runtimes in one process */
+	UNWIND_PROCESS_RUNTIMES = 6, /* language runtimes in one process */
 };
 
 /*
@@ -73,6 +73,17 @@ enum unwind_step_kind {
 	UNWIND_STEP_COUNT,
 };
 
+/*
+ * walkers: which program walks a process's stacks. Each is loaded when the first process needs it,
+ * so a native sample carries no runtime's code, and runtimes that are not there cost nothing.
+ */
+enum unwind_walker {
+	UNWIND_WALKER_NATIVE, /* native frames alone */
+	/* enum unwind_step_kind: and that runtime's */
+	UNWIND_WALKER_ALL = 31, /* every runtime's: a process has several */
+	UNWIND_WALKERS,
+};
+
 /* ---- maps --------------------------------------------------------------------------------- */
 
 enum process_verdict {
@@ -88,9 +99,11 @@ struct unwind_process {
 	__u32 exec_id; /* low half of task_struct.self_exec_id; valid with PROCESS_EXEC_ID */
 	__u8 verdict;  /* enum process_verdict */
 	__u8 flags;    /* PROCESS_* */
+	__u8 walker;   /* enum unwind_walker */
+	__u8 padding;
 	__u16 runtimes[UNWIND_PROCESS_RUNTIMES]; /* in runtimes; 0: none */
 };
-_Static_assert(sizeof(struct unwind_process) == 24, "unwind_process is 24 bytes");
+_Static_assert(sizeof(struct unwind_process) == 32, "unwind_process is 32 bytes");
 #define PROCESS_EXEC_ID 1u
 #define PROCESS_LABELS  2u /* one of its runtimes keeps labels of threads or goroutines */
 
@@ -283,6 +296,8 @@ struct sample_counters {
 	__u32 processes_version[PROCESSES_VERSIONS]; /* by pid % PROCESSES_VERSIONS */
 	__u32 tables_version; /* as well, where executables change that had been walked through */
 	__u32 by_cgroup;      /* user space: only tasks in one of `cgroups` are sampled */
+	__u32 unknown_walker; /* user space: of processes that it has not described yet */
+	__u32 padding2;
 	__u64 ended[UNWIND_END_COUNT];
 	/* the rest */
 	__u64 idle;          /* the idle task: skipped */
@@ -292,9 +307,10 @@ struct sample_counters {
 	__u64 captured;      /* stacks copied for user space */
 	__u64 capture_limit; /* not copied: rate limit */
 	__u64 capture_ring;  /* not copied: the ring was full */
-	__u64 padding[32 - 16 - UNWIND_END_COUNT];
+	__u64 no_walker;     /* the walker of the process was not loaded: its stack was copied */
+	__u64 padding[48 - 18 - UNWIND_END_COUNT];
 };
-_Static_assert(sizeof(struct sample_counters) == 256, "sample_counters is 256 bytes");
+_Static_assert(sizeof(struct sample_counters) == 384, "sample_counters is 384 bytes");
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
@@ -329,10 +345,10 @@ struct unwind_known {
 	__u32 what;                  /* KNOWN() */
 };
 _Static_assert(sizeof(struct unwind_known) == 32, "unwind_known is 32 bytes");
-#define KNOWN(kind, owner, executable) ((__u32)(kind) << 28 | (__u32)(owner) << 24 | (executable))
+#define KNOWN(kind, owner, executable) ((__u32)(kind) << 28 | (__u32)(owner) << 22 | (executable))
 #define KNOWN_KIND(what)               ((what) >> 28)
-#define KNOWN_OWNER(what)              ((what) >> 24 & 15) /* enum unwind_step_kind */
-#define KNOWN_EXECUTABLE(what)         ((what)&0xffffff)
+#define KNOWN_OWNER(what)              ((what) >> 22 & 63) /* enum unwind_step_kind */
+#define KNOWN_EXECUTABLE(what)         ((what)&0x3fffff)
 
 /*
  * And of 4 KiB of code, for addresses that were not seen yet: whose they are and which rows are

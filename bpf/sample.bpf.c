@@ -1,6 +1,7 @@
 /*
  * sample.bpf.c - on-CPU samples: a cpu-clock perf event per CPU runs sample_on_cpu(), which takes
- * the kernel stack, walks the user stack (unwind.h) and sends one record.
+ * the kernel stack, and goes on as the walker of the process, which walks the user stack (unwind.h)
+ * and sends one record. A walker is walk() with the steps of the runtimes that it knows.
  *
  * Filters come first. The record is made in a per-CPU scratch value, since a program has 512 bytes
  * of stack; only the part that is used goes into the ring. Where the walk meets code whose tables
@@ -132,6 +133,14 @@ struct {
 	__type(value, struct sample_counters);
 	__uint(max_entries, 1); /* CPUs: set before loading */
 } counters SEC(".maps");
+
+/* enum unwind_walker -> the program walk() with its steps. Written by the sampler. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, u32);
+	__type(value, u32);
+	__uint(max_entries, UNWIND_WALKERS);
+} walkers SEC(".maps");
 
 static __always_inline bool env_read(struct unwind_cursor *c, void *to, u32 bytes, u64 address)
 {
@@ -559,8 +568,9 @@ static __always_inline void send(struct scratch *s, struct sample_counters *coun
 	s->took = 1; /* and is known at the end */
 }
 
-/* Walks the user stack of the current task into the scratch; what stopped it is in walk.end. */
-static __always_inline void walk_user(struct unwind_walk *w, const struct unwind_process *p)
+/* What a walk of the current task begins with. False: nothing is known yet to walk by, and walk.end
+ * says why. */
+static __always_inline bool begin_walk(struct unwind_walk *w, const struct unwind_process *p)
 {
 	unwind_begin(w);
 #pragma unroll
@@ -569,12 +579,12 @@ static __always_inline void walk_user(struct unwind_walk *w, const struct unwind
 	if (!p) {
 		w->end = UNWIND_END_UNKNOWN_PROCESS;
 		w->record.flags |= SAMPLE_UNKNOWN;
-		return;
+		return false;
 	}
 	w->record.image = p->image;
 	if (p->flags & PROCESS_EXEC_ID && p->exec_id != w->record.exec_id) {
 		w->end = UNWIND_END_STALE;
-		return;
+		return false;
 	}
 	w->first_mapping = p->first_mapping;
 	w->mapping_count = p->mapping_count;
@@ -583,8 +593,7 @@ static __always_inline void walk_user(struct unwind_walk *w, const struct unwind
 		w->runtimes[i] = p->runtimes[i];
 	if (steps_enabled & 1u << UNWIND_STEP_GO && p->flags & PROCESS_LABELS)
 		send_labels(); /* before the walk moves the cursor */
-	bpf_loop(UNWIND_STEPS_MAX, walk_step, NULL, 0);
-	unwind_finish(w);
+	return true;
 }
 
 /* Without the helper's call: a task's own fields may be read directly. */
@@ -598,9 +607,40 @@ static __always_inline void take_comm(struct sample_record *r, struct task_struc
 	r->comm[15] = 0; /* it may be being changed */
 }
 
-static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scratch *s,
-				   struct sample_counters *count, struct task_struct *task,
-				   const struct unwind_process *p, u32 pid, u32 tid, u64 now)
+/* The walk has ended: copies the stack where that helps, and sends the record. */
+static __always_inline void finish(struct scratch *s, struct sample_counters *count,
+				   struct task_struct *task)
+{
+	struct unwind_walk *w = &s->walk;
+	struct sample_record *r = &w->record;
+	u64 took;
+
+	if (worth_capturing(w->end)) {
+		if (capture(s, count, task, r->time_ns, r->cpu)) {
+			r->flags |= SAMPLE_STACK;
+			read_ahead(w);
+		} else if (!w->cursor.frame_count) { /* user space knows at least where that is */
+			unwind_push(w, FRAME_TAG_PC, 0, w->cursor.pc);
+		}
+	}
+	r->word_count = w->word_count - r->kernel_count;
+	r->frame_count = w->cursor.frame_count;
+	r->end = w->end;
+	count->frames += r->frame_count;
+	if (w->end < UNWIND_END_COUNT)
+		count->ended[w->end]++;
+	send(s, count);
+	took = bpf_ktime_get_ns() - r->time_ns;
+	count->time_ns += took;
+	took /= SAMPLE_TOOK_NS;
+	if (s->took)
+		s->took = took > 0xffff ? 0xffff : took;
+}
+
+/* The record's head and the kernel's stack. */
+static __always_inline void begin_record(struct bpf_perf_event_data *ctx, struct scratch *s,
+					 const struct sample_counters *count,
+					 struct task_struct *task, u32 pid, u32 tid, u64 now)
 {
 	struct unwind_walk *w = &s->walk;
 	struct sample_record *r = &w->record;
@@ -628,32 +668,26 @@ static __always_inline void sample(struct bpf_perf_event_data *ctx, struct scrat
 		if (n > 0)
 			w->word_count = r->kernel_count = (u32)n >> 3;
 	}
-	if (!tid) {
-		r->flags = SAMPLE_IDLE;
-		w->end = UNWIND_END_KERNEL_ONLY;
-	} else if (task->flags & PF_KTHREAD) {
-		r->flags = SAMPLE_KTHREAD;
-		w->end = UNWIND_END_KERNEL_ONLY;
-	} else if (!task->mm) { /* on its way out */
-		w->end = UNWIND_END_KERNEL_ONLY;
-	} else if (cursor_init(s, ctx, task)) {
-		walk_user(w, p);
+}
+
+/* Is there a user stack to be walked or copied? Else walk.end says why not. */
+static __always_inline bool has_user_stack(struct bpf_perf_event_data *ctx, struct scratch *s,
+					   struct task_struct *task)
+{
+	struct unwind_walk *w = &s->walk;
+
+	w->end = UNWIND_END_KERNEL_ONLY;
+	if (!w->record.tid) {
+		w->record.flags = SAMPLE_IDLE;
+		return false;
 	}
-	if (worth_capturing(w->end)) {
-		if (capture(s, count, task, now, r->cpu)) {
-			r->flags |= SAMPLE_STACK;
-			read_ahead(w);
-		} else if (!w->cursor.frame_count) { /* user space knows at least where that is */
-			unwind_push(w, FRAME_TAG_PC, 0, w->cursor.pc);
-		}
+	if (task->flags & PF_KTHREAD) {
+		w->record.flags = SAMPLE_KTHREAD;
+		return false;
 	}
-	r->word_count = w->word_count - r->kernel_count;
-	r->frame_count = w->cursor.frame_count;
-	r->end = w->end;
-	count->frames += r->frame_count;
-	if (w->end < UNWIND_END_COUNT)
-		count->ended[w->end]++;
-	send(s, count);
+	if (!task->mm) /* on its way out */
+		return false;
+	return cursor_init(s, ctx, task);
 }
 
 /* What is known of a process; NULL: nothing. */
@@ -685,7 +719,8 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s = scratch_get();
 	const struct unwind_process *p;
-	u64 now = bpf_ktime_get_ns(), took;
+	u64 now = bpf_ktime_get_ns();
+	u32 walker;
 
 	if (!s || !count)
 		return 0;
@@ -707,11 +742,34 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 		count->filtered++;
 		return 0;
 	}
-	sample(ctx, s, count, task, p, pid, tid, now);
-	took = bpf_ktime_get_ns() - now;
-	count->time_ns += took;
-	took /= SAMPLE_TOOK_NS;
-	if (s->took)
-		s->took = took > 0xffff ? 0xffff : took;
+	begin_record(ctx, s, count, task, pid, tid, now);
+	if (has_user_stack(ctx, s, task)) {
+		walker = begin_walk(&s->walk, p) ? p->walker : count->unknown_walker;
+		bpf_tail_call(ctx, &walkers, walker);
+		/* It is not loaded yet. */
+		count->no_walker++;
+		if (s->walk.end == UNWIND_END_DEPTH)
+			s->walk.end = UNWIND_END_NO_TABLE;
+	}
+	finish(s, count, task);
+	return 0;
+}
+
+/* A walker: loaded once for each set of steps (steps_enabled), and called by sample_on_cpu(). */
+SEC("perf_event")
+int walk(struct bpf_perf_event_data *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct sample_counters *count = bpf_map_lookup_elem(&counters, &cpu);
+	struct scratch *s = scratch_get();
+
+	(void)ctx;
+	if (!s || !count)
+		return 0;
+	if (s->walk.end == UNWIND_END_DEPTH) { /* as it begins: nothing speaks against a walk */
+		bpf_loop(UNWIND_STEPS_MAX, walk_step, NULL, 0);
+		unwind_finish(&s->walk);
+	}
+	finish(s, count, bpf_get_current_task_btf());
 	return 0;
 }

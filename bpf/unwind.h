@@ -57,8 +57,8 @@ struct unwind_walk {
 	__u32 tracks_rbx;        /* of that executable's rules */
 	struct unwind_page rows; /* among which its rule is */
 	__u64 load_bias;
-	__u32 now;                                   /* the clock of unwind_executable.used */
-	__u16 runtimes[UNWIND_PROCESS_RUNTIMES + 1]; /* of the process; the last is padding */
+	__u32 now;                               /* the clock of unwind_executable.used */
+	__u16 runtimes[UNWIND_PROCESS_RUNTIMES]; /* of the process */
 	__u32 known_at;      /* UNWIND_KNOWN_AT(): what is remembered from another time is void */
 	__u32 hotspot_named; /* hotspot.named is of this walk */
 	__u32 padding;
@@ -115,7 +115,7 @@ UNWIND_INLINE const struct unwind_runtime *unwind_runtime_of(struct unwind_walk 
 {
 	const struct unwind_runtime *r;
 
-#pragma GCC unroll 3
+#pragma GCC unroll 6
 	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++) {
 		if (!w->runtimes[i])
 			break;

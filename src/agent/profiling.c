@@ -221,6 +221,7 @@ static void set_metrics(struct profiling *r)
 	set_events(r, "stacks_copied", s.kernel.captured);
 	set_events(r, "stacks_over_limit", s.kernel.capture_limit);
 	set_events(r, "stacks_without_room", s.kernel.capture_ring);
+	set_events(r, "samples_without_walker", s.kernel.no_walker);
 	set_events(r, "samples_late", s.ring_late);
 	set_events(r, "samples_filtered", s.held_dropped);
 	set_events(r, "runtimes_attached", s.runtimes_attached);

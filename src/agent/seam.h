@@ -118,6 +118,10 @@ struct seam_ops {
 	 * UNWIND_GROUP_BLOCKS blocks of UNWIND_BLOCK_ROWS rows (bpf/records.h). */
 	bool (*add_blocks)(struct seam *s, uint32_t index, int *fd, struct err *err) MUST_CHECK;
 	bool (*drop_blocks)(struct seam *s, uint32_t index, struct err *err) MUST_CHECK;
+	/* Loads a program that walks stacks with these steps (bpf/records.h, enum unwind_walker);
+	 * it is used once it is there. Again: nothing happens. */
+	bool (*load_walker)(struct seam *s, uint32_t index, uint32_t steps,
+			    struct err *err) MUST_CHECK;
 	/* Nanoseconds that the BPF programs ran (needs BPF statistics on), and how often. */
 	bool (*run_time)(struct seam *s, uint64_t *ns, uint64_t *runs, struct err *err) MUST_CHECK;
 	void (*free)(struct seam *s);

@@ -6,6 +6,7 @@
 #include "agent/process/facts.h"
 #include "agent/process/proc_maps.h"
 #include "agent/process/read_proc.h"
+#include "agent/process/walkers.h"
 #include "agent/runtimes/attach.h"
 #include "base/clock.h"
 
@@ -754,6 +755,7 @@ static void publish(struct process_table *t, struct process *p)
 	runtimes_attach(t, p, clock_monotonic_ns());
 	p->dirty = false;
 	memcpy(value.runtimes, p->runtimes, sizeof(value.runtimes));
+	value.walker = walkers_for(t, p->runtimes);
 	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
 		if (p->runtimes[i] && t->store->runtimes[p->runtimes[i]].step == UNWIND_STEP_GO)
 			value.flags |= PROCESS_LABELS;

@@ -80,7 +80,8 @@ struct process_table {
 	uint64_t buried_ns;
 	uint64_t replaced_ns; /* when code was last mapped over other code */
 	uint64_t resyncs, refused;
-	struct attach_state { /* runtimes/attach.c */
+	uint32_t walkers_asked, walkers_refused; /* bits 1 << enum unwind_walker */
+	struct attach_state {                    /* runtimes/attach.c */
 		uint64_t attached, refused, later;
 		uint32_t waiting[ATTACH_WAITING_MOST], waiting_count; /* pids: runtimes_retry() */
 		struct attach_building {

@@ -30,8 +30,19 @@ struct part {
 	struct err err;
 };
 
+/* walk() once more, with other steps. */
+struct walker {
+	struct programs *programs;
+	uint32_t index, steps;
+	struct sample_bpf *object;
+	struct part load;
+	bool begun;
+};
+
 struct programs {
 	struct sample_bpf *object;
+	struct seam_options options; /* of it nothing that is pointed to */
+	struct walker walkers[UNWIND_WALKERS];
 	uint32_t ring_bytes, cpu_count;
 	int groups_fd;      /* of the outer map of rows; the object's */
 	int first_group_fd; /* the rows of group 0; -1 */
@@ -149,9 +160,9 @@ static uint32_t captures_for(const struct seam_options *options)
 	return all < most ? all : most;
 }
 
-static bool set_options(struct programs *p, const struct seam_options *options)
+static bool set_options(struct programs *p, struct sample_bpf *o,
+			const struct seam_options *options)
 {
-	struct sample_bpf *o = p->object;
 	uint32_t scale = options->scale > SCALE_MOST ? SCALE_MOST : options->scale;
 
 	p->cpu_count = (uint32_t)libbpf_num_possible_cpus();
@@ -160,7 +171,8 @@ static bool set_options(struct programs *p, const struct seam_options *options)
 	o->rodata->only_listed = options->only_listed;
 	o->rodata->ring_wake_bytes = p->ring_bytes / 2;
 	o->rodata->ring_look_bytes = p->ring_bytes / 8 / p->cpu_count;
-	o->rodata->steps_enabled = options->steps;
+	/* Its walker is the native one; labels are copied before a walk. */
+	o->rodata->steps_enabled = options->steps & 1u << UNWIND_STEP_GO;
 	o->rodata->captures_per_second = captures_for(options);
 	o->rodata->capture_bytes =
 		options->capture_bytes && options->capture_bytes < UNWIND_CAPTURE_MAX
@@ -234,6 +246,15 @@ static bool make_maps(struct programs *p, struct err *err)
 
 /* ---- what takes long ---- */
 
+static bool put_walker(struct programs *p, uint32_t index, struct sample_bpf *o, struct err *err)
+{
+	int fd = bpf_program__fd(o->progs.walk);
+
+	return bpf_map_update_elem(bpf_map__fd(p->object->maps.walkers), &index, &fd, BPF_ANY) ==
+		       0 ||
+	       fail(err, 0, "putting a walker into place");
+}
+
 static void *load(void *arg)
 {
 	struct programs *p = arg;
@@ -241,7 +262,51 @@ static void *load(void *arg)
 
 	first_line[0] = verdict[0] = 0;
 	code = sample_bpf__load(p->object);
-	p->load.ok = code == 0 || fail(&p->load.err, code, "loading the BPF programs");
+	p->load.ok = (code == 0 || fail(&p->load.err, code, "loading the BPF programs")) &&
+		     put_walker(p, UNWIND_WALKER_NATIVE, p->object, &p->load.err);
+	return NULL;
+}
+
+/* All maps are the first object's. */
+static bool share_maps(const struct programs *p, struct sample_bpf *o, struct err *err)
+{
+	struct bpf_map *map, *other;
+
+	bpf_object__for_each_map(map, o->obj)
+	{
+		if (bpf_map__is_internal(map))
+			continue;
+		other = bpf_object__find_map_by_name(p->object->obj, bpf_map__name(map));
+		if (bpf_map__reuse_fd(map, bpf_map__fd(other)) < 0)
+			return fail(err, 0, "sharing the BPF maps");
+	}
+	return true;
+}
+
+static void *load_walker(void *arg)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, open);
+	struct walker *w = arg;
+	struct programs *p = w->programs;
+	int code;
+
+	first_line[0] = verdict[0] = 0;
+	w->object = sample_bpf__open_opts(&open);
+	if (!w->object) {
+		fail(&w->load.err, 0, "opening the BPF object");
+		return NULL;
+	}
+	bpf_program__set_autoload(w->object->progs.sample_on_cpu, false);
+	if (!set_options(p, w->object, &p->options)) {
+		err_set(&w->load.err, ERR_INVALID, "the sizes of the BPF maps: %s", first_line);
+		return NULL;
+	}
+	w->object->rodata->steps_enabled = w->steps;
+	if (!share_maps(p, w->object, &w->load.err))
+		return NULL;
+	code = sample_bpf__load(w->object);
+	w->load.ok = (code == 0 || fail(&w->load.err, code, "loading a walker")) &&
+		     put_walker(p, w->index, w->object, &w->load.err);
 	return NULL;
 }
 
@@ -253,11 +318,11 @@ static void *put_first_group(void *arg)
 	return NULL;
 }
 
-static void start_part(struct part *part, void *(*run)(void *), struct programs *p)
+static void start_part(struct part *part, void *(*run)(void *), void *arg)
 {
-	part->threaded = pthread_create(&part->thread, NULL, run, p) == 0;
+	part->threaded = pthread_create(&part->thread, NULL, run, arg) == 0;
 	if (!part->threaded) /* then the caller waits */
-		run(p);
+		run(arg);
 }
 
 static void end_part(struct part *part)
@@ -288,7 +353,9 @@ struct programs *programs_start(const struct seam_options *options, struct err *
 		fail(err, 0, "opening the BPF object");
 		goto refused;
 	}
-	if (!set_options(p, options)) {
+	p->options = *options;
+	p->options.cpus = NULL;
+	if (!set_options(p, p->object, options)) {
 		err_set(err, ERR_INVALID, "the sizes of the BPF maps: %s", first_line);
 		goto refused;
 	}
@@ -300,6 +367,31 @@ struct programs *programs_start(const struct seam_options *options, struct err *
 refused:
 	programs_free(p);
 	return NULL;
+}
+
+bool programs_load_walker(struct programs *p, uint32_t index, uint32_t steps, struct err *err)
+{
+	struct walker *w = &p->walkers[index < UNWIND_WALKERS ? index : 0];
+
+	if (index == UNWIND_WALKER_NATIVE || index >= UNWIND_WALKERS)
+		return err_set(err, ERR_INVALID, "walker %u, there are %d", index, UNWIND_WALKERS);
+	if (w->begun)
+		return true;
+	*w = (struct walker){
+		.programs = p, .index = index, .steps = steps & p->options.steps, .begun = true
+	};
+	start_part(&w->load, load_walker, w);
+	return true;
+}
+
+bool programs_wait_walker(struct programs *p, uint32_t index, struct err *err)
+{
+	struct walker *w = &p->walkers[index];
+
+	end_part(&w->load);
+	if (!w->load.ok)
+		*err = w->load.err;
+	return w->load.ok;
 }
 
 bool programs_wait(struct programs *p, struct err *err)
@@ -328,6 +420,10 @@ void programs_free(struct programs *p)
 		return;
 	end_part(&p->load);
 	end_part(&p->first_group);
+	for (uint32_t i = 0; i < UNWIND_WALKERS; i++) {
+		end_part(&p->walkers[i].load);
+		sample_bpf__destroy(p->walkers[i].object);
+	}
 	fd_close(&p->first_group_fd);
 	sample_bpf__destroy(p->object);
 	free(p);
@@ -401,7 +497,7 @@ bool programs_drop_blocks(struct programs *p, uint32_t index, struct err *err)
 	return true;
 }
 
-static bool info(const struct programs *p, struct bpf_prog_info *out)
+static bool info(const struct programs *p, int fd, struct bpf_prog_info *out)
 {
 	uint32_t bytes = sizeof(*out);
 
@@ -410,23 +506,25 @@ static bool info(const struct programs *p, struct bpf_prog_info *out)
 		return false;
 	}
 	memset(out, 0, sizeof(*out));
-	return bpf_obj_get_info_by_fd(programs_sample_fd(p), out, &bytes) == 0;
+	return bpf_obj_get_info_by_fd(fd, out, &bytes) == 0;
 }
 
 bool programs_run_time(const struct programs *p, uint64_t *ns, uint64_t *runs, struct err *err)
 {
 	struct bpf_prog_info i;
 
-	if (!info(p, &i))
+	if (!info(p, programs_sample_fd(p), &i))
 		return fail(err, 0, "the run time of the BPF programs");
 	*ns = i.run_time_ns;
 	*runs = i.run_cnt;
 	return true;
 }
 
-uint64_t programs_verified(const struct programs *p)
+uint64_t programs_verified(const struct programs *p, uint32_t walker)
 {
+	const struct sample_bpf *o =
+		walker == UNWIND_WALKER_NATIVE ? p->object : p->walkers[walker].object;
 	struct bpf_prog_info i;
 
-	return info(p, &i) ? i.verified_insns : 0;
+	return info(p, bpf_program__fd(o->progs.walk), &i) ? i.verified_insns : 0;
 }

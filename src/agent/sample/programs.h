@@ -26,5 +26,11 @@ bool programs_add_blocks(struct programs *p, uint32_t index, int *fd, struct err
 bool programs_drop_blocks(struct programs *p, uint32_t index, struct err *err) MUST_CHECK;
 bool programs_run_time(const struct programs *p, uint64_t *ns, uint64_t *runs,
 		       struct err *err) MUST_CHECK;
-/* Instructions that the verifier went through, all programs together. */
-uint64_t programs_verified(const struct programs *p);
+/* Loads a walker (enum unwind_walker) that knows these steps, of those that the options name: on a
+ * thread of its own; until it is there, the stacks of its processes are copied. */
+bool programs_load_walker(struct programs *p, uint32_t index, uint32_t steps,
+			  struct err *err) MUST_CHECK;
+/* Waits for one that was begun. */
+bool programs_wait_walker(struct programs *p, uint32_t index, struct err *err) MUST_CHECK;
+/* Instructions of a walker that the verifier went through. */
+uint64_t programs_verified(const struct programs *p, uint32_t walker);

@@ -123,6 +123,11 @@ static bool local_drop_blocks(struct seam *s, uint32_t index, struct err *err)
 	return programs_drop_blocks(local_of(s)->programs, index, err);
 }
 
+static bool local_load_walker(struct seam *s, uint32_t index, uint32_t steps, struct err *err)
+{
+	return programs_load_walker(local_of(s)->programs, index, steps, err);
+}
+
 static bool local_run_time(struct seam *s, uint64_t *ns, uint64_t *runs, struct err *err)
 {
 	return programs_run_time(local_of(s)->programs, ns, runs, err);
@@ -152,6 +157,7 @@ struct seam *seam_local_new(void)
 		.open_kallsyms = local_open_kallsyms,
 		.add_blocks = local_add_blocks,
 		.drop_blocks = local_drop_blocks,
+		.load_walker = local_load_walker,
 		.run_time = local_run_time,
 		.free = local_free,
 	};

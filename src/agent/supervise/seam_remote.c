@@ -248,6 +248,14 @@ static bool remote_drop_blocks(struct seam *s, uint32_t index, struct err *err)
 	return call(s, &q, NULL, 0, &a, err);
 }
 
+static bool remote_load_walker(struct seam *s, uint32_t index, uint32_t steps, struct err *err)
+{
+	struct seam_request q = { .op = SEAM_LOAD_WALKER, .number = index, .bytes = steps };
+	struct answer a = { .fd_want = 0 };
+
+	return call(s, &q, NULL, 0, &a, err);
+}
+
 static bool remote_run_time(struct seam *s, uint64_t *ns, uint64_t *runs, struct err *err)
 {
 	struct seam_request q = { .op = SEAM_RUN_TIME };
@@ -282,6 +290,7 @@ static const struct seam_ops remote_ops = {
 	.open_kallsyms = remote_open_kallsyms,
 	.add_blocks = remote_add_blocks,
 	.drop_blocks = remote_drop_blocks,
+	.load_walker = remote_load_walker,
 	.run_time = remote_run_time,
 	.free = remote_free,
 };

@@ -195,6 +195,8 @@ static bool serve(struct call *c, struct err *err)
 		return give_fd(c, ops->add_blocks(c->local, c->in.number, &fd, err), &fd);
 	case SEAM_DROP_BLOCKS:
 		return ops->drop_blocks(c->local, c->in.number, err);
+	case SEAM_LOAD_WALKER:
+		return ops->load_walker(c->local, c->in.number, (uint32_t)c->in.bytes, err);
 	case SEAM_RUN_TIME:
 		return ops->run_time(c->local, &c->out.numbers[0], &c->out.numbers[1], err);
 	}
@@ -215,7 +217,7 @@ static bool reply(int fd, struct call *c, struct err *err)
 static bool needs_attached(uint32_t op)
 {
 	return op == SEAM_SIDE_BAND || op == SEAM_ENABLE || op == SEAM_ADD_BLOCKS ||
-	       op == SEAM_DROP_BLOCKS || op == SEAM_RUN_TIME;
+	       op == SEAM_DROP_BLOCKS || op == SEAM_RUN_TIME || op == SEAM_LOAD_WALKER;
 }
 
 static bool serve_all(int fd, struct call *c, struct err *err)

@@ -159,6 +159,12 @@ static bool fake_drop_blocks(struct seam *s, uint32_t index, struct err *err)
 	return true;
 }
 
+static bool fake_load_walker(struct seam *s, uint32_t index, uint32_t steps, struct err *err)
+{
+	SAY(s, "walker %u %x", index, steps);
+	return index < 32 || err_set(err, ERR_INVALID, "walker %u", index);
+}
+
 static bool fake_run_time(struct seam *s, uint64_t *ns, uint64_t *runs, struct err *err)
 {
 	(void)s, (void)err;
@@ -168,10 +174,9 @@ static bool fake_run_time(struct seam *s, uint64_t *ns, uint64_t *runs, struct e
 }
 
 static const struct seam_ops fake_ops = {
-	fake_attach,      fake_side_band, fake_enable,      fake_open_proc,
-	fake_exe_path,    fake_list,      fake_open_mapped, fake_open_in_root,
-	fake_read_memory, fake_kallsyms,  fake_add_blocks,  fake_drop_blocks,
-	fake_run_time,    NULL,
+	fake_attach,     fake_side_band,   fake_enable,       fake_open_proc,   fake_exe_path,
+	fake_list,       fake_open_mapped, fake_open_in_root, fake_read_memory, fake_kallsyms,
+	fake_add_blocks, fake_drop_blocks, fake_load_walker,  fake_run_time,    NULL,
 };
 
 /* ---- both ends ---- */
@@ -316,6 +321,9 @@ static void test_calls(void **state)
 	assert_fd(fd);
 	assert_true(e.remote->ops->drop_blocks(e.remote, 17, &err));
 	assert_string_equal(e.fake.said, "drop 17");
+	assert_true(e.remote->ops->load_walker(e.remote, 31, UINT32_MAX, &err));
+	assert_string_equal(e.fake.said, "walker 31 ffffffff");
+	assert_false(e.remote->ops->load_walker(e.remote, 32, 1, &err));
 	assert_true(e.remote->ops->run_time(e.remote, &ns, &runs, &err));
 	assert_true(ns == 1ull << 40 && runs == 12);
 	ends_release(&e);

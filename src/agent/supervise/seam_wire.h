@@ -25,6 +25,7 @@ enum seam_op {
 	SEAM_ADD_BLOCKS,
 	SEAM_DROP_BLOCKS,
 	SEAM_RUN_TIME,
+	SEAM_LOAD_WALKER,
 };
 
 enum {
@@ -37,12 +38,14 @@ enum {
 struct seam_request {
 	uint32_t op; /* enum seam_op */
 	uint32_t pid;
-	uint32_t number; /* ENABLE: on; OPEN_PROC: file; LIST: how many to skip; *_BLOCKS: index;
+	uint32_t number; /* ENABLE: on; OPEN_PROC: file; LIST: how many to skip; *_BLOCKS,
+			    LOAD_WALKER: index;
 			    OPEN_MAPPED: whether there is a path */
 	uint32_t tail;
 	uint64_t start, end; /* OPEN_MAPPED; READ_MEMORY: start is the address */
 	uint64_t device, inode;
-	uint64_t bytes; /* READ_MEMORY, LIST (pids), EXE_PATH: most that is wanted */
+	uint64_t bytes; /* LOAD_WALKER: steps; READ_MEMORY, LIST (pids), EXE_PATH: most that is
+			   wanted */
 };
 
 struct seam_reply {

@@ -411,6 +411,12 @@ bool unwind_store_put_process(struct unwind_store *s, uint32_t pid, const struct
 	return true;
 }
 
+void unwind_store_set_unknown_walker(struct unwind_store *s, uint32_t walker)
+{
+	for (uint32_t i = 0; i < s->cpu_count; i++)
+		__atomic_store_n(&s->counters[i].unknown_walker, walker, __ATOMIC_RELAXED);
+}
+
 void unwind_store_drop_process(struct unwind_store *s, uint32_t pid)
 {
 	if (s->processes_fd >= 0)

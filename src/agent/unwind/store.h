@@ -90,4 +90,6 @@ void unwind_store_retire_run(void *store, uint32_t first,
 			     uint32_t count); /* mapping_sets.run_free */
 bool unwind_store_put_process(struct unwind_store *s, uint32_t pid, const struct unwind_process *p,
 			      struct err *err) MUST_CHECK;
+/* Which walker takes samples of processes that are not described yet (enum unwind_walker). */
+void unwind_store_set_unknown_walker(struct unwind_store *s, uint32_t walker);
 void unwind_store_drop_process(struct unwind_store *s, uint32_t pid);
