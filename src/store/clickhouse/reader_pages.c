@@ -107,9 +107,9 @@ void ch_put_asked(struct ch_scanning *x)
 	if (w->after)
 		buf_printf(&x->where, " AND base + place > %llu", (unsigned long long)w->after);
 	put_series(x);
-	if (x->links) {
+	if (w->links) {
 		buf_lit(&x->where, " AND link IN ");
-		ch_put_ids(&x->where, x->links, x->link_count);
+		ch_put_ids(&x->where, w->links, w->link_count);
 	}
 }
 

@@ -170,7 +170,7 @@ static bool scan(struct row_scan *r)
 	bool ok;
 
 	if (w->range.to <= w->range.from || (w->series && !w->series_count) ||
-	    (x->links && !x->link_count))
+	    (w->links && !w->link_count))
 		return true;
 	x->rows_most = CH_PAGE_ROWS;
 	x->page = ask_rows;
@@ -185,16 +185,15 @@ static bool scan(struct row_scan *r)
 	return ok;
 }
 
-/* Narrows the scan to the time in which samples of these links were seen. */
-static bool narrow(struct ch_snapshot *snap, const uint64_t *links, size_t count,
-		   struct source_scan *what, struct err *err)
+/* Narrows the scan to the time in which samples of its links were seen. */
+static bool narrow(struct ch_snapshot *snap, struct source_scan *what, struct err *err)
 {
 	uint64_t first, last;
 	struct codec c;
 
 	buf_reset(&snap->sql);
 	buf_lit(&snap->sql, "SELECT min(t0), max(t1) FROM flametap_links WHERE link IN ");
-	ch_put_ids(&snap->sql, links, count);
+	ch_put_ids(&snap->sql, what->links, what->link_count);
 	buf_lit(&snap->sql, " FORMAT RowBinary");
 	if (!ch_ask(snap, &c, err))
 		return false;
@@ -209,22 +208,18 @@ static bool narrow(struct ch_snapshot *snap, const uint64_t *links, size_t count
 	return true;
 }
 
-static bool scan_links(struct ch_snapshot *snap, const struct source_scan *what, source_row_fn *fn,
-		       void *ctx, struct err *err)
+static bool scan_links(struct row_scan *r, const struct source_scan *what)
 {
 	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < what->link_count; i += CH_IDS_MOST) {
-		struct source_scan narrowed = *what;
-		struct row_scan r = { .base = { .snap = snap, .what = &narrowed, .err = err },
-				      .fn = fn,
-				      .arg = ctx };
+		uint32_t rest = what->link_count - i;
+		struct source_scan some = *what;
 
-		r.base.links = what->links + i;
-		r.base.link_count =
-			what->link_count - i < CH_IDS_MOST ? what->link_count - i : CH_IDS_MOST;
-		ok = narrow(snap, r.base.links, r.base.link_count, &narrowed, err) && scan(&r) &&
-		     !r.base.ended;
+		some.links += i;
+		some.link_count = rest < CH_IDS_MOST ? rest : CH_IDS_MOST;
+		r->base.what = &some;
+		ok = narrow(r->base.snap, &some, r->base.err) && scan(r) && !r->base.ended;
 	}
 	return ok;
 }
@@ -232,12 +227,9 @@ static bool scan_links(struct ch_snapshot *snap, const struct source_scan *what,
 bool ch_scan(struct source *source, const struct source_scan *what, source_row_fn *fn, void *ctx,
 	     struct err *err)
 {
-	struct ch_snapshot *snap = ch_snapshot_of(source);
-	struct row_scan r = { .base = { .snap = snap, .what = what, .err = err },
+	struct row_scan r = { .base = { .snap = ch_snapshot_of(source), .what = what, .err = err },
 			      .fn = fn,
 			      .arg = ctx };
 
-	if (what->links)
-		return scan_links(snap, what, fn, ctx, err);
-	return scan(&r) && !r.base.ended;
+	return what->links ? scan_links(&r, what) : scan(&r) && !r.base.ended;
 }

@@ -8,8 +8,6 @@
 struct ch_scanning {
 	struct ch_snapshot *snap;
 	const struct source_scan *what;
-	const uint64_t *links; /* NULL: all samples */
-	size_t link_count;
 	struct buf where;   /* which samples */
 	uint64_t rows_most; /* in one answer */
 	bool series_here;   /* series are looked at here: there are too many for SQL */
