@@ -156,11 +156,13 @@ static bool is_candidate(const struct module *m)
 	const char *slash = strrchr(m->path, '/');
 	struct str name = str_cstr(slash ? slash + 1 : m->path);
 
-	return m->state == MODULE_NEW &&
-	       (str_has_prefix(name, STR("python3")) || str_has_prefix(name, STR("libpython3")) ||
-		str_is(name, "libjvm.so") || str_has_prefix(name, STR("php")) ||
-		str_has_prefix(name, STR("libphp")) || str_has_prefix(name, STR("libruby")) ||
-		str_has_prefix(name, STR("ruby")));
+	if (m->state != MODULE_NEW)
+		return false;
+	for (int i = 0; runtimes_all[i]; i++)
+		for (const char *const *n = runtimes_all[i]->file_names; n && *n; n++)
+			if (str_has_prefix(name, str_cstr(*n)))
+				return true;
+	return false;
 }
 
 static void attach_one(struct process_table *t, struct process *p, const struct mapping *m,

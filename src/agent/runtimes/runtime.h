@@ -85,6 +85,9 @@ struct runtime_ops {
 	const char *name; /* as -tracers calls it */
 	uint32_t step;    /* enum unwind_step_kind */
 	bool no_loop;     /* its code is walked as native code: all there is, is data */
+	/* Files whose names start like these, NULL at the end, are opened as soon as a process maps
+	 * them, before a walk comes through them. NULL: none. */
+	const char *const *file_names;
 	/* False: not this runtime's file. Called for every file that is opened: be quick. */
 	bool (*recognise)(const struct elf_file *f, struct str path,
 			  const struct runtime_tables *tables, struct runtime_binary *out);
@@ -96,5 +99,6 @@ struct runtime_ops {
 					struct runtime_attachment *out);
 };
 
-/* All there are, NULL at the end (all.c). */
+/* All there are, NULL at the end (all.c). docs/write-a-runtime.md has the other lists that a new
+ * runtime is added to. */
 extern const struct runtime_ops *const runtimes_all[];

@@ -219,9 +219,12 @@ static bool guess(const struct executable *e, struct unwind_runtime *out)
 	return true;
 }
 
+static const char *const file_names[] = { "python3", "libpython3", NULL };
+
 const struct runtime_ops cpython_runtime = {
 	.name = "python",
 	.step = UNWIND_STEP_CPYTHON,
+	.file_names = file_names,
 	.recognise = cpython_recognise,
 	.guess = guess,
 	.attach = attach,

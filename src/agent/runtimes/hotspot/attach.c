@@ -36,9 +36,12 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	return RUNTIME_ATTACHED;
 }
 
+static const char *const file_names[] = { "libjvm.so", NULL };
+
 const struct runtime_ops hotspot_runtime = {
 	.name = "hotspot",
 	.step = UNWIND_STEP_HOTSPOT,
+	.file_names = file_names,
 	.recognise = hotspot_recognise,
 	.attach = attach,
 };

@@ -104,9 +104,12 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	return RUNTIME_ATTACHED;
 }
 
+static const char *const file_names[] = { "php", "libphp", NULL };
+
 const struct runtime_ops php_runtime = {
 	.name = "php",
 	.step = UNWIND_STEP_PHP,
+	.file_names = file_names,
 	.recognise = php_recognise,
 	.attach = attach,
 };

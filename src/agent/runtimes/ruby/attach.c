@@ -58,9 +58,12 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	return RUNTIME_REFUSED;
 }
 
+static const char *const file_names[] = { "ruby", "libruby", NULL };
+
 const struct runtime_ops ruby_runtime = {
 	.name = "ruby",
 	.step = UNWIND_STEP_RUBY,
+	.file_names = file_names,
 	.recognise = ruby_recognise,
 	.attach = attach,
 };
