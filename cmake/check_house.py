@@ -85,8 +85,9 @@ def check_circles(root, files):
 
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 NAMED = re.compile(r"(?<![\w./<-])((?:[a-z][\w-]*/)*[a-z][\w-]*\.(?:c|h|md|py))\b(?!\()")
-# Files of others that comments cite: of the kernel, of gRPC, of CPython, of libbpf, of cmocka. And examples.
-FOREIGN = re.compile(r"(include|linux|asm|arch|kernel|grpc|cpython)/|pycore_|(http-grpc-status-mapping|statuscodes)\.md|"
+# Files of others that comments cite: of the kernel, of gRPC, of CPython, PHP and Ruby, of libbpf, of cmocka. And examples.
+FOREIGN = re.compile(r"(include|linux|asm|arch|kernel|grpc|cpython|internal)/|pycore_|zend_|vm_(core|insnhelper)\.|"
+                     r"(symbol|class|st|iseq)\.[ch]$|(http-grpc-status-mapping|statuscodes)\.md|"
                      r"(bpf_helpers|perf_event|unicodeobject|cmocka)\.h|(build/)?(src/)?a\.c")
 
 

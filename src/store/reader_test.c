@@ -1,4 +1,4 @@
-/* reader_test.c - what the walks of reader.h give, against the messages that went in. */
+/* reader_test.c - what the walks of source.h give, against the messages that went in. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /*
- * php_names.h - what a frame of PHP is called: "function", "Class::method", "{closure}" as PHP has
+ * names.h - what a frame of PHP is called: "function", "Class::method", "{closure}" as PHP has
  * it, "{main}", "include", "eval"; file and line.
  */
 #pragma once

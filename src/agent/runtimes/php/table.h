@@ -1,5 +1,5 @@
 /*
- * php_table.h - where things lie in PHP's structures: one row of numbers per version, from
+ * table.h - where things lie in PHP's structures: one row of numbers per version, from
  * php.table (built in, or a file that replaces it). Memory: values. Threads: any.
  */
 #pragma once
