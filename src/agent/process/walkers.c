@@ -17,6 +17,9 @@ static bool load(struct process_table *t, uint32_t walker, uint32_t steps)
 {
 	struct err err;
 
+	/* Regular expressions that PHP compiled have a step of their own. */
+	if (steps >> UNWIND_STEP_PHP & 1)
+		steps |= 1u << UNWIND_STEP_PCRE;
 	if (t->walkers_refused >> walker & 1)
 		return false;
 	if (t->walkers_asked >> walker & 1 || !t->seam->ops->load_walker)
