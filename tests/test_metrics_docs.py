@@ -1,4 +1,4 @@
-"""docs/metrics.md is the list of every counter and every reason, and each row names a test that raises it.
+"""docs/metrics/ is the list of every counter and every reason, and each row names a test that raises it.
 
 A row of its tables reads | `name` | labels | what it counts | raised by |; a reason's row | `reason` | when | raised by |. "raised by" is
 a test function of tests/*.py or a function in a *_test.c, as `file:function`. The test's file must speak of the name or reason itself.
@@ -13,7 +13,7 @@ import clients
 import fixtures
 import program
 
-DOCUMENT = fixtures.ROOT / "docs" / "metrics.md"
+DOCUMENTS = sorted((fixtures.ROOT / "docs" / "metrics").glob("*.md"))
 SOURCES = [p for folder in ("src", "cmd") for p in (fixtures.ROOT / folder).rglob("*.c") if not p.name.endswith("_test.c")]
 # Where the code says reasons: tables by enum, and the functions that make one series each.
 REASONS = re.compile(r"\w*(?:reasons|refusal_names|late_names|loss_names)\[[^\]]*\]\s*=\s*\{(.*?)\};|\b(?:event|dropped|skipped_series)\([a-z]+, (\"[a-z_]+\")\)", re.S)
@@ -23,7 +23,7 @@ NAME = re.compile(r'"((?:flametap|otelcol|lazybackend)_[a-z0-9_]+)"')
 
 
 def rows():
-    for line in DOCUMENT.read_text().splitlines():
+    for line in "\n".join(p.read_text() for p in DOCUMENTS).splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
         if line.startswith("|") and len(cells) >= 3 and cells[0].startswith("`"):
             yield cells

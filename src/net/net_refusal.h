@@ -1,5 +1,5 @@
 /* net_refusal.h - why the server itself refuses, closes or drops: the reasons of its counters, for
- * docs/metrics.md. */
+ * docs/metrics/receiving.md. */
 #pragma once
 
 enum net_refusal {
