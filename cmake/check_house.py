@@ -27,8 +27,10 @@ def check_documents(root, files):
             most = FOLDER_README_LINES
         if len(lines) > most:
             yield f"{name}: {len(lines)} lines, at most {most}"
+        code = False
         for number, line in enumerate(lines, 1):
-            if len(line) > LINE_CHARACTERS and not line.lstrip().startswith(("|", "!")):
+            code ^= line.lstrip().startswith("```")
+            if len(line) > LINE_CHARACTERS and not code and not line.lstrip().startswith(("|", "!")):
                 yield f"{name}:{number}: {len(line)} characters, at most {LINE_CHARACTERS}"
 
 

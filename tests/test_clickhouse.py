@@ -351,7 +351,7 @@ def test_views_for_people_say_what_those_of_sqlite_say(server, database, tmp_pat
     assert got == want and len(got) > 100
     got, want = both("SELECT depth, text FROM flametap_stacks_text", "SELECT depth, text FROM stacks_text")
     assert got == want and max(int(line.split("\t")[0]) for line in got) > 16, "some are of stems"
-    shown = re.findall(r"^SELECT .*flametap_(?:samples_text|stacks_text|frames).*(?=;$)", (fixtures.ROOT / "docs" / "store.md").read_text(), re.M)
+    shown = re.findall(r"^SELECT .*flametap_(?:samples_text|stacks_text|frames).*(?=;$)", (fixtures.ROOT / "docs" / "clickhouse.md").read_text(), re.M)
     assert len(shown) == 3
     for sql in shown:
         server.ask(sql, database)
@@ -884,7 +884,7 @@ def test_retention_without_the_servers_help(old, database):
 
 
 def test_sql_in_plain_words(server, database):
-    """What docs/store.md says can be asked in SQL: samples beside the views of the dictionary."""
+    """What docs/clickhouse.md says can be asked in SQL: samples beside the views of the dictionary."""
     body = fixtures.body("v1.11.0-oncpu-mixed").bytes
     with Keeping(f"{server.url}/{database}") as keeping:
         keeping.send(body)
@@ -892,7 +892,7 @@ def test_sql_in_plain_words(server, database):
     request = NEWEST.Request.FromString(body)
     profiles = [p for r in request.resource_profiles for s in r.scope_profiles for p in s.profiles]
     value = sum(sum(x.values) if x.values else max(len(x.timestamps_unix_nano), 1) for p in profiles for x in p.samples)
-    documented = re.search(r"^SELECT .* FROM flametap_samples ANY[^;]*", (fixtures.ROOT / "docs" / "store.md").read_text(), re.M).group(0)
+    documented = re.search(r"^SELECT .* FROM flametap_samples ANY[^;]*", (fixtures.ROOT / "docs" / "clickhouse.md").read_text(), re.M).group(0)
     assert sum(int(total) for _, total in server.rows(documented, database)) == value
     strings = request.dictionary.string_table
     wanted = {(strings[request.dictionary.attribute_table[a].key_strindex],

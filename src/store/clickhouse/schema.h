@@ -12,7 +12,7 @@
  *
  * Partitions are days of arrival: retention drops whole ones, and whatever times senders claim, one
  * insert is one partition. In a cluster each is a table NAME_local on every server and a
- * Distributed table NAME over them. docs/store.md describes each column for people.
+ * Distributed table NAME over them. docs/clickhouse.md describes each column for people.
  */
 #pragma once
 #include "store/clickhouse/server.h"

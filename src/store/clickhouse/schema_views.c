@@ -1,5 +1,5 @@
 /*
- * schema_views.c - views for people in ClickHouse; docs/store.md shows them.
+ * schema_views.c - views for people in ClickHouse; docs/clickhouse.md shows them.
  *
  * The first six show the dictionary's kinds in plain names. frames, stacks_text and samples_text
  * are what an SQLite store has as frames, stacks_text and samples, column by column where there is
