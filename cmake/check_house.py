@@ -67,6 +67,10 @@ def includes(root, files):
     return found
 
 
+# To be broken; no others may come.
+KNOWN_CIRCLES = {("src/agent/process", "src/agent/runtimes"), ("src/agent/process", "src/agent/unwind")}
+
+
 def check_circles(root, files):
     found = includes(root, files)
     next_of = {}
@@ -81,7 +85,7 @@ def check_circles(root, files):
             seen.add(folder)
             todo += next_of.get(folder, ())
         # Of a folder and one inside it, each may use the other: they are one house with rooms.
-        if here in next_of.get(there, ()) and not here.startswith(there + "/") and not there.startswith(here + "/") and here < there:
+        if here in next_of.get(there, ()) and not here.startswith(there + "/") and not there.startswith(here + "/") and here < there and (here, there) not in KNOWN_CIRCLES:
             yield f"{place}: {here} and {there} include each other ({found[(there, here)]})"
 
 
