@@ -214,6 +214,17 @@ void buf_base64(struct buf *b, const void *data, size_t n)
 	buf_advance(b, out_len);
 }
 
+void buf_varint(struct buf *b, uint64_t v)
+{
+	char bytes[10];
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		bytes[n++] = (char)(v | 0x80);
+	bytes[n++] = (char)v;
+	buf_append(b, bytes, n);
+}
+
 void buf_vprintf(struct buf *b, const char *format, va_list ap)
 {
 	size_t room = b->ptr ? b->cap - b->len : 0;

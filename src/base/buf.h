@@ -74,6 +74,7 @@ void buf_hex(struct buf *b, const void *data, size_t n); /* lower case */
 void buf_json_string(struct buf *b,
 		     struct str s); /* quoted and escaped; bad UTF-8 becomes U+FFFD */
 void buf_base64(struct buf *b, const void *data, size_t n); /* padded */
+void buf_varint(struct buf *b, uint64_t v); /* as protobuf: 7 bits a byte, low bits first */
 void buf_printf(struct buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *format, va_list ap)
 	__attribute__((format(printf, 2, 0)));

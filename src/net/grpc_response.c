@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <nghttp2/nghttp2.h>
-
+#include "base/base64.h"
 #include "net/grpc_text.h"
 #include "net/server.h"
 
@@ -102,7 +102,7 @@ void grpc_response_header(struct grpc_response *r, struct str name, struct str v
 		grpc_message_decode(&r->message, str_head(value, MESSAGE_LIMIT_BYTES));
 	} else if (str_is(name, "grpc-status-details-bin")) {
 		buf_reset(&r->details);
-		if (value.len > DETAILS_LIMIT_BYTES || !grpc_base64_decode(&r->details, value))
+		if (value.len > DETAILS_LIMIT_BYTES || !base64_decode(value, &r->details))
 			buf_reset(&r->details); /* details that cannot be read are no details: the
 						   status stands */
 	} else if (str_is(name, "grpc-encoding")) {

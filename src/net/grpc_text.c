@@ -76,44 +76,6 @@ void grpc_message_decode(struct buf *out, struct str text)
 	percent_decode(out, text);
 }
 
-static int base64_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	return c == '/' ? 63 : -1;
-}
-
-bool grpc_base64_decode(struct buf *out, struct str text)
-{
-	uint32_t bits = 0;
-	unsigned count = 0;
-
-	for (unsigned padding = 0; padding < 2 && text.len && text.ptr[text.len - 1] == '=';
-	     padding++)
-		text.len--;
-	if (text.len % 4 == 1)
-		return false;
-	for (size_t i = 0; i < text.len; i++) {
-		int v = base64_value(text.ptr[i]);
-
-		if (v < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)v;
-		count += 6;
-		if (count >= 8) {
-			count -= 8;
-			buf_char(out, (char)(bits >> count & 0xff));
-		}
-	}
-	return true;
-}
-
 void grpc_timeout_format(char out[GRPC_TIMEOUT_ROOM], uint64_t timeout_ns)
 {
 	static const struct {

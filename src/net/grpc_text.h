@@ -20,10 +20,6 @@ int grpc_status_from_h2_error(uint32_t error_code);
 
 /* grpc-message: %XX decoded; a broken escape stays as it is, as the specification demands. */
 void grpc_message_decode(struct buf *out, struct str text);
-/* "-bin" metadata: base64 with or without padding. False on anything else; `out` may then hold a
- * part. */
-bool grpc_base64_decode(struct buf *out, struct str text);
-
 enum { GRPC_TIMEOUT_ROOM = 16 };
 /* grpc-timeout: at most 8 digits and the finest unit that holds them, rounded up: 5 s is
  * "5000000u". */

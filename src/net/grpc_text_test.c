@@ -30,32 +30,6 @@ static void test_message_decode(void **state)
 	}
 }
 
-static void test_base64_decode(void **state)
-{
-	static const struct { /* RFC 4648, 10; with and without padding */
-		const char *in;
-		bool ok;
-		const char *want;
-	} cases[] = {
-		{ "", true, "" },           { "Zg==", true, "f" },          { "Zg", true, "f" },
-		{ "Zm8=", true, "fo" },     { "Zm8", true, "fo" },          { "Zm9v", true, "foo" },
-		{ "Zm9vYg", true, "foob" }, { "Zm9vYmFy", true, "foobar" }, { "Z", false, "" },
-		{ "Zm9v!", false, "" },     { "Zg===", false, "" },         { "Z=g=", false, "" },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct buf out;
-		bool ok;
-
-		buf_init(&out, 0);
-		ok = grpc_base64_decode(&out, str_cstr(cases[i].in));
-		if (ok != cases[i].ok || (ok && !str_is(buf_view(&out), cases[i].want)))
-			fail_msg("\"%s\": %d, \"%.*s\"", cases[i].in, ok, STR_ARG(buf_view(&out)));
-		buf_release(&out);
-	}
-}
-
 static void test_timeout_format(void **state)
 {
 	static const struct {
@@ -128,7 +102,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_message_decode),
-		cmocka_unit_test(test_base64_decode),
 		cmocka_unit_test(test_timeout_format),
 		cmocka_unit_test(test_status_mapping),
 	};

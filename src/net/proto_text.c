@@ -76,24 +76,17 @@ struct str proto_find(struct str message, uint32_t number)
 	return STR("");
 }
 
-static void put_varint(struct buf *out, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		buf_char(out, (char)(v | 0x80));
-	buf_char(out, (char)v);
-}
-
 void proto_put_number(struct buf *out, uint32_t field, uint64_t value)
 {
 	if (!value)
 		return;
-	put_varint(out, (uint64_t)field << 3);
-	put_varint(out, value);
+	buf_varint(out, (uint64_t)field << 3);
+	buf_varint(out, value);
 }
 
 void proto_put_bytes(struct buf *out, uint32_t field, struct str bytes)
 {
-	put_varint(out, (uint64_t)field << 3 | 2);
-	put_varint(out, bytes.len);
+	buf_varint(out, (uint64_t)field << 3 | 2);
+	buf_varint(out, bytes.len);
 	buf_str(out, bytes);
 }

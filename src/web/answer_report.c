@@ -133,24 +133,6 @@ static bool make_bundle(struct web_ask *a, double share, struct buf *out, struct
 	return compress_into(COMPRESSION_GZIP, 9, buf_view(&plain), out, err);
 }
 
-static void put_base64(struct buf *b, struct str in)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *p = (const unsigned char *)in.ptr;
-
-	for (size_t i = 0; i < in.len; i += 3) {
-		size_t left = in.len - i;
-		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
-			     (left > 2 ? p[i + 2] : 0);
-
-		buf_char(b, digits[v >> 18]);
-		buf_char(b, digits[v >> 12 & 63]);
-		buf_char(b, left > 1 ? digits[v >> 6 & 63] : '=');
-		buf_char(b, left > 2 ? digits[v & 63] : '=');
-	}
-}
-
 static bool put_asset(struct buf *out, struct str gzipped, struct err *err)
 {
 	struct blob *plain = decompress(COMPRESSION_GZIP, gzipped, 4 << 20, err);
@@ -185,7 +167,7 @@ static bool put_file(struct buf *out, struct str bundle, struct err *err)
 		buf_str(out, str_head(rest, (size_t)at));
 		rest = str_skip(rest, (size_t)at + mark.len);
 		if (i == 1)
-			put_base64(out, bundle);
+			buf_base64(out, bundle.ptr, bundle.len);
 		else if (!put_asset(out, web_asset_find(str_cstr(paths[i / 2]))->gzipped, err))
 			return false;
 	}

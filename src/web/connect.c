@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "net/compress.h"
@@ -105,8 +106,8 @@ static bool read_parameters(struct web_ask *a, struct str *message, struct err *
 	if (!encoding_is_json(params_get(&a->params, "encoding"), &a->json, err))
 		return false;
 	if (str_is(params_get(&a->params, "base64"), "1")) {
-		if (!base64_read(*message, &bytes, err))
-			return err_prefix(err, "message");
+		if (!base64_decode(*message, &bytes))
+			return err_set(err, ERR_INVALID, "the parameter message is not base64");
 		*message = str_dup(&a->arena, buf_view(&bytes));
 	}
 	if (!compression_parse(compression, &c))

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "web/internal.h"
 #include "web/proto_json.h"
@@ -223,8 +224,7 @@ static bool basic_given(const struct web_guard *g, const struct net_request *r)
 {
 	struct str packed = credentials(r, STR("basic "));
 	struct buf plain = { 0 };
-	struct err ignored;
-	bool ok = packed.len && base64_read(packed, &plain, &ignored) &&
+	bool ok = packed.len && base64_decode(packed, &plain) &&
 		  is_listed_secret(g->basic, buf_view(&plain));
 
 	buf_release(&plain);

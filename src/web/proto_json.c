@@ -2,7 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
-
+#include "base/base64.h"
 #include "wire/json_reader.h"
 #include "wire/pb_reader.h"
 
@@ -34,53 +34,11 @@ static uint32_t wire_type(enum proto_type t)
 
 /* ---- JSON -> protobuf, forwards: what nests is made aside first ---- */
 
-static void put_varint(struct buf *b, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		buf_char(b, (char)(v | 0x80));
-	buf_char(b, (char)v);
-}
-
 static void put_len(struct buf *b, uint32_t number, struct str bytes)
 {
-	put_varint(b, PB_TAG(number, PB_LEN));
-	put_varint(b, bytes.len);
+	buf_varint(b, PB_TAG(number, PB_LEN));
+	buf_varint(b, bytes.len);
 	buf_str(b, bytes);
-}
-
-static int base64_digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+' || c == '-')
-		return 62;
-	return c == '/' || c == '_' ? 63 : -1;
-}
-
-bool base64_read(struct str text, struct buf *out, struct err *err)
-{
-	uint32_t bits = 0;
-	unsigned have = 0;
-
-	while (text.len && text.ptr[text.len - 1] == '=')
-		text.len--;
-	for (size_t i = 0; i < text.len; i++) {
-		int digit = base64_digit(text.ptr[i]);
-
-		if (digit < 0)
-			return err_set(err, ERR_INVALID, "no base64 at byte %zu", i);
-		bits = bits << 6 | (uint32_t)digit;
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			buf_char(out, (char)(bits >> have));
-		}
-	}
-	return text.len % 4 != 1 || err_set(err, ERR_INVALID, "base64 is cut short");
 }
 
 /* By name, else by number, as protojson reads it. */
@@ -106,10 +64,9 @@ static void put_message(struct json_reader *j, const struct proto_message *m, st
 static void put_bytes_field(struct json_reader *j, const struct proto_field *f, struct buf *out)
 {
 	struct buf bytes = { 0 };
-	struct err err;
 
-	if (!base64_read(json_string(j), &bytes, &err) && !j->failed)
-		json_fail(j, ERR_INVALID, "%s: %s", f->name, err.msg);
+	if (!base64_decode(json_string(j), &bytes) && !j->failed)
+		json_fail(j, ERR_INVALID, "%s is not base64", f->name);
 	put_len(out, f->number, buf_view(&bytes));
 	buf_release(&bytes);
 }
@@ -134,23 +91,23 @@ static void put_value(struct json_reader *j, const struct proto_field *f, struct
 		buf_release(&nested);
 		return;
 	}
-	put_varint(out, PB_TAG(f->number, wire_type(f->type)));
+	buf_varint(out, PB_TAG(f->number, wire_type(f->type)));
 	switch (f->type) {
 	case PROTO_DOUBLE:
 		real = json_double(j);
 		buf_append(out, &real, sizeof(real));
 		break;
 	case PROTO_BOOL:
-		put_varint(out, json_bool(j));
+		buf_varint(out, json_bool(j));
 		break;
 	case PROTO_ENUM:
-		put_varint(out, take_enum(j, f));
+		buf_varint(out, take_enum(j, f));
 		break;
 	case PROTO_INT32:
-		put_varint(out, (uint64_t)json_int_within(j, INT32_MIN, INT32_MAX));
+		buf_varint(out, (uint64_t)json_int_within(j, INT32_MIN, INT32_MAX));
 		break;
 	default:
-		put_varint(out, (uint64_t)json_int64(j));
+		buf_varint(out, (uint64_t)json_int64(j));
 	}
 }
 

@@ -48,5 +48,3 @@ bool proto_from_json(const struct proto_message *m, struct str json, struct buf 
 		     struct err *err) MUST_CHECK;
 bool proto_to_json(const struct proto_message *m, struct str protobuf, struct buf *out,
 		   struct err *err) MUST_CHECK;
-/* Standard or URL alphabet, padded or not. */
-bool base64_read(struct str text, struct buf *out, struct err *err) MUST_CHECK;

@@ -68,28 +68,6 @@ static void test_there_and_back(void **state)
 	assert_string_equal(again.ptr, json);
 }
 
-static const struct {
-	const char *text, *bytes;
-	bool ok;
-} base64s[] = {
-	{ "", "", true },        { "YQ==", "a", true },        { "YWI", "ab", true },
-	{ "YWJj", "abc", true }, { "_-8=", "\xff\xef", true }, { "/+8", "\xff\xef", true },
-	{ "Y", "", false },      { "Y Q", "", false },
-};
-
-static void test_base64(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(base64s); i++) {
-		AUTO(buf_release) struct buf out = { 0 };
-		struct err err;
-
-		if (base64_read(str_cstr(base64s[i].text), &out, &err) != base64s[i].ok ||
-		    (base64s[i].ok && !str_is(buf_view(&out), base64s[i].bytes)))
-			fail_msg("%s", base64s[i].text);
-	}
-}
-
 /* total 10 = a (6: own 1, twice b below: 2 and 3) + other (4). */
 static void test_tree_merges_brothers_of_one_name(void **state)
 {
@@ -144,7 +122,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_requests_in_json),
 		cmocka_unit_test(test_there_and_back),
-		cmocka_unit_test(test_base64),
 		cmocka_unit_test(test_tree_merges_brothers_of_one_name),
 	};
 

@@ -217,19 +217,12 @@ void pyro_levels_make(const struct pyro_tree *t, int sides, struct arena *arena,
 
 /* ---- bytes: name, self, number of children, in pre-order; the root has no name ---- */
 
-static void put_varint(struct buf *b, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		buf_char(b, (char)(v | 0x80));
-	buf_char(b, (char)v);
-}
-
 static void put_tree_node(struct buf *out, struct str name, int64_t self, uint32_t children)
 {
-	put_varint(out, name.len);
+	buf_varint(out, name.len);
 	buf_str(out, name);
-	put_varint(out, self > 0 ? (uint64_t)self : 0);
-	put_varint(out, children);
+	buf_varint(out, self > 0 ? (uint64_t)self : 0);
+	buf_varint(out, children);
 }
 
 static uint32_t children_of(const struct pyro_tree *t, const struct pyro_node *n)

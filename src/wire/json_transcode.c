@@ -1,12 +1,13 @@
 #include "wire/json_transcode.h"
 
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/hex.h"
 #include "wire/json_reader.h"
 #include "wire/pb_reader.h"
 #include "wire/schema.h"
 
-enum { LOOKUPS_OF_UNKNOWN_KEYS_MOST = 256, VARINT_BYTES_MOST = 10 };
+enum { LOOKUPS_OF_UNKNOWN_KEYS_MOST = 256 };
 
 struct transcoder {
 	struct json_reader j;
@@ -20,24 +21,11 @@ struct transcoder {
 
 /* ---- protobuf, forwards ---- */
 
-static void put_varint(struct buf *out, uint64_t v)
-{
-	char *p = buf_reserve(out, VARINT_BYTES_MOST);
-	size_t n = 0;
-
-	if (!p)
-		return;
-	for (; v >= 0x80; v >>= 7)
-		p[n++] = (char)(v | 0x80);
-	p[n++] = (char)v;
-	buf_advance(out, n);
-}
-
 /* A length that is filled in later, padded to a fixed width: a varint may be longer than it need
  * be. */
 static size_t open_length(struct transcoder *t, uint32_t number)
 {
-	put_varint(t->out, PB_TAG(number, PB_LEN));
+	buf_varint(t->out, PB_TAG(number, PB_LEN));
 	if (buf_reserve(t->out, t->length_bytes))
 		buf_advance(t->out, t->length_bytes);
 	return t->out->len;
@@ -65,8 +53,8 @@ static unsigned length_width(size_t body_len)
 
 static void put_bytes(struct transcoder *t, uint32_t number, struct str s)
 {
-	put_varint(t->out, PB_TAG(number, PB_LEN));
-	put_varint(t->out, s.len);
+	buf_varint(t->out, PB_TAG(number, PB_LEN));
+	buf_varint(t->out, s.len);
 	buf_str(t->out, s);
 }
 
@@ -87,42 +75,10 @@ static bool from_hex(struct str s, struct buf *out)
 	return true;
 }
 
-static int base64_digit(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	if (c == '+' || c == '-')
-		return 62;
-	return c == '/' || c == '_' ? 63 : -1;
-}
-
-/* Both alphabets, with or without padding: as protojson reads it. */
 static bool from_base64(struct str s, struct buf *out)
 {
-	uint32_t bits = 0, have = 0;
-
 	buf_reset(out);
-	while (s.len && s.ptr[s.len - 1] == '=')
-		s.len--;
-	if (s.len % 4 == 1)
-		return false;
-	for (size_t i = 0; i < s.len; i++) {
-		int digit = base64_digit(s.ptr[i]);
-
-		if (digit < 0)
-			return false;
-		bits = bits << 6 | (uint32_t)digit;
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			buf_char(out, (char)(bits >> have));
-		}
-	}
-	return true;
+	return base64_decode(s, out);
 }
 
 /*
@@ -193,23 +149,23 @@ static void put_number(struct transcoder *t, const struct schema_field *f)
 
 	switch (f->type) {
 	case SCHEMA_INT32:
-		put_varint(t->out, (uint64_t)json_int_within(&t->j, INT32_MIN, INT32_MAX));
+		buf_varint(t->out, (uint64_t)json_int_within(&t->j, INT32_MIN, INT32_MAX));
 		break;
 	case SCHEMA_UINT32:
-		put_varint(t->out, (uint64_t)json_int_within(&t->j, 0, UINT32_MAX));
+		buf_varint(t->out, (uint64_t)json_int_within(&t->j, 0, UINT32_MAX));
 		break;
 	case SCHEMA_INT64:
-		put_varint(t->out, (uint64_t)json_int64(&t->j));
+		buf_varint(t->out, (uint64_t)json_int64(&t->j));
 		break;
 	case SCHEMA_UINT64:
-		put_varint(t->out, json_uint64(&t->j));
+		buf_varint(t->out, json_uint64(&t->j));
 		break;
 	case SCHEMA_BOOL:
-		put_varint(t->out, json_bool(&t->j));
+		buf_varint(t->out, json_bool(&t->j));
 		break;
 	case SCHEMA_TEMPORALITY:
 	case SCHEMA_BUILD_ID_KIND:
-		put_varint(t->out, (uint64_t)take_enum(t, f->type));
+		buf_varint(t->out, (uint64_t)take_enum(t, f->type));
 		break;
 	case SCHEMA_FIXED64:
 		bits = json_uint64(&t->j);
@@ -251,7 +207,7 @@ static void put_value(struct transcoder *t, const struct schema_field *f)
 		put_encoded(t, f);
 		break;
 	default:
-		put_varint(t->out, PB_TAG(f->number, schema_wire_type(f->type)));
+		buf_varint(t->out, PB_TAG(f->number, schema_wire_type(f->type)));
 		put_number(t, f);
 	}
 }

@@ -60,30 +60,18 @@ enum { COLUMNS_MOST = 1024, SCOPES_LOOKED_AT = 256 };
 
 /* ---- protobuf, forwards: what nests is small ---- */
 
-static void put_varint(struct buf *b, uint64_t v)
-{
-	char bytes[10];
-	unsigned n = 0;
-
-	do {
-		bytes[n++] = (char)((v & 0x7f) | (v > 0x7f ? 0x80 : 0));
-		v >>= 7;
-	} while (v);
-	buf_append(b, bytes, n);
-}
-
 static void put_uint(struct buf *b, unsigned field, uint64_t v)
 {
 	if (!v)
 		return;
-	put_varint(b, field << 3);
-	put_varint(b, v);
+	buf_varint(b, field << 3);
+	buf_varint(b, v);
 }
 
 static void put_bytes(struct buf *b, unsigned field, struct str s)
 {
-	put_varint(b, field << 3 | 2);
-	put_varint(b, s.len);
+	buf_varint(b, field << 3 | 2);
+	buf_varint(b, s.len);
 	buf_str(b, s);
 }
 
@@ -394,7 +382,7 @@ static struct str encode_stack(struct pprof *w, struct stack_index stack)
 		if (!l)
 			continue;
 		w->location_used[l] = true;
-		put_varint(&w->nested, l);
+		buf_varint(&w->nested, l);
 	}
 	return buf_view(&w->nested);
 }
@@ -404,7 +392,7 @@ static void write_sample(struct pprof *w, struct str stack, struct str labels,
 {
 	buf_reset(&w->numbers);
 	for (uint32_t i = 0; i < w->column_count; i++)
-		put_varint(&w->numbers, (uint64_t)values[i]);
+		buf_varint(&w->numbers, (uint64_t)values[i]);
 	buf_reset(&w->message);
 	put_bytes(&w->message, 1, stack);
 	put_bytes(&w->message, 2, buf_view(&w->numbers));
