@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hex.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "input.h"
 #include "model/subset.h"
 #include "query/formats/import.h"
@@ -33,12 +34,7 @@ static void parts_release(struct parts *p)
 
 static void parts_add(struct parts *p, struct profiles *one)
 {
-	if (p->count == p->cap) {
-		p->cap = p->cap ? p->cap * 2 : 16;
-		p->ptr = realloc(p->ptr, p->cap * sizeof(*p->ptr));
-		if (!p->ptr)
-			abort();
-	}
+	VEC_ROOM(p->ptr, p->count, p->cap);
 	p->ptr[p->count++] = one;
 }
 

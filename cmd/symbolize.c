@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/vec.h"
 #include "command.h"
 #include "flags.h"
 #include "store/symbols.h"
@@ -165,12 +166,7 @@ static void know(struct finder *f, const char *path)
 	for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
 		if (!ids[i].len)
 			continue;
-		if (f->known_count == f->known_cap) {
-			f->known_cap = f->known_cap ? f->known_cap * 2 : 64;
-			f->known = realloc(f->known, f->known_cap * sizeof(*f->known));
-			if (!f->known)
-				abort();
-		}
+		VEC_ROOM(f->known, f->known_count, f->known_cap);
 		f->known[f->known_count++] =
 			(struct known_file){ .build_id = ids[i],
 					     .path = str_dup(&f->arena, str_cstr(path)) };

@@ -8,6 +8,7 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 struct table_cell {
 	size_t first, len;
@@ -63,11 +64,7 @@ void table_cell(struct table *t, enum table_tone tone, struct str text)
 	text_append_printable(&t->text, text);
 	c.len = t->text.len - c.first;
 	c.width = width_of(str_from(t->text.ptr + c.first, c.len));
-	if (t->cell_count == t->cell_cap) {
-		t->cell_cap = t->cell_cap ? t->cell_cap * 2 : 256;
-		t->cells = realloc(t->cells, t->cell_cap * sizeof(*t->cells));
-		assert(t->cells);
-	}
+	VEC_ROOM(t->cells, t->cell_count, t->cell_cap);
 	t->cells[t->cell_count++] = c;
 }
 

@@ -21,7 +21,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/cleanup.h"
-
+#include "base/vec.h"
 enum {
 	TRACE_NICE = -10, /* of the trace thread, where the system allows it */
 	SAMPLES_PER_ROUND = 4096,
@@ -155,11 +155,7 @@ static void take_samples(struct agent *a)
 
 static void keep_side_record(struct agent *a, const struct side_record *r)
 {
-	if (a->record_count == a->record_cap) {
-		a->record_cap = a->record_cap ? a->record_cap * 2 : 256;
-		a->records = realloc(a->records, a->record_cap * sizeof(*a->records));
-		assert(a->records);
-	}
+	VEC_ROOM(a->records, a->record_count, a->record_cap);
 	a->records[a->record_count++] = (struct side_item){ r->time_ns, *r };
 }
 

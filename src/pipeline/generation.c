@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "pipeline/instance.h"
 
 /* Instances in the order of their start: extensions, exporters, processors, receivers. */
@@ -51,11 +52,7 @@ static struct instance *add(struct builder *b, const struct config_component *co
 		return NULL;
 	options_check_hidden(component->ops->fields, state, component->node, component->path,
 			     b->problems);
-	if (g->count == g->cap) {
-		g->cap = g->cap ? g->cap * 2 : 16;
-		g->instances = realloc(g->instances, g->cap * sizeof(struct instance *));
-		assert(g->instances);
-	}
+	VEC_ROOM(g->instances, g->count, g->cap);
 	i = instance_new(component, state, g->env);
 	instance_metrics(i);
 	i->host.spool_dir = g->config->engine.spool.directory;

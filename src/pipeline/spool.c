@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "pipeline/spool_internal.h"
 
 static const uint64_t segment_bytes_usual = 16 << 20;
@@ -45,11 +46,7 @@ void spool_save_bytes(struct spool *s, uint32_t segment, uint64_t offset, uint64
 
 static struct spool_segment *segment_add(struct spool *s, uint64_t first_sequence)
 {
-	if (s->segment_count == s->segment_cap) {
-		s->segment_cap = s->segment_cap ? s->segment_cap * 2 : 16;
-		s->segments = realloc(s->segments, s->segment_cap * sizeof(*s->segments));
-		assert(s->segments);
-	}
+	VEC_ROOM(s->segments, s->segment_count, s->segment_cap);
 	s->segments[s->segment_count] = (struct spool_segment){
 		.first_sequence = first_sequence,
 		.end_sequence = first_sequence,

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "pipeline/spool_internal.h"
 
 bool spool_wanted(const struct spool *s, uint64_t sequence)
@@ -89,11 +90,7 @@ static void skip_damage(struct spool *s)
 
 static void given_out(struct spool *s, uint64_t sequence)
 {
-	if (s->unfinished_count == s->unfinished_cap) {
-		s->unfinished_cap = s->unfinished_cap ? s->unfinished_cap * 2 : 16;
-		s->unfinished = realloc(s->unfinished, s->unfinished_cap * sizeof(*s->unfinished));
-		assert(s->unfinished);
-	}
+	VEC_ROOM(s->unfinished, s->unfinished_count, s->unfinished_cap);
 	s->unfinished[s->unfinished_count++] = sequence;
 	if (spool_repeat_take(s, sequence))
 		metric_add(s->metrics.repeated, 1);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/vec.h"
+
 enum { PAGE = 2 << 20, ALIGN = 64, GAPS_LOOKED_AT = 32 };
 
 static size_t rounded(size_t bytes)
@@ -60,11 +62,7 @@ static void remove_gap(struct large_pages *l, uint32_t i)
 
 static void insert_gap(struct large_pages *l, uint32_t i, struct gap gap)
 {
-	if (l->gap_count == l->gap_cap) {
-		l->gap_cap = l->gap_cap ? l->gap_cap * 2 : 64;
-		l->gaps = realloc(l->gaps, l->gap_cap * sizeof(*l->gaps));
-		assert(l->gaps);
-	}
+	VEC_ROOM(l->gaps, l->gap_count, l->gap_cap);
 	memmove(l->gaps + i + 1, l->gaps + i, (l->gap_count - i) * sizeof(*l->gaps));
 	l->gaps[i] = gap;
 	l->gap_count++;

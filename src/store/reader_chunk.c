@@ -1,6 +1,7 @@
 /* reader_chunk.c - samples out of the table `chunk` (chunk.h). */
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "store/chunk.h"
 #include "store/id_list.h"
 #include "store/reader_internal.h"
@@ -146,11 +147,7 @@ struct number_list {
 
 static void list_add(struct number_list *l, uint64_t v)
 {
-	if (l->count == l->cap) {
-		l->cap = l->cap ? l->cap * 2 : 64;
-		l->ptr = realloc(l->ptr, l->cap * sizeof(*l->ptr));
-		assert(l->ptr);
-	}
+	VEC_ROOM(l->ptr, l->count, l->cap);
 	l->ptr[l->count++] = v;
 }
 

@@ -1,6 +1,7 @@
 /* reader_code.c - locations, with what their functions and mappings say, many at a time. */
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "store/code_block.h"
 #include "store/reader_walk.h"
 
@@ -341,11 +342,7 @@ static bool list_blocks(struct location_reader *r, size_t count, struct block_sp
 			return false;
 		if (!row)
 			break;
-		if (b->count == b->cap) {
-			b->cap = b->cap ? b->cap * 2 : 16;
-			b->list = realloc(b->list, b->cap * sizeof(*b->list));
-			assert(b->list);
-		}
+		VEC_ROOM(b->list, b->count, b->cap);
 		b->list[b->count++] =
 			(struct block_span){ db_u64(s, 0), db_u64(s, 1), db_u64(s, 2) };
 	}

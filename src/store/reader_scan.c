@@ -6,6 +6,7 @@
  * over thirty rows. The others are in reader_chunk.c.
  */
 #include "store/codec.h"
+#include "base/vec.h"
 #include "store/id_list.h"
 #include "store/reader_internal.h"
 
@@ -32,11 +33,7 @@ bool reader_list_buckets(struct sqlite_snapshot *snap, struct source_range range
 		last = bucket * STORE_BUCKET_NS + (STORE_BUCKET_NS - 1);
 		if (last < range.from && range.from - last > db_u64(s, 1))
 			continue;
-		if (out->count == out->cap) {
-			out->cap = out->cap ? out->cap * 2 : 256;
-			out->buckets = realloc(out->buckets, out->cap * sizeof(*out->buckets));
-			assert(out->buckets);
-		}
+		VEC_ROOM(out->buckets, out->count, out->cap);
 		out->buckets[out->count++] = (struct bucket){ bucket, db_u64(s, 1) };
 	}
 	return true;

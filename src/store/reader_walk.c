@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "store/id_list.h"
 
 enum { DENSE = 6 /* steps cost less than that many seeks */, AT_ONCE = 4096 };
@@ -136,11 +137,7 @@ bool row_each(struct sqlite_snapshot *snap, enum query each, const uint64_t *ids
 
 void wanted_ids_add(struct wanted_ids *l, uint64_t id)
 {
-	if (l->count == l->cap) {
-		l->cap = l->cap ? l->cap * 2 : 1024;
-		l->ids = realloc(l->ids, l->cap * sizeof(*l->ids));
-		assert(l->ids);
-	}
+	VEC_ROOM(l->ids, l->count, l->cap);
 	l->ids[l->count++] = id;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/vec.h"
 #include "store/clickhouse/symbols.h"
 #include "store/db.h"
 #include "store/schema.h"
@@ -88,11 +89,7 @@ static bool add(struct store_symbols *s, sqlite3_stmt *row, struct err *err)
 	if (s->count == SYMBOL_ADDRESSES_MOST)
 		return err_set(err, ERR_LIMIT, "more than %d addresses without a name",
 			       SYMBOL_ADDRESSES_MOST);
-	if (s->count == s->cap) {
-		s->cap = s->cap ? s->cap * 2 : 256;
-		s->list = realloc(s->list, s->cap * sizeof(*s->list));
-		assert(s->list);
-	}
+	VEC_ROOM(s->list, s->count, s->cap);
 	s->list[s->count++] = (struct store_nameless){
 		.build_id = str_dup(&s->arena, db_bytes(row, 0)),
 		.file = str_dup(&s->arena, db_bytes(row, 1)),

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "store/code_block.h"
 #include "store/writer_internal.h"
 
@@ -42,11 +43,7 @@ static void add_span(struct plan *p, struct span s)
 		s.n += p->spans[p->count].n;
 		s.is_new = true;
 	}
-	if (p->count == p->cap) {
-		p->cap = p->cap ? p->cap * 2 : 16;
-		p->spans = realloc(p->spans, p->cap * sizeof(*p->spans));
-		assert(p->spans);
-	}
+	VEC_ROOM(p->spans, p->count, p->cap);
 	p->spans[p->count++] = s;
 }
 

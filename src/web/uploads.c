@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "model/subset.h"
 #include "net/compress.h"
 #include "query/formats/import.h"
@@ -51,11 +52,7 @@ struct parts {
 
 static void parts_add(struct parts *p, struct profiles *one)
 {
-	if (p->count == p->cap) {
-		p->cap = p->cap ? p->cap * 2 : 16;
-		p->ptr = realloc(p->ptr, p->cap * sizeof(*p->ptr));
-		assert(p->ptr);
-	}
+	VEC_ROOM(p->ptr, p->count, p->cap);
 	p->ptr[p->count++] = one;
 }
 

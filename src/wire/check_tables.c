@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "wire/check_walk.h"
 
 /* ---- gathering ---- */
@@ -11,11 +12,7 @@
 static void table_add(struct check_table *t, const struct schema_field *f, struct str entry)
 {
 	t->field = f;
-	if (t->count == t->cap) {
-		t->cap = t->cap ? t->cap * 2 : 64;
-		t->entries = realloc(t->entries, t->cap * sizeof(*t->entries));
-		assert(t->entries);
-	}
+	VEC_ROOM(t->entries, t->count, t->cap);
 	t->entries[t->count++] = entry;
 }
 

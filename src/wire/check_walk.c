@@ -4,15 +4,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "wire/fault_place.h"
 
 void u64_push(struct u64_list *l, uint64_t v)
 {
-	if (l->count == l->cap) {
-		l->cap = l->cap ? l->cap * 2 : 64;
-		l->at = realloc(l->at, l->cap * sizeof(*l->at));
-		assert(l->at);
-	}
+	VEC_ROOM(l->at, l->count, l->cap);
 	l->at[l->count++] = v;
 }
 

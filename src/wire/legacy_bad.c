@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/vec.h"
 #include "wire/legacy.h"
 
 /* v1.3's name of what v1.4 renamed. */
@@ -133,11 +134,7 @@ uint32_t legacy_location(struct legacy *l, struct pb_reader *r, uint32_t local,
 
 	if (local < l->tables.locations.count)
 		return span_translate(l, r, &l->tables.locations, local, place);
-	if (list->count == list->cap) {
-		list->cap = list->cap ? 2 * list->cap : 16;
-		list->v = realloc(list->v, list->cap * sizeof(*list->v));
-		assert(list->v);
-	}
+	VEC_ROOM(list->v, list->count, list->cap);
 	list->v[list->count] = (struct bad_location){
 		.bad = legacy_bad(l, place, (int32_t)local, l->tables.locations.count),
 	};

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "wire/legacy.h"
 
 void legacy_tables_begin(struct legacy *l)
@@ -21,19 +22,9 @@ void legacy_tables_begin(struct legacy *l)
 	l->units.count = l->unit_fields.count = l->build_ids.count = l->types.count = 0;
 }
 
-/* Doubles a heap list; bounded by the body, each entry of which took bytes there. */
-static void *list_grow(void *v, uint32_t *cap, size_t size)
-{
-	*cap = *cap ? 2 * *cap : 64;
-	v = realloc(v, *cap * size);
-	assert(v);
-	return v;
-}
-
 static void pending_add(struct pending_list *list, struct pending item)
 {
-	if (list->count == list->cap)
-		list->v = list_grow(list->v, &list->cap, sizeof(*list->v));
+	VEC_ROOM(list->v, list->count, list->cap);
 	list->v[list->count++] = item;
 }
 
@@ -41,14 +32,12 @@ bool index_list_add(struct legacy *l, struct pb_reader *r, struct index_list *li
 {
 	size_t limit = l->d->p->arena.limit_bytes;
 
-	if (list->count == list->cap) {
-		/* These lists lie outside of the arena, within the same limit. */
-		if (limit && (size_t)list->cap * 2 * sizeof(*list->v) > limit) {
-			pb_fail(r, PB_LIMIT, r->p);
-			return false;
-		}
-		list->v = list_grow(list->v, &list->cap, sizeof(*list->v));
+	/* These lists are outside the arena, but share its limit. */
+	if (limit && list->count == list->cap && (size_t)list->cap * 2 * sizeof(*list->v) > limit) {
+		pb_fail(r, PB_LIMIT, r->p);
+		return false;
 	}
+	VEC_ROOM(list->v, list->count, list->cap);
 	list->v[list->count++] = v;
 	return true;
 }
@@ -508,8 +497,7 @@ static void attribute_entry(struct legacy *l, struct pb_reader *r)
 		return;
 	zero = kv.key.len == 0 && kv.value.kind == ANY_EMPTY && !kv.value.unknown &&
 	       p->extra_count == extras;
-	if (l->keys.count == l->keys.cap)
-		l->keys.v = list_grow(l->keys.v, &l->keys.cap, sizeof(*l->keys.v));
+	VEC_ROOM(l->keys.v, l->keys.count, l->keys.cap);
 	if (l->tables.attributes.count || !zero)
 		l->keys.v[l->keys.count++] = kv.key;
 	dict->attributes[dict->attribute_count] = (struct attribute){ .value = kv.value };
@@ -538,8 +526,7 @@ static void attribute_unit_entry(struct legacy *l, struct pb_reader *r)
 	pending_add(&l->units, item);
 	if (!unknown.bytes.len)
 		return;
-	if (list->count == list->cap)
-		list->v = list_grow(list->v, &list->cap, sizeof(*list->v));
+	VEC_ROOM(list->v, list->count, list->cap);
 	list->v[list->count++] = (struct unit_fields){ l->units.count - 1, unknown.bytes };
 }
 

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 /* LSB 5.0 Core, 10.5.1 */
 enum {
 	DW_EH_PE_ABSPTR = 0x00,
@@ -339,11 +341,7 @@ static struct found_fde *walk(const struct cfi_section *s, uint32_t *found,
 			counts->lost[UNWIND_LOSS_FAR]++;
 			continue;
 		}
-		if (count == cap) {
-			cap = cap ? cap * 2 : 256;
-			list = realloc(list, cap * sizeof(*list));
-			assert(list);
-		}
+		VEC_ROOM(list, count, cap);
 		list[count++] = (struct found_fde){ fde.begin, at };
 	}
 	*found = count;

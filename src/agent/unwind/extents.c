@@ -4,20 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *grow(void *list, uint32_t count, uint32_t *cap, size_t item)
-{
-	if (count < *cap)
-		return list;
-	*cap = *cap ? *cap * 2 : 16;
-	list = realloc(list, *cap * item);
-	assert(list);
-	return list;
-}
+#include "base/vec.h"
 
 void extents_init(struct extents *e, uint32_t first, uint32_t count)
 {
 	*e = (struct extents){ 0 };
-	e->free = grow(NULL, 0, &e->free_cap, sizeof(*e->free));
+	VEC_ROOM(e->free, 0, e->free_cap);
 	if (count)
 		e->free[e->free_count++] = (struct extent){ first, count };
 }
@@ -51,7 +43,7 @@ void extents_retire(struct extents *e, uint32_t first, uint32_t count, uint64_t 
 {
 	if (!count)
 		return;
-	e->retired = grow(e->retired, e->retired_count, &e->retired_cap, sizeof(*e->retired));
+	VEC_ROOM(e->retired, e->retired_count, e->retired_cap);
 	e->retired[e->retired_count++] = (struct retired){ { first, count }, now_ns };
 }
 
@@ -73,7 +65,7 @@ static void give_back(struct extents *e, struct extent x)
 		e->free[i].first = x.first;
 		e->free[i].count += x.count;
 	} else {
-		e->free = grow(e->free, e->free_count, &e->free_cap, sizeof(*e->free));
+		VEC_ROOM(e->free, e->free_count, e->free_cap);
 		memmove(&e->free[i + 1], &e->free[i], (e->free_count - i) * sizeof(*e->free));
 		e->free[i] = x;
 		e->free_count++;

@@ -12,7 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-
+#include "base/vec.h"
 enum { SCAN_BYTES = 256 << 10 };
 
 static void log_path(const struct append_log *l, char out[PATH_MAX])
@@ -213,11 +213,7 @@ static void delete_old_backups(struct append_log *l)
 	while ((e = readdir(d))) {
 		if (!is_backup(l, str_cstr(e->d_name)))
 			continue;
-		if (count == cap) {
-			cap = cap ? 2 * cap : 64;
-			names = reallocarray(names, cap, sizeof(*names));
-			assert(names);
-		}
+		VEC_ROOM(names, count, cap);
 		names[count] = strdup(e->d_name);
 		assert(names[count]);
 		count++;

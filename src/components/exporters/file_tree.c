@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "components/exporters/safe_name.h"
 
 enum { DIRS_KEPT = 4096 };
@@ -164,11 +165,7 @@ static bool dir_same(const void *ctx, uint32_t index, const void *key)
 
 static void push_dir(struct file_tree *t, struct str path)
 {
-	if (t->dir_count == t->dir_cap) {
-		t->dir_cap = t->dir_cap ? 2 * t->dir_cap : 16;
-		t->dirs = reallocarray(t->dirs, t->dir_cap, sizeof(*t->dirs));
-		assert(t->dirs);
-	}
+	VEC_ROOM(t->dirs, t->dir_count, t->dir_cap);
 	t->dirs[t->dir_count++] = (struct tree_dir){ .path = str_dup(&t->arena, path) };
 }
 
@@ -247,11 +244,7 @@ static struct tree_file *push_file(struct file_tree *t, uint32_t dir)
 {
 	uint64_t number = ++t->dirs[dir].last;
 
-	if (t->file_count == t->file_cap) {
-		t->file_cap = t->file_cap ? 2 * t->file_cap : 256;
-		t->files = reallocarray(t->files, t->file_cap, sizeof(*t->files));
-		assert(t->files);
-	}
+	VEC_ROOM(t->files, t->file_count, t->file_cap);
 	t->files[t->file_count] = (struct tree_file){ dir, number, number };
 	return &t->files[t->file_count++];
 }

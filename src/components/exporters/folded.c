@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "components/exporters/line_cache.h"
 #include "components/exporters/names.h"
 #include "model/intern.h"
@@ -222,11 +223,7 @@ static bool line_same(const void *ctx, uint32_t index, const void *key)
 
 static struct folded_line *line_push(struct folded_renderer *f, size_t start)
 {
-	if (f->line_count == f->line_cap) {
-		f->line_cap = f->line_cap ? 2 * f->line_cap : 256;
-		f->lines = reallocarray(f->lines, f->line_cap, sizeof(*f->lines));
-		assert(f->lines);
-	}
+	VEC_ROOM(f->lines, f->line_count, f->line_cap);
 	f->lines[f->line_count] = (struct folded_line){ start, f->stacks.len - start, 0 };
 	return &f->lines[f->line_count++];
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-
+#include "base/vec.h"
 /* attribute_types and location_types: a type t is t + TYPE_FIRST. */
 enum { NOT_LOOKED_AT, ANOTHER_KEY, TYPE_FIRST };
 
@@ -90,11 +90,7 @@ static uint32_t location_type(struct frame_counts *c, uint32_t index)
 
 static void run_add(struct frame_counts *c, uint64_t frames, uint32_t type)
 {
-	if (c->run_count == c->run_cap) {
-		c->run_cap = c->run_cap ? 2 * c->run_cap : 256;
-		c->runs = realloc(c->runs, c->run_cap * sizeof(*c->runs));
-		assert(c->runs);
-	}
+	VEC_ROOM(c->runs, c->run_count, c->run_cap);
 	c->runs[c->run_count++] = (struct frame_run){ frames, type };
 }
 

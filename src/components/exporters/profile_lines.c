@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-
+#include "base/vec.h"
 enum {
 	SLOTS_KEPT = 1 << 14, /* half a megabyte: more than a real message has locations */
 	SETS_KEPT = 1 << 14,
@@ -245,11 +245,7 @@ static void set_add(struct profile_lines *l, uint32_t sample)
 {
 	const struct profiles *p = l->parts->names.profiles;
 
-	if (l->set_count == l->set_cap) {
-		l->set_cap = l->set_cap ? 2 * l->set_cap : 64;
-		l->sets = realloc(l->sets, l->set_cap * sizeof(*l->sets));
-		assert(l->sets);
-	}
+	VEC_ROOM(l->sets, l->set_count, l->set_cap);
 	l->sets[l->set_count++] = (struct attribute_set){
 		.sample = sample,
 		.has_units = json_has_units(p, p->samples[sample].attributes),

@@ -21,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/vec.h"
 #include "components/exporters/exporters.h"
 #include "components/exporters/frame_counts.h"
 #include "model/intern.h"
@@ -103,11 +104,7 @@ static uint32_t label_of_text(struct tally *t, struct str text)
 				   t->label_count);
 	if (found != UINT32_MAX)
 		return found;
-	if (t->label_count == t->label_cap) {
-		t->label_cap = t->label_cap ? 2 * t->label_cap : 64;
-		t->labels = realloc(t->labels, t->label_cap * sizeof(*t->labels));
-		assert(t->labels);
-	}
+	VEC_ROOM(t->labels, t->label_count, t->label_cap);
 	t->labels[t->label_count] = str_dup(&t->arena, text);
 	return t->label_count++;
 }

@@ -7,6 +7,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 /* What is referred to, an array for each table; strings by where their bytes lie, since old
  * versions' texts are entered twice, and extras have texts without indices. */
 struct marks {
@@ -28,11 +30,7 @@ static bool *marks_new(uint32_t count)
 
 static void mark_text(struct marks *m, struct str s)
 {
-	if (m->text_count == m->text_cap) {
-		m->text_cap = m->text_cap ? 2 * m->text_cap : 256;
-		m->texts = realloc(m->texts, m->text_cap * sizeof(*m->texts));
-		assert(m->texts);
-	}
+	VEC_ROOM(m->texts, m->text_count, m->text_cap);
 	m->texts[m->text_count++] = s.ptr;
 }
 

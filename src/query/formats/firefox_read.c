@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "query/formats/grown.h"
+#include "base/vec.h"
 #include "query/formats/import.h"
 #include "query/formats/import_build.h"
 #include "wire/json_reader.h"
@@ -144,7 +144,7 @@ static void read_column(struct json_reader *j, struct column *c, bool addresses)
 	if (!json_begin_array(j))
 		return;
 	while (json_next_element(j)) {
-		c->ptr = grown(c->ptr, c->count, &c->cap, sizeof(*c->ptr));
+		VEC_ROOM(c->ptr, c->count, c->cap);
 		c->ptr[c->count++] = addresses ? address(j) : whole(j);
 	}
 }
@@ -162,14 +162,14 @@ static void read_numbers(struct json_reader *j, double **out, uint32_t *count, u
 			json_skip(j);
 		else
 			v = json_double(j);
-		*out = grown(*out, *count, cap, sizeof(**out));
+		VEC_ROOM(*out, *count, *cap);
 		(*out)[(*count)++] = none ? NAN : v;
 	}
 }
 
 static void add_text(struct fx_reading *r, struct texts *t, struct str s)
 {
-	t->ptr = grown(t->ptr, t->count, &t->cap, sizeof(*t->ptr));
+	VEC_ROOM(t->ptr, t->count, t->cap);
 	t->ptr[t->count++] = str_dup(builder_arena(r->im.b), s);
 }
 
@@ -329,8 +329,7 @@ static void read_library(struct fx_reading *r)
 		l.path = name;
 	if (!is_hex(l.build_id))
 		l.build_id = (struct str){ 0 };
-	r->libraries =
-		grown(r->libraries, r->library_count, &r->library_cap, sizeof(*r->libraries));
+	VEC_ROOM(r->libraries, r->library_count, r->library_cap);
 	r->libraries[r->library_count++] = l;
 }
 

@@ -15,8 +15,8 @@
 #include "base/arena.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "query/formats/formats.h"
-#include "query/formats/grown.h"
 #include "query/formats/tracks.h"
 
 enum { LIBRARY = 1, NO_STACK = 0 };
@@ -85,7 +85,7 @@ static uint32_t text_of(struct fx_writer *w, struct str s)
 
 	if (found != UINT32_MAX)
 		return found;
-	w->texts = grown(w->texts, w->text_count, &w->text_cap, sizeof(*w->texts));
+	VEC_ROOM(w->texts, w->text_count, w->text_cap);
 	w->texts[w->text_count] = str_dup(&w->arena, s);
 	return w->text_count++;
 }
@@ -107,8 +107,7 @@ static uint32_t function_of(struct fx_writer *w, const struct fx_function *f)
 
 	if (found != UINT32_MAX)
 		return found;
-	w->functions =
-		grown(w->functions, w->function_count, &w->function_cap, sizeof(*w->functions));
+	VEC_ROOM(w->functions, w->function_count, w->function_cap);
 	w->functions[w->function_count] = *f;
 	return w->function_count++;
 }
@@ -119,8 +118,7 @@ static uint32_t category_of(struct fx_writer *w, struct str type)
 	for (uint32_t i = 0; i < w->category_count; i++)
 		if (str_equal(w->categories[i], type))
 			return i;
-	w->categories =
-		grown(w->categories, w->category_count, &w->category_cap, sizeof(*w->categories));
+	VEC_ROOM(w->categories, w->category_count, w->category_cap);
 	w->categories[w->category_count] = type;
 	return w->category_count++;
 }
@@ -231,7 +229,7 @@ static uint32_t node_of(struct fx_writer *w, uint32_t parent, uint32_t frame)
 
 	if (found != UINT32_MAX)
 		return found;
-	w->nodes = grown(w->nodes, w->node_count, &w->node_cap, sizeof(*w->nodes));
+	VEC_ROOM(w->nodes, w->node_count, w->node_cap);
 	w->nodes[w->node_count] = node;
 	return w->node_count++;
 }

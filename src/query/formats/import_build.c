@@ -1,10 +1,12 @@
 #include "query/formats/import_build.h"
-#include "query/formats/import.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/vec.h"
+#include "query/formats/import.h"
 
 void import_begin(struct import *im, struct blob *bytes)
 {
@@ -141,11 +143,7 @@ bool import_stack_push(struct import *im, struct location_index l, struct err *e
 {
 	if (im->stack_count == IMPORT_STACK_MOST)
 		return err_set(err, ERR_LIMIT, "a stack of more than %d frames", IMPORT_STACK_MOST);
-	if (im->stack_count == im->stack_cap) {
-		im->stack_cap = im->stack_cap ? im->stack_cap * 2 : 128;
-		im->stack = realloc(im->stack, im->stack_cap * sizeof(*im->stack));
-		assert(im->stack);
-	}
+	VEC_ROOM(im->stack, im->stack_count, im->stack_cap);
 	im->stack[im->stack_count++] = l;
 	return true;
 }

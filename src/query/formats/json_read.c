@@ -11,8 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "query/formats/formats.h"
-#include "query/formats/grown.h"
 #include "query/formats/import.h"
 #include "query/formats/import_build.h"
 #include "wire/json_reader.h"
@@ -75,7 +75,7 @@ static void scope_frame(struct scope_reading *r)
 		else
 			json_skip(&r->j);
 	}
-	r->frames = grown(r->frames, r->frame_count, &r->frame_cap, sizeof(*r->frames));
+	VEC_ROOM(r->frames, r->frame_count, r->frame_cap);
 	r->frames[r->frame_count++] = import_location(&r->im, &f);
 	if (r->ours && str_is(f.function, SPEEDSCOPE_NO_STACK))
 		r->no_stack = r->frame_count;
@@ -131,19 +131,19 @@ static void open_frame(struct scope_reading *r, uint64_t frame)
 		json_fail(&r->j, ERR_LIMIT, "a stack of more than %d frames", IMPORT_STACK_MOST);
 		return;
 	}
-	r->open = grown(r->open, r->open_count, &r->open_cap, sizeof(*r->open));
+	VEC_ROOM(r->open, r->open_count, r->open_cap);
 	r->open[r->open_count++] = (uint32_t)frame;
 }
 
 static void add_stack(struct scope_reading *r, struct stack_index s)
 {
-	r->stacks = grown(r->stacks, r->stack_count, &r->stack_cap, sizeof(*r->stacks));
+	VEC_ROOM(r->stacks, r->stack_count, r->stack_cap);
 	r->stacks[r->stack_count++] = s;
 }
 
 static void add_weight(struct scope_reading *r, double w)
 {
-	r->weights = grown(r->weights, r->weight_count, &r->weight_cap, sizeof(*r->weights));
+	VEC_ROOM(r->weights, r->weight_count, r->weight_cap);
 	r->weights[r->weight_count++] = w;
 }
 
@@ -480,8 +480,7 @@ static void cpu_children(struct cpu_reading *r)
 	if (!json_begin_array(&r->j))
 		return;
 	while (json_next_element(&r->j)) {
-		r->children =
-			grown(r->children, r->child_count, &r->child_cap, sizeof(*r->children));
+		VEC_ROOM(r->children, r->child_count, r->child_cap);
 		r->children[r->child_count++] = (struct child){ json_int64(&r->j), r->node_count };
 	}
 }
@@ -506,7 +505,7 @@ static void cpu_node(struct cpu_reading *r)
 	}
 	n.rests = str_is(f.function, "(idle)") || str_is(f.function, "(program)");
 	n.location = import_location(&r->im, &f);
-	r->nodes = grown(r->nodes, r->node_count, &r->node_cap, sizeof(*r->nodes));
+	VEC_ROOM(r->nodes, r->node_count, r->node_cap);
 	r->nodes[r->node_count++] = n;
 }
 
@@ -515,7 +514,7 @@ static void numbers(struct json_reader *j, int64_t **out, uint32_t *count, uint3
 	if (!json_begin_array(j))
 		return;
 	while (json_next_element(j)) {
-		*out = grown(*out, *count, cap, sizeof(**out));
+		VEC_ROOM(*out, *count, *cap);
 		(*out)[(*count)++] = rounded(json_double(j));
 	}
 }

@@ -11,8 +11,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "query/formats/import.h"
-#include "query/formats/grown.h"
 #include "query/formats/import_build.h"
 #include "query/formats/pprof_drop.h"
 #include "query/formats/pprof_said.h"
@@ -64,11 +64,7 @@ static struct str string_of(const struct reading *r, uint64_t i)
 
 static void entries_add(struct entries *e, uint64_t id, uint32_t index, enum pprof_frame frame)
 {
-	if (e->count == e->cap) {
-		e->cap = e->cap ? e->cap * 2 : 64;
-		e->ptr = realloc(e->ptr, e->cap * sizeof(*e->ptr));
-		assert(e->ptr);
-	}
+	VEC_ROOM(e->ptr, e->count, e->cap);
 	e->ptr[e->count++] = (struct entry){ id, index, frame };
 }
 
@@ -126,11 +122,7 @@ static bool take_string(struct reading *r, struct str s)
 {
 	if (r->string_count == STRINGS_MOST)
 		return err_set(r->err, ERR_LIMIT, "pprof: more than %d strings", STRINGS_MOST);
-	if (r->string_count == r->string_cap) {
-		r->string_cap = r->string_cap ? r->string_cap * 2 : 256;
-		r->strings = realloc(r->strings, r->string_cap * sizeof(*r->strings));
-		assert(r->strings);
-	}
+	VEC_ROOM(r->strings, r->string_count, r->string_cap);
 	r->strings[r->string_count++] = s;
 	return true;
 }
@@ -233,14 +225,10 @@ static bool take_location(struct reading *r, struct str message)
 			if (count == LINES_MOST)
 				ok = err_set(r->err, ERR_LIMIT,
 					     "pprof: a location of more than %d lines", LINES_MOST);
-			if (ok && count == cap) {
-				cap = cap ? cap * 2 : 8;
-				lines = realloc(lines, cap * sizeof(*lines));
-				assert(lines);
-			}
 			if (ok) {
 				struct entry f = entries_find(&r->functions, v[1]);
 
+				VEC_ROOM(lines, count, cap);
 				lines[count++] =
 					(struct line){ (int64_t)v[2], (int64_t)v[3], { f.index } };
 				dropped = f.frame == PPROF_DROPPED ? count : dropped;
@@ -381,8 +369,7 @@ static bool push_location(struct reading *r, uint64_t id)
 		return false;
 	if (!r->drop.drop)
 		return true;
-	while (r->stack_cap < r->im.stack_count)
-		r->stack = grown(r->stack, r->stack_cap, &r->stack_cap, sizeof(*r->stack));
+	VEC_RESERVE(r->stack, r->im.stack_count, r->stack_cap);
 	r->stack[r->im.stack_count - 1] = l.frame;
 	return true;
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "query/formats/grown.h"
+#include "base/vec.h"
 
 /* Of rows that say the same so many are looked at for a place: the sums are right either way. */
 enum { SAME_MOST = 32 };
@@ -58,7 +58,7 @@ static bool append(struct pprof_rows *r, struct str stack, struct str labels)
 	r->failed |= r->bytes.failed;
 	if (r->failed)
 		return false;
-	r->ptr = grown(r->ptr, r->count, &r->cap, sizeof(*r->ptr));
+	VEC_ROOM(r->ptr, r->count, r->cap);
 	r->ptr[r->count] = row;
 	return true;
 }
@@ -84,8 +84,7 @@ void pprof_rows_add(struct pprof_rows *r, struct str stack, struct str labels,
 			r->ptr[found].next = at + 1;
 		found = r->ptr[found].next == at + 1 ? UINT32_MAX : r->ptr[found].next - 1;
 	}
-	while (r->value_cap < (r->count + 1) * r->columns)
-		r->values = grown(r->values, r->value_cap, &r->value_cap, sizeof(*r->values));
+	VEC_RESERVE(r->values, (r->count + 1) * r->columns, r->value_cap);
 	memset(r->values + (size_t)at * r->columns, 0, r->columns * sizeof(*r->values));
 	r->count++;
 	put_values(r, at, values);

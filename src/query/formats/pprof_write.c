@@ -28,6 +28,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "base/vec.h"
 #include "model/intern.h"
 #include "query/formats/pprof_rows.h"
 #include "query/formats/pprof_said.h"
@@ -92,11 +93,7 @@ static uint64_t string_id(struct pprof *w, struct str s)
 
 	if (found != UINT32_MAX)
 		return found;
-	if (w->string_count == w->string_cap) {
-		w->string_cap = w->string_cap ? w->string_cap * 2 : 256;
-		w->strings = realloc(w->strings, w->string_cap * sizeof(*w->strings));
-		assert(w->strings);
-	}
+	VEC_ROOM(w->strings, w->string_count, w->string_cap);
 	w->strings[w->string_count] = s;
 	return w->string_count++;
 }

@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/vec.h"
 #include "model/intern.h"
 #include "query/formats/formats.h"
 #include "query/formats/tracks.h"
@@ -99,11 +100,7 @@ static uint32_t number_frame(struct scope_writer *w)
 		w->frames.len = first;
 		return found;
 	}
-	if (w->frame_count == w->frame_cap) {
-		w->frame_cap = w->frame_cap ? w->frame_cap * 2 : 256;
-		w->frame_end = realloc(w->frame_end, w->frame_cap * sizeof(*w->frame_end));
-		assert(w->frame_end);
-	}
+	VEC_ROOM(w->frame_end, w->frame_count, w->frame_cap);
 	w->frame_end[w->frame_count] = (uint32_t)w->frames.len;
 	return w->frame_count++;
 }

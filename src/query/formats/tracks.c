@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-
+#include "base/vec.h"
 static struct str text_of(const struct any_value *v)
 {
 	return v && v->kind == ANY_STRING ? v->string : (struct str){ 0 };
@@ -42,11 +42,7 @@ static uint32_t track_of(struct tracks *w, const struct track *t)
 
 	if (found != UINT32_MAX)
 		return found;
-	if (w->count == w->cap) {
-		w->cap = w->cap ? w->cap * 2 : 32;
-		w->ptr = realloc(w->ptr, w->cap * sizeof(*w->ptr));
-		assert(w->ptr);
-	}
+	VEC_ROOM(w->ptr, w->count, w->cap);
 	w->ptr[w->count] = *t;
 	return w->count++;
 }
@@ -62,11 +58,7 @@ bool tracks_counts_time(const struct profiles *p, const struct profile *profile)
 static void add_event(struct tracks *w, uint64_t time, int64_t value, uint32_t sample,
 		      uint32_t track)
 {
-	if (w->event_count == w->event_cap) {
-		w->event_cap = w->event_cap ? w->event_cap * 2 : 1024;
-		w->events = realloc(w->events, w->event_cap * sizeof(*w->events));
-		assert(w->events);
-	}
+	VEC_ROOM(w->events, w->event_count, w->event_cap);
 	w->events[w->event_count++] = (struct event){ time, value, sample, track };
 }
 

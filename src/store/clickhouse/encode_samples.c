@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 
 struct sample_ids {
 	uint64_t t0, t1, series, stack, attributes, link;
@@ -49,11 +50,7 @@ static void note_cut(struct ch_encoder *e)
 {
 	if (!e->sample_rows || e->sample_rows % CH_PART_ROWS)
 		return;
-	if (e->cut_count == e->cut_cap) {
-		e->cut_cap = e->cut_cap ? e->cut_cap * 2 : 16;
-		e->cuts = realloc(e->cuts, e->cut_cap * sizeof(*e->cuts));
-		assert(e->cuts);
-	}
+	VEC_ROOM(e->cuts, e->cut_count, e->cut_cap);
 	e->cuts[e->cut_count++] = e->samples.len;
 }
 

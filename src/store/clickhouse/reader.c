@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/vec.h"
 #include "store/clickhouse/request_page.h"
 #include "store/lifted.h"
 
@@ -397,11 +398,7 @@ bool ch_answer_ended(const struct codec *c, const char *what, struct err *err)
 
 void id_list_add(struct id_list *l, uint64_t id)
 {
-	if (l->count == l->cap) {
-		l->cap = l->cap ? l->cap * 2 : 256;
-		l->ids = realloc(l->ids, l->cap * sizeof(*l->ids));
-		assert(l->ids);
-	}
+	VEC_ROOM(l->ids, l->count, l->cap);
 	l->ids[l->count++] = id;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/vec.h"
 #include "store/clickhouse/encode.h"
 #include "store/clickhouse/snapshot.h"
 
@@ -64,11 +65,7 @@ static bool add(void *ctx, const struct source_location *l, struct err *err)
 	if (s->count == SYMBOL_ADDRESSES_MOST)
 		return err_set(err, ERR_LIMIT, "more than %d addresses without a name",
 			       SYMBOL_ADDRESSES_MOST);
-	if (s->count == s->cap) {
-		s->cap = s->cap ? s->cap * 2 : 256;
-		s->list = realloc(s->list, s->cap * sizeof(*s->list));
-		assert(s->list);
-	}
+	VEC_ROOM(s->list, s->count, s->cap);
 	s->list[s->count++] = (struct store_nameless){
 		.build_id = str_dup(&s->arena, l->build_id),
 		.file = str_dup(&s->arena, l->mapping),
