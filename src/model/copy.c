@@ -1,5 +1,7 @@
 #include "model/copy.h"
 
+#include <assert.h>
+
 struct str copy_string(struct copier *c, struct str s)
 {
 	const struct blob *b = c->shared_body;
@@ -95,4 +97,91 @@ struct key_values copy_key_values(struct copier *c, struct key_values kv)
 						      copy_strindex(c, kv.ptr[i].key_strindex),
 					      .value = copy_any(c, &kv.ptr[i].value) };
 	return (struct key_values){ copy, kv.count };
+}
+
+static void *copy_rows(struct copier *c, const void *from, size_t count, size_t size)
+{
+	void *to = arena_alloc_array(c->arena, count, size);
+
+	c->failed |= !to;
+	if (to && count)
+		memcpy(to, from, count * size);
+	return to;
+}
+
+#define COPY_ROWS(c, of, field, count) \
+	((of)->field = copy_rows(c, (of)->field, (of)->count, sizeof(*(of)->field)))
+
+static void copy_dictionary(struct copier *c, struct dictionary *d)
+{
+	COPY_ROWS(c, d, strings, string_count);
+	COPY_ROWS(c, d, mappings, mapping_count);
+	COPY_ROWS(c, d, locations, location_count);
+	COPY_ROWS(c, d, functions, function_count);
+	COPY_ROWS(c, d, links, link_count);
+	COPY_ROWS(c, d, attributes, attribute_count);
+	COPY_ROWS(c, d, stacks, stack_count);
+	COPY_ROWS(c, d, lines, line_count);
+	COPY_ROWS(c, d, stack_locations, stack_location_count);
+	for (uint32_t i = 0; i < d->string_count; i++)
+		d->strings[i] = copy_string(c, d->strings[i]);
+	for (uint32_t i = 0; i < d->attribute_count; i++)
+		d->attributes[i].value = copy_any(c, &d->attributes[i].value);
+}
+
+static void copy_resource(struct copier *c, struct resource_profiles *r)
+{
+	r->attributes = copy_key_values(c, r->attributes);
+	r->schema_url = copy_string(c, r->schema_url);
+}
+
+static void copy_scope(struct copier *c, struct scope_profiles *s)
+{
+	s->name = copy_string(c, s->name);
+	s->version = copy_string(c, s->version);
+	s->schema_url = copy_string(c, s->schema_url);
+	s->attributes = copy_key_values(c, s->attributes);
+}
+
+static void copy_payload(struct copier *c, struct profile *p)
+{
+	p->original_payload_format = copy_string(c, p->original_payload_format);
+	p->original_payload = copy_string(c, p->original_payload);
+}
+
+static void copy_tree(struct copier *c, struct profiles *p)
+{
+	COPY_ROWS(c, p, resources, resource_count);
+	COPY_ROWS(c, p, scopes, scope_count);
+	COPY_ROWS(c, p, profiles, profile_count);
+	COPY_ROWS(c, p, samples, sample_count);
+	COPY_ROWS(c, p, attribute_refs, attribute_ref_count);
+	COPY_ROWS(c, p, values, value_count);
+	COPY_ROWS(c, p, timestamps, timestamp_count);
+	COPY_ROWS(c, p, extras, extra_count);
+	COPY_ROWS(c, p, bad_indices, bad_index_count);
+	for (uint32_t i = 0; i < p->resource_count; i++)
+		copy_resource(c, &p->resources[i]);
+	for (uint32_t i = 0; i < p->scope_count; i++)
+		copy_scope(c, &p->scopes[i]);
+	for (uint32_t i = 0; i < p->profile_count; i++)
+		copy_payload(c, &p->profiles[i]);
+	for (uint32_t i = 0; i < p->extra_count; i++)
+		p->extras[i].value = copy_any(c, &p->extras[i].value);
+}
+
+struct profiles *profiles_copy(const struct profiles *p)
+{
+	struct profiles *copy = profiles_new(p->arena.reserved_bytes, 0);
+	struct copier c = { .arena = &copy->arena, .shared_body = p->body };
+	struct arena arena = copy->arena;
+
+	/* The counts, the flags and the original's pointers; the pointers are replaced below. */
+	*copy = *p;
+	copy->arena = arena;
+	copy->body = p->body ? blob_ref(p->body) : NULL;
+	copy_dictionary(&c, &copy->dict);
+	copy_tree(&c, copy);
+	assert(!c.failed); /* the arena has no limit: the original's size bounds the copy */
+	return copy;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "pipeline/clone.h"
+#include "model/copy.h"
 #include "wire/otlp.h"
 
 enum { HASH_UNKNOWN, HASH_BEING_MADE, HASH_KNOWN };
@@ -121,7 +121,7 @@ void batch_set_request_hash(struct batch *b, struct hash128 hash)
 
 static struct batch *batch_copy(struct batch *b, struct err *err)
 {
-	struct profiles *copy = profiles_clone(b->profiles);
+	struct profiles *copy = profiles_copy(b->profiles);
 	struct batch *own;
 
 	if (!charge(b->budget, copy->arena.reserved_bytes, err)) {

@@ -6,7 +6,7 @@
 
 #include "pipeline/batch.h"
 
-#include "pipeline/clone.h"
+#include "model/copy.h"
 #include "support/pipeline_fakes.h"
 #include "wire/otlp_json.h"
 #include "wire_fixtures.h"
@@ -108,7 +108,7 @@ static void test_budget(void **state)
 	batch_ref(b);
 	assert_null(batch_make_own(b, &err));
 	assert_int_equal(err.kind, ERR_BUSY);
-	p = profiles_clone(b->profiles);
+	p = profiles_copy(b->profiles);
 	second = batch_new(p, NULL, &budget, &err);
 	assert_null(second);
 	profiles_free(p); /* still ours */
