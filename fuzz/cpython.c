@@ -24,7 +24,7 @@ static bool read_memory(void *ctx, uint32_t pid, uint64_t address, void *to, siz
 /* The input is all of the process's memory, from address 0 on. */
 static void name_code(struct bytes memory)
 {
-	static struct cpython_table table;
+	static struct offset_table table;
 	struct runtime_memory access = { read_memory, &memory };
 	struct cpython_facts facts = { .minor = memory.len & 1 ? 13 : 9 };
 	struct executable e = { .runtime_step = UNWIND_STEP_CPYTHON,
@@ -38,9 +38,10 @@ static void name_code(struct bytes memory)
 	struct frame_name name;
 	struct err err;
 
-	if (!table.count && !cpython_table_parse(&table, cpython_table_built_in(), &err))
+	if (!table.version_count && !cpython_table_parse(&table, cpython_table_built_in(), &err))
 		__builtin_trap();
-	facts.offsets = *cpython_table_find(&table, facts.minor);
+	if (!cpython_table_find(&table, facts.minor, &facts.offsets))
+		__builtin_trap();
 	for (uint32_t i = 0; i < 8; i++) {
 		struct trace_frame f = { .kind = FRAME_CPYTHON,
 					 .executable = &e,
@@ -56,7 +57,8 @@ static void name_code(struct bytes memory)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct cpython_table table;
+	static struct offset_table table;
+	struct cpython_offsets o;
 	struct bytes rest;
 	struct err err;
 
@@ -69,8 +71,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				     at * (1 + data[2]));
 	} else if (data[0] == 'v' || data[0] == '#') {
 		if (cpython_table_parse(&table, str_from(data, size), &err))
-			for (uint32_t i = 0; i < table.count; i++)
-				if (!cpython_offsets_usable(&table.offsets[i], &err) && !err.msg[0])
+			for (uint32_t minor = 6; minor < 20; minor++)
+				if (cpython_table_find(&table, minor, &o) &&
+				    !cpython_offsets_usable(&o, &err) && !err.msg[0])
 					__builtin_trap();
 	} else {
 		name_code(rest);

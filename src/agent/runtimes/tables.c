@@ -35,76 +35,69 @@ static bool read_table(const char *folder, const char *name, char *text, size_t 
 	return true;
 }
 
-static bool parse_cpython(struct runtime_tables *t, struct str text, struct err *err)
-{
-	return cpython_table_parse(t->cpython, text, err);
-}
-
-static bool parse_php(struct runtime_tables *t, struct str text, struct err *err)
-{
-	return php_table_parse(t->php, text, err);
-}
-
-static bool parse_ruby(struct runtime_tables *t, struct str text, struct err *err)
-{
-	return ruby_table_parse(t->ruby, text, err);
-}
-
 /* A runtime's table. */
 static const struct table {
 	const char *file;
+	size_t at; /* in struct runtime_tables */
 	struct str (*built_in)(void);
-	bool (*parse)(struct runtime_tables *t, struct str text, struct err *err);
+	bool (*parse)(struct offset_table *t, struct str text, struct err *err);
 } tables[] = {
-	{ "cpython.table", cpython_table_built_in, parse_cpython },
-	{ "php.table", php_table_built_in, parse_php },
-	{ "ruby.table", ruby_table_built_in, parse_ruby },
+#define TABLE(name)                                                                           \
+	{                                                                                     \
+#name ".table", offsetof(struct runtime_tables, name), name##_table_built_in, \
+			name##_table_parse                                                    \
+	}
+	TABLE(cpython),
+	TABLE(php),
+	TABLE(ruby),
+#undef TABLE
 };
+
+static struct offset_table **place_of(struct runtime_tables *t, const struct table *table)
+{
+	return (struct offset_table **)(void *)((char *)t + table->at);
+}
 
 static bool load(struct runtime_tables *t, const struct table *table, const char *folder,
 		 struct err *err)
 {
-	char *text = malloc(OFFSET_TABLE_BYTES_MOST);
+	struct offset_table **place = place_of(t, table);
+	AUTO(ptr_free) char *text = malloc(OFFSET_TABLE_BYTES_MOST);
 	size_t length = 0;
-	bool found = false, ok;
+	bool found = false;
 
-	ok = text || err_set(err, ERR_LIMIT, "no memory for a table");
-	if (ok && folder && folder[0])
-		ok = read_table(folder, table->file, text, OFFSET_TABLE_BYTES_MOST, &length, &found,
-				err);
-	if (ok)
-		ok = table->parse(t, found ? str_from(text, length) : table->built_in(), err) ||
-		     err_prefix(err, "%s", table->file);
-	free(text);
-	return ok;
+	*place = calloc(1, sizeof(**place));
+	if (!text || !*place)
+		return err_set(err, ERR_LIMIT, "no memory for a table");
+	if (folder && folder[0] &&
+	    !read_table(folder, table->file, text, OFFSET_TABLE_BYTES_MOST, &length, &found, err))
+		return false;
+	return table->parse(*place, found ? str_from(text, length) : table->built_in(), err) ||
+	       err_prefix(err, "%s", table->file);
 }
 
 struct runtime_tables *runtime_tables_load(const char *folder, struct err *err)
 {
 	struct runtime_tables *t = calloc(1, sizeof(*t));
-	bool ok;
 
-	if (t) {
-		t->cpython = calloc(1, sizeof(*t->cpython));
-		t->php = calloc(1, sizeof(*t->php));
-		t->ruby = calloc(1, sizeof(*t->ruby));
+	if (!t) {
+		err_set(err, ERR_LIMIT, "no memory for the runtimes' tables");
+		return NULL;
 	}
-	ok = (t && t->cpython && t->php && t->ruby) ||
-	     err_set(err, ERR_LIMIT, "no memory for the runtimes' tables");
-	for (size_t i = 0; ok && i < sizeof(tables) / sizeof(tables[0]); i++)
-		ok = load(t, &tables[i], folder, err);
-	if (ok)
-		return t;
-	runtime_tables_free(t);
-	return NULL;
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		if (!load(t, &tables[i], folder, err)) {
+			runtime_tables_free(t);
+			return NULL;
+		}
+	}
+	return t;
 }
 
 void runtime_tables_free(struct runtime_tables *t)
 {
 	if (!t)
 		return;
-	free(t->cpython);
-	free(t->php);
-	free(t->ruby);
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+		free(*place_of(t, &tables[i]));
 	free(t);
 }

@@ -82,7 +82,6 @@ bool cpython_recognise(const struct elf_file *f, struct str path,
 		       const struct runtime_tables *tables, struct runtime_binary *out)
 {
 	struct cpython_facts facts = { 0 };
-	const struct cpython_offsets *offsets;
 	struct elf_symbol loop, runtime;
 	struct err err;
 
@@ -93,10 +92,8 @@ bool cpython_recognise(const struct elf_file *f, struct str path,
 		return false;
 	if (!loop.size || !find_entry(f, &facts, &runtime) || !find_minor(f, path, &facts.minor))
 		return false;
-	offsets = cpython_table_find(tables->cpython, facts.minor);
-	if (!offsets)
+	if (!cpython_table_find(tables->cpython, facts.minor, &facts.offsets))
 		return false;
-	facts.offsets = *offsets;
 	if (!facts.thread_first)
 		cpython_offsets_from_debug(&facts.offsets, elf_file_at_vaddr(f, runtime.value),
 					   facts.minor);

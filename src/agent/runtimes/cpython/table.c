@@ -23,132 +23,26 @@ struct str cpython_table_built_in(void)
 	return str_from(cpython_table_begin, (size_t)(cpython_table_end - cpython_table_begin));
 }
 
-static const struct field {
-	const char *name;
-	size_t offset;
-} fields[] = {
-#define X(name) { #name, offsetof(struct cpython_offsets, name) },
+static const char *const fields[] = {
+#define X(name) #name,
 	CPYTHON_FIELDS(X)
 #undef X
 };
-enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+enum { FIELDS = ARRAY_LEN(fields) };
+_Static_assert(sizeof(struct cpython_offsets) == FIELDS * sizeof(int32_t), "a row is all offsets");
 
-static int32_t *value_of(struct cpython_offsets *o, const struct field *f)
+bool cpython_table_parse(struct offset_table *t, struct str text, struct err *err)
 {
-	return (int32_t *)(void *)((char *)o + f->offset);
+	return offset_table_parse(t, fields, FIELDS, text, err);
 }
 
-/* The next word of a line; false: there is none. */
-static bool next_word(struct str *line, struct str *word)
+bool cpython_table_find(const struct offset_table *t, uint32_t minor, struct cpython_offsets *out)
 {
-	size_t n = 0;
+	const int32_t *row = offset_table_find(t, OFFSET_VERSION(3, minor));
 
-	*line = str_trim(*line);
-	while (n < line->len && line->ptr[n] != ' ' && line->ptr[n] != '\t')
-		n++;
-	*word = str_head(*line, n);
-	*line = str_skip(*line, n);
-	return n > 0;
-}
-
-static bool parse_versions(struct cpython_table *t, struct str line, struct err *err)
-{
-	struct str word;
-	uint64_t minor;
-
-	if (t->count)
-		return err_set(err, ERR_INVALID, "the versions stand there twice");
-	while (next_word(&line, &word)) {
-		if (t->count == CPYTHON_VERSIONS_MOST)
-			return err_set(err, ERR_LIMIT, "more than %d versions",
-				       CPYTHON_VERSIONS_MOST);
-		if (!str_has_prefix(word, STR("3.")) || !str_to_u64(str_skip(word, 2), &minor) ||
-		    minor > 99)
-			return err_set(err, ERR_INVALID, "\"%.*s\" is no version 3.N",
-				       STR_ARG(word));
-		t->minor[t->count++] = (uint32_t)minor;
-	}
-	return t->count || err_set(err, ERR_INVALID, "no version");
-}
-
-static bool parse_value(struct str word, int32_t *value, struct err *err)
-{
-	uint64_t n;
-
-	*value = -1;
-	if (str_is(word, "-"))
-		return true;
-	if (!str_to_u64(word, &n) || n > CPYTHON_OFFSET_MOST)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no number from 0 to %d",
-			       STR_ARG(word), CPYTHON_OFFSET_MOST);
-	*value = (int32_t)n;
-	return true;
-}
-
-static bool parse_field(struct cpython_table *t, const struct field *f, struct str line,
-			struct err *err)
-{
-	uint32_t count = 0;
-	struct str word;
-
-	while (next_word(&line, &word)) {
-		if (count == t->count)
-			return err_set(err, ERR_INVALID, "more values than %u versions", t->count);
-		if (!parse_value(word, value_of(&t->offsets[count++], f), err))
-			return false;
-	}
-	return count == t->count ||
-	       err_set(err, ERR_INVALID, "%u values for %u versions", count, t->count);
-}
-
-static bool parse_line(struct cpython_table *t, struct str line, bool seen[FIELDS], struct err *err)
-{
-	struct str name;
-
-	if (!next_word(&line, &name) || name.ptr[0] == '#')
-		return true;
-	if (str_is(name, "version"))
-		return parse_versions(t, line, err);
-	for (size_t i = 0; i < FIELDS; i++) {
-		if (!str_is(name, fields[i].name))
-			continue;
-		if (!t->count || seen[i])
-			return err_set(err, ERR_INVALID, "%.*s: %s", STR_ARG(name),
-				       seen[i] ? "it stands there twice" : "no versions yet");
-		seen[i] = true;
-		return parse_field(t, &fields[i], line, err) ||
-		       err_prefix(err, "%.*s", STR_ARG(name));
-	}
-	return err_set(err, ERR_INVALID, "\"%.*s\" is no field", STR_ARG(name));
-}
-
-bool cpython_table_parse(struct cpython_table *t, struct str text, struct err *err)
-{
-	bool seen[FIELDS] = { false };
-	uint32_t number = 0;
-	struct str line;
-
-	*t = (struct cpython_table){ .count = 0 };
-	if (text.len > CPYTHON_TABLE_BYTES_MOST)
-		return err_set(err, ERR_LIMIT, "%zu bytes, %d is the most", text.len,
-			       CPYTHON_TABLE_BYTES_MOST);
-	while (text.len && str_split(&text, '\n', &line)) {
-		number++;
-		if (!parse_line(t, line, seen, err))
-			return err_prefix(err, "line %u", number);
-	}
-	for (size_t i = 0; i < FIELDS; i++)
-		if (!seen[i])
-			return err_set(err, ERR_INVALID, "no line for %s", fields[i].name);
-	return true;
-}
-
-const struct cpython_offsets *cpython_table_find(const struct cpython_table *t, uint32_t minor)
-{
-	for (uint32_t i = 0; i < t->count; i++)
-		if (t->minor[i] == minor)
-			return &t->offsets[i];
-	return NULL;
+	if (row)
+		memcpy(out, row, sizeof(*out));
+	return row;
 }
 
 /* ---- _Py_DebugOffsets ---- */
@@ -177,7 +71,7 @@ static bool take_debug_field(const struct debug_field *f, struct bytes debug, ui
 	struct byte_reader r = byte_reader_at(debug, f->at[minor - DEBUG_FIRST_MINOR]);
 	uint64_t value;
 
-	if (!byte_reader_take(&r, &value, sizeof(value)) || value > CPYTHON_OFFSET_MOST)
+	if (!byte_reader_take(&r, &value, sizeof(value)) || value > OFFSET_MOST)
 		return false;
 	*(int32_t *)(void *)((char *)o + f->to) = (int32_t)value;
 	return true;

@@ -9,8 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "agent/elf/byte_reader.h"
-#include "base/err.h"
-#include "base/str.h"
+#include "agent/runtimes/offset_table.h"
 
 #define CPYTHON_FIELDS(X)       \
 	X(runtime_interpreters) \
@@ -46,12 +45,6 @@
 	X(bytes_length)         \
 	X(bytes_data)
 
-enum {
-	CPYTHON_VERSIONS_MOST = 16,
-	CPYTHON_OFFSET_MOST = 1 << 20,
-	CPYTHON_TABLE_BYTES_MOST = 64 << 10,
-};
-
 /* Each is -1 where the version has no such thing. */
 struct cpython_offsets {
 #define X(name) int32_t name;
@@ -59,18 +52,11 @@ struct cpython_offsets {
 #undef X
 };
 
-struct cpython_table {
-	uint32_t minor[CPYTHON_VERSIONS_MOST]; /* 3.minor */
-	struct cpython_offsets offsets[CPYTHON_VERSIONS_MOST];
-	uint32_t count;
-};
-
-/* False: a line that makes no sense, or a field that is missing; err names it. */
-bool cpython_table_parse(struct cpython_table *t, struct str text, struct err *err) MUST_CHECK;
+bool cpython_table_parse(struct offset_table *t, struct str text, struct err *err) MUST_CHECK;
 /* The one that is built in. */
 struct str cpython_table_built_in(void);
-/* NULL: a version that it does not have. */
-const struct cpython_offsets *cpython_table_find(const struct cpython_table *t, uint32_t minor);
+/* False: a version that the table does not have. */
+bool cpython_table_find(const struct offset_table *t, uint32_t minor, struct cpython_offsets *out);
 /* Overrides `o` with what _Py_DebugOffsets says, which _PyRuntime begins with from 3.13 on. False,
  * and nothing is changed: it is not there, or belongs to another version. */
 bool cpython_offsets_from_debug(struct cpython_offsets *o, struct bytes debug, uint32_t minor);
