@@ -171,7 +171,7 @@ def test_jsonl_of_a_hand_made_body(backend, tmp_path):
 
 @pytest.mark.skipif(not shutil.which("jq"), reason="jq is not installed (apt-get install jq)")
 def test_jq_resolves_jsonl_as_documented(backend, tmp_path):
-    assert JQ_RESOLVE in (fixtures.ROOT / "README.md").read_text()
+    assert JQ_RESOLVE in (fixtures.ROOT / "docs" / "quickstart" / "lazy-backend.md").read_text()
     lines = jsonl_lines(backend, tmp_path, SMALL)
     done = subprocess.run(["jq", "-c", JQ_RESOLVE], input="\n".join(lines), capture_output=True, text=True, timeout=60, check=True)
     shown = [json.loads(x, parse_int=float) for x in done.stdout.splitlines()]  # jq before 1.7 rounds integers to 53 bits
