@@ -69,7 +69,7 @@ static bool add_attributes(struct attribute_list *list, const char *pairs, bool 
 		if (!str_trim(pair).len)
 			continue;
 		if (equals <= 0)
-			return err_set(err, ERR_INVALID, "\"%.*s\" is no name=value",
+			return err_set(err, ERR_INVALID, "\"%.*s\" is not of the form name=value",
 				       STR_ARG(pair));
 		if (!set_attribute(list, str_trim(str_head(pair, (size_t)equals)),
 				   str_trim(str_skip(pair, (size_t)equals + 1)), encoded, err))
@@ -247,7 +247,7 @@ static bool put_timeout(struct yaml_out *y, struct err *err)
 		return true;
 	if (!str_to_u64(str_cstr(text), &ms) || ms > 3600000)
 		return err_set(err, ERR_INVALID,
-			       "OTEL_EXPORTER_OTLP_TIMEOUT \"%s\" is no number of milliseconds",
+			       "OTEL_EXPORTER_OTLP_TIMEOUT \"%s\" is not a number of milliseconds",
 			       text);
 	snprintf(duration, sizeof(duration), "%llums", (unsigned long long)ms);
 	graph_put(y, "timeout", duration);

@@ -82,7 +82,8 @@ static bool put_pair(struct yaml_out *y, struct str pair, struct err *err)
 	AUTO(buf_release) struct buf value = { 0 };
 
 	if (equals <= 0)
-		return err_set(err, ERR_INVALID, "\"%.*s\" is no name=value", STR_ARG(pair));
+		return err_set(err, ERR_INVALID, "\"%.*s\" is not of the form name=value",
+			       STR_ARG(pair));
 	buf_str(&value, str_trim(str_skip(pair, (size_t)equals + 1)));
 	buf_char(&value, '\0');
 	yaml_key(y, str_trim(str_head(pair, (size_t)equals)));
@@ -131,7 +132,7 @@ static bool put_own_metrics(const char *address, struct yaml_out *y, struct err 
 	uint64_t port;
 
 	if (!colon || !str_to_u64(str_cstr(colon + 1), &port) || port > 65535)
-		return err_set(err, ERR_INVALID, "-metrics-address \"%s\" is no HOST:PORT",
+		return err_set(err, ERR_INVALID, "-metrics-address \"%s\" is not HOST:PORT",
 			       address);
 	buf_append(&host, address, (size_t)(colon - address));
 	if (host.len == 0)

@@ -503,7 +503,7 @@ static bool find_pids_in(struct recording *r, const char *list, struct err *err)
 	uint64_t pid;
 
 	while (str_split(&left, ',', &one)) {
-		/* The receiver says more about a word that is no number. */
+		/* The receiver says more about a word that is not a number. */
 		if (str_to_u64(str_trim(one), &pid) && !end_with(r, pid, err))
 			return false;
 	}

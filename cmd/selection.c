@@ -220,7 +220,7 @@ static bool add_filters(struct query_request *r, const struct flag_steps *steps,
 			       QUERY_FILTERS_MOST);
 	for (unsigned i = 0; i < steps->count; i++, to++) {
 		if (!query_filter_kind_parse(str_cstr(steps->items[i].flag), &to->kind))
-			return err_set(err, ERR_INTERNAL, "-%s is no stack filter",
+			return err_set(err, ERR_INTERNAL, "-%s is not a stack filter",
 				       steps->items[i].flag);
 		query_filter_parse(str_cstr(steps->items[i].value), to->kind, to);
 	}

@@ -77,7 +77,7 @@ enum { REASONS_MOST = 5 };
 
 struct salvage {
 	struct source *from;
-	struct store_salvage *beside; /* NULL: it is no file */
+	struct store_salvage *beside; /* NULL: it is not a file */
 	struct store_writer *to;
 	uint64_t requests, lost_requests, samples;
 	uint64_t lost_origins, lost_tenants; /* of requests that are saved */

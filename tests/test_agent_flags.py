@@ -158,7 +158,7 @@ def test_over_http(protocol, encoding):
     ("-collection-agent h:1 -pin-cpu-ids 3-1", "pin_cpu_ids"),
     ("-collection-agent h:1 -process-filter [", "is no regular expression"),
     ("-collection-agent h:1 -pid x", "is no process id"),
-    ("-collection-agent h:1 -tags x", "\"x\" is no name=value"),
+    ("-collection-agent h:1 -tags x", "\"x\" is not of the form name=value"),
     ("-collection-agent h:1 -user no-such-user-here", "there is no user"),
     ("-collection-agnet h:1", "did you mean -collection-agent?"),
 ])

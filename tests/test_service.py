@@ -100,7 +100,7 @@ def test_wire_versions_of_every_spelling_in_yaml(spelling, tmp_path):
     assert program.run("validate", "--config", file, check=0).stderr == b""
     body = tmp_path / "empty.pb"
     body.write_bytes(b"")
-    assert b"is no OTLP profiles version" not in program.run("check", "--wire-version", spelling, body).stderr
+    assert b"is not an OTLP profiles version" not in program.run("check", "--wire-version", spelling, body).stderr
 
 
 @pytest.mark.parametrize("spelling", ["1.2", "1.12", "1.10.x", "2.0", "newest", "1.10.0.0"])
@@ -109,7 +109,7 @@ def test_wire_versions_that_are_none(spelling, tmp_path):
     file.write_text("receivers: {otlp: {protocols: {grpc: }, wire_version: %s}}\nexporters: {nop: }\n"
                     "service: {pipelines: {profiles: {receivers: [otlp], exporters: [nop]}}}\n" % spelling)
     err = program.run("validate", "--config", file, check=1).stderr.decode()
-    assert f'wire_version: "{spelling}" is no OTLP profiles version: auto, 1.3 to 1.11' in err, err
+    assert f'wire_version: "{spelling}" is not an OTLP profiles version: auto, 1.3 to 1.11' in err, err
     program.run("backend", "-wire-version", spelling, "--print-config", check=2)
 
 

@@ -137,7 +137,7 @@ def test_what_cannot_begin_is_said_before_anything_else(tmp_path):
                        (("--db", store, "--tls-cert", "nofile", "--tls-key", "nofile"), "nofile: No such file or directory"),
                        (("--db", store, "--auth", "basic:/nonexist"), "--auth: cannot read /nonexist: No such file or directory"),
                        (("--db", store, "--listen", "4140"), '--listen: address "4140": missing host, e.g. 127.0.0.1:4140'),
-                       (("--db", store, "--listen", "300.1.1.1:99999"), '"99999" is no port'),
+                       (("--db", store, "--listen", "300.1.1.1:99999"), '"99999" is not a port'),
                        (("--db", store, "--http-address", "nohost"), '--http-address: address "nohost": missing port')):
         done = program.run("up", "--no-agent", "--listen", "127.0.0.1:0", "--grpc-address", "", "--http-address", "", *words, check=1)
         said = done.stderr.decode()

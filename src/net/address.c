@@ -81,7 +81,7 @@ static bool split_host_port(const char *text, char host[HOST_MOST], char port[8]
 			       text);
 	if (!str_to_u64(str_cstr(colon + 1), &number) || number > 65535)
 		return err_set(err, ERR_INVALID,
-			       "address \"%.100s\": \"%.20s\" is no port (0 to 65535)", text,
+			       "address \"%.100s\": \"%.20s\" is not a port (0 to 65535)", text,
 			       colon + 1);
 	memcpy(host, begin, host_len);
 	host[host_len] = '\0';
@@ -285,7 +285,7 @@ static bool unix_make_way(const struct sockaddr_un *un, socklen_t len, struct er
 		return true;
 	if (!S_ISSOCK(st.st_mode))
 		return err_set(err, ERR_BUSY,
-			       "cannot listen on unix://%s: the file exists and is no socket",
+			       "cannot listen on unix://%s: the file exists and is not a socket",
 			       un->sun_path);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)un, len)) {
 		if (errno != ECONNREFUSED)

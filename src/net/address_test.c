@@ -62,10 +62,10 @@ static void test_bad_addresses(void **state)
 	} cases[] = {
 		{ "localhost", "missing port" },
 		{ "4140", "missing host, e.g. 127.0.0.1:4140" },
-		{ "localhost:", "is no port" },
-		{ "localhost:http", "is no port" },
-		{ "localhost:65536", "is no port" },
-		{ "localhost:-1", "is no port" },
+		{ "localhost:", "is not a port" },
+		{ "localhost:http", "is not a port" },
+		{ "localhost:65536", "is not a port" },
+		{ "localhost:-1", "is not a port" },
 		{ "::1:4317", "needs brackets" },
 		{ "[::1:4317", "missing \"]\"" },
 		{ "no-such-host.invalid:1", "cannot listen on no-such-host.invalid:1: " },
@@ -132,8 +132,8 @@ static void test_unix_sockets(void **state)
 	unlink(path);
 	fclose(fopen(path, "w"));
 	assert_int_equal(address_listen(address, &err),
-			 -1); /* never removes a file that is no socket */
-	assert_non_null(strstr(err.msg, "is no socket"));
+			 -1); /* never removes a file that is not a socket */
+	assert_non_null(strstr(err.msg, "is not a socket"));
 	unlink(path);
 	rmdir(dir);
 }

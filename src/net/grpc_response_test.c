@@ -79,7 +79,7 @@ static const struct {
 	  0,
 	  "",
 	  "" },
-	{ "a status that is no number",
+	{ "a status that is not a number",
 	  { { ":status", "200" }, { "content-type", "application/grpc" }, { "grpc-status", "x" } },
 	  BYTES(""),
 	  0,

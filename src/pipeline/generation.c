@@ -112,12 +112,13 @@ static const char *storage_directory(struct builder *b, const struct instance *e
 	i = extension ? find(b->g, extension) : NULL;
 	if (!i)
 		problem_error(b->problems, &c->pos,
-			      "%s::sending_queue: storage \"%s\" is no extension listed in "
+			      "%s::sending_queue: storage \"%s\" is not an extension listed in "
 			      "service::extensions",
 			      c->path, sending->queue.storage);
 	else if (!i->ops->storage_directory)
 		problem_error(b->problems, &c->pos,
-			      "%s::sending_queue: extension \"%s\" is no storage: non-storage "
+			      "%s::sending_queue: extension \"%s\" is not a storage extension: "
+			      "non-storage "
 			      "extension found",
 			      c->path, sending->queue.storage);
 	else

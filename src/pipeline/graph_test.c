@@ -301,7 +301,8 @@ static const struct {
 	const char *service, *sending;
 	const char *want; /* error, or NULL */
 } storages[] = {
-	{ "", "{storage: ext}", "storage \"ext\" is no extension listed in service::extensions" },
+	{ "", "{storage: ext}",
+	  "storage \"ext\" is not an extension listed in service::extensions" },
 	{ "extensions: [ext], ", "{storage: ext}", "non-storage extension found" },
 	{ "", "{num_consumers: 2}", NULL },
 };

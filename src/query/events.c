@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "model/profiles.h"
+#include "model/service_name.h"
 #include "query/engine.h"
 #include "query/label_match.h"
 #include "query/select.h"
@@ -209,7 +210,7 @@ static struct str series_group(const struct query *q, const struct engine_series
 	if (series->says->has_group)
 		return series->says->group;
 	if (q->group_key.len && label_key_is(STR("service.name"), q->group_key))
-		return STR("unknown_service"); /* every sample has a service name */
+		return STR(UNKNOWN_SERVICE); /* every sample has a service name */
 	return (struct str){ 0 };
 }
 
@@ -232,7 +233,7 @@ static bool judge(const struct walk *w, const struct series_says *says,
 	else if (says->has_group)
 		*group = says->group;
 	else if (label_key_is(STR("service.name"), q->group_key))
-		*group = STR("unknown_service"); /* every sample has a service name */
+		*group = STR(UNKNOWN_SERVICE); /* every sample has a service name */
 	return label_bits_match(q, set ? &set->bits : NULL, &says->bits,
 				profile ? &profile->match.bits : NULL, w->empty_match);
 }

@@ -1,6 +1,7 @@
 #include "query/label_match.h"
 
 #include "model/profiles.h"
+#include "model/service_name.h"
 
 static bool is_service_key(struct str key)
 {
@@ -99,7 +100,7 @@ static bool match_service(struct label_matching *m, struct str executable, struc
 	bool ok = true;
 
 	buf_init(&made, 0);
-	buf_lit(&made, "unknown_service:");
+	buf_lit(&made, UNKNOWN_SERVICE ":");
 	buf_str(&made, executable);
 	for (uint32_t i = 0; i < s->count && ok; i++)
 		if (is_service_key(s->matchers[i].key))
@@ -171,7 +172,7 @@ bool label_empty_match(const struct query *q, uint32_t *out, struct err *err)
 
 		/* Every sample has a service name (OpenTelemetry, service.name). */
 		if (!matcher_match(
-			    m, is_service_key(m->key) ? STR("unknown_service") : (struct str){ 0 },
+			    m, is_service_key(m->key) ? STR(UNKNOWN_SERVICE) : (struct str){ 0 },
 			    &matches, err))
 			return false;
 		*out |= matches ? 1u << i : 0;

@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "model/service_name.h"
 #include "store/codec.h"
 
 void lifted_begin(struct lifted *l, const struct profiles *p, struct arena *arena)
@@ -80,7 +81,7 @@ struct str lifted_service(const struct profiles *p, const struct resource_profil
 		return name;
 	executable = label(p, r, at, count, STR("process.executable.name"));
 	buf_reset(scratch);
-	buf_lit(scratch, "unknown_service");
+	buf_lit(scratch, UNKNOWN_SERVICE);
 	if (executable.len) {
 		buf_char(scratch, ':');
 		buf_str(scratch, executable);

@@ -46,7 +46,7 @@ bool web_key_parse(struct str text, uint64_t *out, struct err *err)
 							: 16;
 
 		if (digit == 16)
-			return err_set(err, ERR_INVALID, "\"%.*s\" is no frame key (hex)",
+			return err_set(err, ERR_INVALID, "\"%.*s\" is not a frame key (hex)",
 				       STR_ARG(text));
 		v = v << 4 | digit;
 	}

@@ -101,7 +101,7 @@ static bool id_param(struct web_ask *a, const char *name, size_t bytes, const ui
 			       text.len, 2 * bytes);
 	id = arena_alloc(&a->arena, bytes);
 	if (!hex_decode(text, id, bytes))
-		return err_set(err, ERR_INVALID, "%s is no hex number: \"%.*s\"", name,
+		return err_set(err, ERR_INVALID, "%s is not a hexadecimal number: \"%.*s\"", name,
 			       STR_ARG(text));
 	*out = id;
 	return true;
@@ -114,7 +114,7 @@ static bool state_param(const struct web_ask *a, const char *name, uint64_t *out
 
 	*out = 0;
 	if (text.len && !str_to_u64(text, out))
-		return err_set(err, ERR_INVALID, "%s is no number: \"%.*s\"", name,
+		return err_set(err, ERR_INVALID, "%s is not a number: \"%.*s\"", name,
 			       (int)(text.len < 40 ? text.len : 40), text.ptr);
 	return true;
 }

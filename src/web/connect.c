@@ -135,7 +135,7 @@ static bool read_timeout(struct web_ask *a, const struct net_request *r, struct 
 	if (!text.ptr)
 		return true;
 	if (text.len > 10 || !str_to_u64(text, &ms))
-		return err_set(err, ERR_INVALID, "connect-timeout-ms is no number: \"%.*s\"",
+		return err_set(err, ERR_INVALID, "connect-timeout-ms is not a number: \"%.*s\"",
 			       STR_ARG(str_head(text, 20)));
 	if (now + ms * 1000000 < a->deadline_ns)
 		a->deadline_ns = now + ms * 1000000;

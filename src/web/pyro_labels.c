@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "model/intern.h"
 #include "model/profiles.h"
+#include "model/service_name.h"
 #include "web/pyro.h"
 #include "wire/pb_writer.h"
 
@@ -340,8 +341,8 @@ static void add_service(struct listing *l, const struct query_label_set *set)
 
 	add_pair(l, STR("service_name"),
 		 executable.len
-			 ? str_printf(&l->ask->arena, "unknown_service:%.*s", STR_ARG(executable))
-			 : STR("unknown_service"));
+			 ? str_printf(&l->ask->arena, UNKNOWN_SERVICE ":%.*s", STR_ARG(executable))
+			 : STR(UNKNOWN_SERVICE));
 }
 
 static int by_name(const void *a, const void *b)

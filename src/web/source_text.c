@@ -67,7 +67,7 @@ static struct blob *read_text(int fd, const char *path, struct err *err)
 	ssize_t n = 0;
 
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
-		err_set(err, ERR_INVALID, "%s is no file", path);
+		err_set(err, ERR_INVALID, "%s is not a regular file", path);
 		return NULL;
 	}
 	if (st.st_size > SOURCE_BYTES_MOST) {
@@ -80,7 +80,7 @@ static struct blob *read_text(int fd, const char *path, struct err *err)
 		b->len += (size_t)n;
 	if (n < 0 || memchr(b->ptr, 0, b->len)) {
 		blob_unref(b);
-		err_set(err, ERR_INVALID, "%s is no text", path);
+		err_set(err, ERR_INVALID, "%s is not text", path);
 		return NULL;
 	}
 	return b;

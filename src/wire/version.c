@@ -43,7 +43,7 @@ bool wire_version_parse(struct str text, enum wire_version *out, struct err *err
 	}
 	if (!wire_version_minor(text, &minor) || minor < 3 || minor > 11)
 		return err_set(err, ERR_INVALID,
-			       "\"%.*s\" is no OTLP profiles version: auto, 1.3 to 1.11",
+			       "\"%.*s\" is not an OTLP profiles version: auto, 1.3 to 1.11",
 			       STR_ARG(text));
 	*out = minor >= 10 ? WIRE_V1_10 : (enum wire_version)(WIRE_V1_3 + (minor - 3));
 	return true;

@@ -28,7 +28,7 @@
 #include "net/server.h"
 
 enum {
-	LABEL_MOST_BYTES = 256, /* longer values are cut: they are no names any more */
+	LABEL_MOST_BYTES = 256, /* longer values are cut: they are not names any more */
 	GROUPS_AT_ONCE = 1024,
 	UNKNOWN = 0, /* the label */
 };

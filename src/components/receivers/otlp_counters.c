@@ -19,7 +19,7 @@ struct otlp_counters *otlp_counters_new(struct metrics *m, const char *id)
 	receiver_metrics_init(&c->samples[OTLP_OVER_GRPC], m, id, "grpc");
 	receiver_metrics_init(&c->samples[OTLP_OVER_HTTP], m, id, "http");
 	c->undecodable = count(m, "flametap_otlp_undecodable_requests_total",
-			       "Requests that are no OTLP message", by_receiver, &self);
+			       "Requests that are not OTLP messages", by_receiver, &self);
 	c->rejected = count(m, "flametap_otlp_rejected_profiles_total",
 			    "Profiles refused for an index past its table (strict validation)",
 			    by_receiver, &self);

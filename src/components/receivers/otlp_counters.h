@@ -14,7 +14,7 @@ enum otlp_transport { OTLP_OVER_GRPC, OTLP_OVER_HTTP, OTLP_TRANSPORTS };
 
 struct otlp_counters {
 	struct receiver_metrics samples[OTLP_TRANSPORTS];
-	struct metric *undecodable; /* requests that are no OTLP message */
+	struct metric *undecodable; /* requests that are not OTLP messages */
 	struct metric *rejected;    /* profiles refused for a bad index (strict) */
 	struct metric *bad_indices; /* indices past their table, kept as "not set" (lenient) */
 	struct metric *unknown_fields;

@@ -186,7 +186,7 @@ static void refuse_undecoded(struct otlp_receiver *receiver, struct net_request 
 		receiver_metrics_failed(m);
 	}
 	if (!retry && log_gate_open(&gate, 10 * SECOND_NS, &skipped))
-		LOG(LOG_WARN, "Refused a request that is no OTLP profiles message",
+		LOG(LOG_WARN, "Refused a request that is not an OTLP profiles message",
 		    LOG_S("peer", net_request_peer(r)), LOG_S("error", err->msg),
 		    LOG_U("similar_not_logged", skipped));
 	otlp_reply_error(r, otlp_grpc_code(err->kind, retry), str_cstr(err->msg),

@@ -15,6 +15,7 @@
  * Distributed table NAME over them. docs/clickhouse.md describes each column for people.
  */
 #pragma once
+#include "model/service_name.h"
 #include "store/clickhouse/server.h"
 #include "store/ident.h"
 
@@ -103,7 +104,7 @@ static inline uint64_t ch_id(struct hash128 h)
 }
 
 /* Stands for every series without a service, whatever name was made up for it. */
-#define CH_NO_SERVICE STR("unknown_service")
+#define CH_NO_SERVICE STR(UNKNOWN_SERVICE)
 
 /* What CH_KIND_PAGE finds the pages of a service by. */
 static inline uint64_t ch_service_id(struct str service)
