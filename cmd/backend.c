@@ -101,7 +101,7 @@ static struct flag flags[] = {
 	{ OUT, "sqlite.path", FLAG_STRING, &f.sqlite_path, "FILE", "flametap.db",
 	  "where the sink sqlite keeps profiles", NULL, false, false },
 	{ OUT, "sqlite.retention", FLAG_DURATION, &f.sqlite_retention, "TIME", "0",
-	  "keep what arrived this long: 168h; 0 = for ever", NULL, false, false },
+	  "keep data this long: 168h; 0 = forever", NULL, false, false },
 	{ OUT, "sqlite.max-size", FLAG_SIZE, &f.sqlite_max_size, "SIZE", "0",
 	  "at most this much, oldest goes first: 10GiB; 0 = no limit", NULL, false, false },
 	{ OUT, "sqlite.durability", FLAG_CHOICE, &f.sqlite_durability, "WHAT", "full",
@@ -112,7 +112,7 @@ static struct flag flags[] = {
 	{ OUT, "clickhouse.password-file", FLAG_STRING, &f.clickhouse_password_file, "FILE", NULL,
 	  "the password of that user", NULL, true, false },
 	{ OUT, "clickhouse.ttl", FLAG_DURATION, &f.clickhouse_ttl, "TIME", "0",
-	  "keep what arrived this long, in days: 168h; 0 = for ever", NULL, true, false },
+	  "keep data this long, in days: 168h; 0 = forever", NULL, true, false },
 	{ OUT, "clickhouse.cluster", FLAG_STRING, &f.clickhouse_cluster, "NAME", NULL,
 	  "tables ON CLUSTER NAME, and Distributed ones over them", NULL, true, false },
 

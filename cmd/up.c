@@ -55,21 +55,21 @@ static const struct flag flags[] = {
 	{ WHAT, "auth", FLAG_STRING, &f.auth, "HOW", "none",
 	  "who may see the page: token, basic:FILE, bearer:FILE", NULL, false, false },
 	{ WHAT, "allow-host", FLAG_STRING, &f.hosts, "NAMES", NULL,
-	  "further names of the page, by commas", NULL, true, false },
+	  "more host names of the page, comma-separated", NULL, true, false },
 	{ WHAT, "tls-cert", FLAG_STRING, &f.tls_cert, "FILE", NULL,
-	  "of the page: certificate chain, PEM", NULL, true, false },
-	{ WHAT, "tls-key", FLAG_STRING, &f.tls_key, "FILE", NULL, "of the page: private key, PEM",
+	  "the page's certificate chain, PEM", NULL, true, false },
+	{ WHAT, "tls-key", FLAG_STRING, &f.tls_key, "FILE", NULL, "the page's private key, PEM",
 	  NULL, true, false },
 	{ WHAT, "source", FLAG_STRING, &f.source, "DIR", NULL,
-	  "folder of source files, whose text the page may show", NULL, true, false },
+	  "a folder of source files that the page may show", NULL, true, false },
 	{ WHAT, "no-agent", FLAG_BOOL, &no_agent, NULL, NULL,
 	  "do not profile this machine: receive and show only", NULL, false, false },
-	{ WHAT, "samples-per-second", FLAG_UINT, &f.rate, "HZ", "20", "of the agent, on each CPU",
-	  NULL, false, false },
+	{ WHAT, "samples-per-second", FLAG_UINT, &f.rate, "HZ", "20",
+	  "how often the agent samples each CPU", NULL, false, false },
 	{ WHAT, "grpc-address", FLAG_STRING, &f.grpc, "ADDRESS", "127.0.0.1:4317",
-	  "OTLP/gRPC from other profilers; empty: none", NULL, false, false },
+	  "accept OTLP/gRPC from other profilers; empty = off", NULL, false, false },
 	{ WHAT, "http-address", FLAG_STRING, &f.http, "ADDRESS", "127.0.0.1:4318",
-	  "OTLP/HTTP; empty: none", NULL, false, false },
+	  "accept OTLP/HTTP; empty = off", NULL, false, false },
 	{ WHAT, "demo", FLAG_BOOL, &demo, NULL, NULL,
 	  "show recorded profiles, in a store of their own; profile nothing", NULL, false, false },
 	{ WHAT, "open", FLAG_BOOL, &open_browser, NULL, NULL, "open the page in the browser", NULL,
@@ -77,15 +77,16 @@ static const struct flag flags[] = {
 	{ KEEP, "db", FLAG_STRING, &f.db, "FILE", NULL,
 	  "the store (root: in /var/lib/flametap; else in ~/.local/state)", NULL, false, false },
 	{ KEEP, "retention", FLAG_DURATION, &f.retention, "DURATION", "0",
-	  "keep what arrived this long: 168h; 0 = for ever", NULL, false, false },
+	  "keep data this long: 168h; 0 = forever", NULL, false, false },
 	{ KEEP, "max-size", FLAG_SIZE, &f.max_size, "SIZE", "0",
-	  "at most this much, oldest goes first: 10GiB; 0 = no limit", NULL, false, false },
+	  "keep at most this much, drop the oldest first: 10GiB; 0 = no limit", NULL, false,
+	  false },
 	{ SELF, "metrics-address", FLAG_STRING, &f.metrics, "HOST:PORT", NULL,
-	  "own metrics for Prometheus, as 127.0.0.1:8888", NULL, true, false },
+	  "serve own metrics for Prometheus: 127.0.0.1:8888", NULL, true, false },
 	{ SELF, "log-level", FLAG_CHOICE, &f.log_level, "LEVEL", "warn", "debug, info, warn, error",
 	  levels, true, false },
 	{ SELF, "print-config", FLAG_BOOL, &print_config, NULL, NULL,
-	  "print the YAML that 'flametap collector' would run alike", NULL, false, false },
+	  "print the equivalent YAML for 'flametap collector'", NULL, false, false },
 	{ 0 },
 };
 
@@ -134,7 +135,7 @@ static bool default_file(char *path, size_t room, struct err *err)
 		snprintf(path, room, "%s/.local/state/flametap/%s.db", home, name);
 	else
 		return err_set(err, ERR_INVALID,
-			       "neither XDG_STATE_HOME nor HOME is set; --db says where");
+			       "neither XDG_STATE_HOME nor HOME is set; choose a file with --db");
 	return print_config || make_folders(path, err);
 }
 
@@ -155,7 +156,8 @@ static bool make_token(struct err *err)
 		    strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				  "0123456789-_.~") != strlen(given))
 			return err_set(err, ERR_INVALID,
-				       "FLAMETAP_TOKEN: up to %zu of a-z A-Z 0-9 - _ . ~",
+				       "FLAMETAP_TOKEN must be at most %zu characters of a-z A-Z "
+				       "0-9 - _ . ~",
 				       sizeof(token) - 1);
 		snprintf(token, sizeof(token), "%s", given);
 		return true;
@@ -176,7 +178,7 @@ static bool check_auth(struct err *err)
 	    (strncmp(f.auth, "bearer:", 7) == 0 && f.auth[7]))
 		return true;
 	return err_set(err, ERR_INVALID,
-		       "-auth is \"%.60s\", wanted is none, token, basic:FILE or bearer:FILE",
+		       "-auth is \"%.60s\", but must be none, token, basic:FILE or bearer:FILE",
 		       f.auth);
 }
 
@@ -452,7 +454,7 @@ static bool other_keeps(const char *db, char url[PAGE_URL_MOST])
 static int show_other(const char *url)
 {
 	fprintf(stderr,
-		"flametap up: it runs already: %s\n"
+		"flametap up: it is already running: %s\n"
 		"  --listen ADDRESS and --db FILE start another one beside it\n",
 		url);
 	if (open_browser)
@@ -519,7 +521,7 @@ static bool can_listen(const char *flag, const char *address, const char *advice
 
 static bool can_listen_everywhere(void)
 {
-	return can_listen("listen", f.listen, "has the page elsewhere") &&
+	return can_listen("listen", f.listen, "moves the page elsewhere") &&
 	       can_listen("grpc-address", f.grpc,
 			  "takes OTLP profiles elsewhere, --grpc-address '' not at all") &&
 	       can_listen("http-address", f.http,
@@ -563,7 +565,8 @@ static void warn_of_strangers(void)
 {
 	if (strcmp(f.auth, "none") == 0 && !web_is_loopback(f.listen))
 		fprintf(stderr,
-			"  WARNING: whoever reaches %s sees all profiles; --auth token asks for a "
+			"  WARNING: anyone who can reach %s can see all profiles; --auth token "
+			"asks for a "
 			"secret\n",
 			f.listen);
 }

@@ -153,7 +153,7 @@ print("flame graph:", header["samples"], "samples of", header["processes"], "pro
 assert any(row[3:5] == ["vmlinux", "kernel"] for row in rows), "no kernel function"
 assert any(row[4] == "native" for row in rows), "no native function"
 END
-		./run 2>&1 | grep "it runs already: http://127.0.0.1:4040/" || { kill $first; exit 1; }
+		./run 2>&1 | grep "it is already running: http://127.0.0.1:4040/" || { kill $first; exit 1; }
 		kill $first
 		wait $first'
 }

@@ -164,4 +164,4 @@ def test_a_second_up_knows_a_first_one_behind_tls(tmp_path):
         page = page_of(server)
         second = program.run("up", "--no-agent", "--listen", page, "--grpc-address", "", "--http-address", "", "--db", tmp_path / "up.db",
                              "--tls-cert", cert, "--tls-key", key, check=0)
-        assert f"it runs already: https://{page}/\n".encode() in second.stderr
+        assert f"it is already running: https://{page}/\n".encode() in second.stderr

@@ -25,9 +25,9 @@ INSTANTS = {"-from", "-to", "-base-from", "-base-to"}  # a unix time of 0 is a t
 
 # Zero is taken: what it means is in the flag's help, or plain.
 ZERO_IS_MEANT = {
-    ("backend", "-filesystem.max-mib"): "never", ("backend", "-sqlite.retention"): "for ever",
-    ("backend", "-clickhouse.ttl"): "for ever",
-    ("backend", "-sqlite.max-size"): "no limit", ("up", "-max-size"): "no limit", ("up", "-retention"): "for ever",
+    ("backend", "-filesystem.max-mib"): "never", ("backend", "-sqlite.retention"): "forever",
+    ("backend", "-clickhouse.ttl"): "forever",
+    ("backend", "-sqlite.max-size"): "no limit", ("up", "-max-size"): "no limit", ("up", "-retention"): "forever",
     ("agent", "-filter-min-process-age"): "none is too young", ("agent", "-map-scale-factor"): "2^0",
     ("agent", "-monitor-interval"): "without effect", ("agent", "-clock-sync-interval"): "at start only",
     ("agent", "-bpf-log-level"): "silent", ("top", "-n"): "all", ("diff", "-n"): "all", ("diff", "-fail-above"): "any",

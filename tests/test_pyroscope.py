@@ -370,7 +370,7 @@ def test_what_is_wrong_is_said_connects_way(big, method, fields, status, code, f
 def test_a_type_id_that_is_none(big, cpu, window):
     with pytest.raises(ConnectError) as e:
         call(big, "SelectMergeStacktraces", profile_typeID="a:b", **window)
-    assert e.value.error["message"] == 'profile type id "a:b" has 2 of 5 parts, wanted is NAME:SAMPLE_TYPE:SAMPLE_UNIT:PERIOD_TYPE:PERIOD_UNIT'
+    assert e.value.error["message"] == 'profile type id "a:b" has 2 of 5 parts; expected NAME:SAMPLE_TYPE:SAMPLE_UNIT:PERIOD_TYPE:PERIOD_UNIT'
     times = {"from": window["start"], "until": window["end"]}
     for query in ("a:b{}", "a:b", "cpu", ' a:b {thread_name="x"}'):
         assert f'"{query.split("{")[0].strip()}" has' in rest(big, "render", 400, query=query, **times).json()["error"]["what"], query

@@ -74,7 +74,7 @@ def test_a_second_one_shows_the_page_of_the_first(tmp_path):
         url = server.wait_line(r"flametap up: http://").split()[-1]
         address = re.search(r"//([^/]+)/", url).group(1)
         second = program.run(*words, address, check=0)
-        assert re.search(rb"it runs already: " + re.escape(url.encode()) + rb"\n", second.stderr) and b"--listen" in second.stderr
+        assert re.search(rb"it is already running: " + re.escape(url.encode()) + rb"\n", second.stderr) and b"--listen" in second.stderr
         assert (tmp_path / "x.db.url").stat().st_mode & 0o077 == 0
         for other in (("--db", tmp_path / "y.db"), ("--demo",)):
             third = program.run("up", "--no-agent", "--listen", address, *QUIET, *other, check=1, env=elsewhere(tmp_path))

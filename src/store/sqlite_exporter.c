@@ -51,7 +51,7 @@ static const char *const durabilities[] = { "full", "process", NULL };
 static const struct config_field sqlite_fields[] = {
 	FIELD("path", CONFIG_STRING, path, "flametap.db", "the file; made when missing"),
 	FIELD("retention", CONFIG_DURATION, retention_ns, "0",
-	      "how long to keep what arrived (0: for ever)"),
+	      "how long to keep data (0: forever)"),
 	FIELD("max_size", CONFIG_SIZE, max_size_bytes, "0",
 	      "most bytes of file and log; the oldest goes first (0: no limit)"),
 	FIELD("durability", CONFIG_ENUM, durability, "full",

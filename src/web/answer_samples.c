@@ -74,7 +74,7 @@ static bool after_param(const struct web_ask *a, struct query_samples_options *o
 		return true;
 	if (dot < 0 || !str_to_u64(str_head(text, (size_t)dot), &o->after_time) ||
 	    !str_to_u64(str_skip(text, (size_t)dot + 1), &o->after_sample))
-		return err_set(err, ERR_INVALID, "after is \"%.*s\", wanted is what `next` said",
+		return err_set(err, ERR_INVALID, "after is \"%.*s\", expected the value of `next`",
 			       (int)(text.len < 60 ? text.len : 60), text.ptr);
 	return true;
 }
@@ -86,7 +86,7 @@ static bool order_param(const struct web_ask *a, bool *newest_first, struct err 
 	*newest_first = str_is(order, "desc");
 	if (order.len && !*newest_first && !str_is(order, "asc"))
 		return err_set(err, ERR_INVALID,
-			       "order is \"%.*s\"; wanted is asc (the oldest first) or desc",
+			       "order is \"%.*s\"; expected asc (the oldest first) or desc",
 			       STR_ARG(str_head(order, 40)));
 	return true;
 }

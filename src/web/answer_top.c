@@ -73,7 +73,7 @@ static bool order_of(struct str sort, bool two, char *out, struct err *err)
 		*out = orders[i].by;
 		return true;
 	}
-	return err_set(err, ERR_INVALID, "sort is \"%.*s\"; wanted is self or total%s",
+	return err_set(err, ERR_INVALID, "sort is \"%.*s\"; expected self or total%s",
 		       STR_ARG(str_head(sort, 40)),
 		       two ? ", total2 or change" : " (total2 and change of a diff)");
 }

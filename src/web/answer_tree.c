@@ -167,7 +167,7 @@ bool web_answer_sandwich(struct web_ask *a, struct err *err)
 	bool ok;
 
 	if (!callers && !str_is(side, "callees"))
-		return err_set(err, ERR_INVALID, "side is \"%.*s\", wanted is callers or callees",
+		return err_set(err, ERR_INVALID, "side is \"%.*s\"; expected callers or callees",
 			       (int)(side.len < 40 ? side.len : 40), side.ptr);
 	ok = web_key_parse(params_get(&a->params, "key"), &key, err) && tree_options(a, &o, err) &&
 	     (q = web_begin(a, 0, err)) && query_sandwich(q, key, &o, &s, err) &&

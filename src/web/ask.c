@@ -71,7 +71,7 @@ static bool add_transform(struct query_request *q, struct str text, struct err *
 	if (q->filter_count == QUERY_FILTERS_MOST)
 		return err_set(err, ERR_LIMIT, "more than %d transforms", QUERY_FILTERS_MOST);
 	if (!rest.len && kind != FILTER_RECURSION)
-		return err_set(err, ERR_INVALID, "x=%.*s says no pattern; wanted is x=%.*s:PATTERN",
+		return err_set(err, ERR_INVALID, "x=%.*s has no pattern; expected x=%.*s:PATTERN",
 			       STR_ARG(str_head(text, 60)), STR_ARG(name));
 	query_filter_parse(rest, kind, &q->filters[q->filter_count++]);
 	return true;

@@ -75,7 +75,7 @@ static bool encoding_is_json(struct str name, bool *json, struct err *err)
 {
 	*json = str_is(name, "json");
 	return *json || str_is(name, "proto") ||
-	       err_set(err, ERR_INVALID, "encoding is \"%.*s\", wanted is json or proto",
+	       err_set(err, ERR_INVALID, "encoding is \"%.*s\"; expected json or proto",
 		       STR_ARG(str_head(name, 40)));
 }
 
@@ -121,7 +121,7 @@ static bool read_version(const struct net_request *r, struct err *err)
 	struct str version = net_request_header(r, "connect-protocol-version");
 
 	return !version.ptr || str_is(version, "1") ||
-	       err_set(err, ERR_INVALID, "connect-protocol-version is \"%.*s\", wanted is 1",
+	       err_set(err, ERR_INVALID, "connect-protocol-version is \"%.*s\"; expected 1",
 		       STR_ARG(str_head(version, 20)));
 }
 
@@ -153,7 +153,7 @@ static bool read_body(struct web_ask *a, struct net_request *r, struct str body,
 	a->json = media_is(type, "application/json");
 	return a->json ||
 	       err_set(err, ERR_UNSUPPORTED,
-		       "content-type is \"%.*s\", wanted is application/proto or application/json",
+		       "content-type is \"%.*s\"; expected application/proto or application/json",
 		       STR_ARG(str_head(type, 60)));
 }
 

@@ -41,7 +41,7 @@ static const struct config_field web_fields[] = {
 	FIELD("store", CONFIG_STRING, store_path, "flametap.db",
 	      "what is shown: an SQLite file, or the URL of a ClickHouse database"),
 	FIELD("allowed_hosts", CONFIG_STRING, allowed_hosts, NULL,
-	      "further names under which the page may be asked for, by commas"),
+	      "more host names of the page, comma-separated"),
 	FIELD("token", CONFIG_SECRET, token, NULL, "asked for with each request when set"),
 	FIELD("basic_file", CONFIG_STRING, basic_file, NULL,
 	      "a line user:password for each who may ask"),

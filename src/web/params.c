@@ -111,7 +111,7 @@ bool params_u32(const struct params *p, const char *name, uint32_t least, uint32
 	uint64_t v = otherwise;
 
 	if (text.len && (!str_to_u64(text, &v) || v < least || v > most))
-		return err_set(err, ERR_INVALID, "%s is \"%.*s\", wanted is a number from %u to %u",
+		return err_set(err, ERR_INVALID, "%s is \"%.*s\"; expected a number from %u to %u",
 			       name, (int)(text.len < 40 ? text.len : 40), text.ptr, least, most);
 	*out = (uint32_t)v;
 	return true;

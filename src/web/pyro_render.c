@@ -204,7 +204,7 @@ bool pyro_answer_render(struct web_ask *a, struct err *err)
 	int64_t most;
 
 	if (format.len && !dot && !str_is(format, "json"))
-		return err_set(err, ERR_INVALID, "format is \"%.*s\", wanted is json or dot",
+		return err_set(err, ERR_INVALID, "format is \"%.*s\"; expected json or dot",
 			       STR_ARG(str_head(format, 40)));
 	if (!max_nodes(a, &most, err))
 		return false;

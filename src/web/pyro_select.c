@@ -151,7 +151,7 @@ bool pyro_type_id_check(struct str id, struct err *err)
 		parts += id.ptr[i] == ':';
 	return parts >= TYPE_ID_PARTS ||
 	       err_set(err, ERR_INVALID,
-		       "profile type id \"%.*s\" has %u of %d parts, wanted is "
+		       "profile type id \"%.*s\" has %u of %d parts; expected "
 		       "NAME:SAMPLE_TYPE:SAMPLE_UNIT:PERIOD_TYPE:PERIOD_UNIT",
 		       STR_ARG(str_head(id, 60)), parts, TYPE_ID_PARTS);
 }

@@ -96,7 +96,7 @@ void verdict_of_grpc(const struct client_result *r, struct verdict *out)
 	*out = (struct verdict){ .kind = VERDICT_PERMANENT };
 	if (r->ok) { /* an answer that can't be read takes nothing back: the status is OK */
 		if (!otlp_decode_response(r->body, &rejected, &message, &err))
-			message = STR("the peer accepted the request with an answer that is no "
+			message = STR("the peer accepted the request with an answer that is not an "
 				      "ExportProfilesServiceResponse");
 		verdict_accepted(out, rejected, message);
 		return;
@@ -186,7 +186,7 @@ static void http_accepted(const struct client_result *r, bool json, struct verdi
 		ok = otlp_decode_response(r->body, &rejected, &message, &err);
 	}
 	if (!ok)
-		message = STR("the peer accepted the request with an answer that is no "
+		message = STR("the peer accepted the request with an answer that is not an "
 			      "ExportProfilesServiceResponse");
 	verdict_accepted(v, rejected, message);
 	buf_release(&text);

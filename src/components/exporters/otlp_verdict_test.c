@@ -96,13 +96,15 @@ static const struct {
 	{ BYTES("\x0a\x05\x12\x03odd"), false, 0, "odd" },
 	{ BYTES("\x0a\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), false, 0, "" }, /* -1 */
 	{ BYTES("<html>"), false, 0,
-	  "the peer accepted the request with an answer that is no ExportProfilesServiceResponse" },
+	  "the peer accepted the request with an answer that is not an "
+	  "ExportProfilesServiceResponse" },
 	{ { 0 }, true, 0, "" },
 	{ BYTES("{}"), true, 0, "" },
 	{ BYTES("{\"partialSuccess\":{\"rejectedProfiles\":\"3\",\"errorMessage\":\"odd\"}}"), true,
 	  3, "odd" },
 	{ BYTES("<html>"), true, 0,
-	  "the peer accepted the request with an answer that is no ExportProfilesServiceResponse" },
+	  "the peer accepted the request with an answer that is not an "
+	  "ExportProfilesServiceResponse" },
 };
 
 static void test_accepted(void **state)
