@@ -149,7 +149,7 @@ def test_what_is_not_described_is_refused(page, path):
     for kind in ("focus", "ignore:", "hide", "show_from", "collapse"):
         if path in ("/api/v1/flamegraph", "/api/v1/top", "/api/v1/raw"):
             answer = asked(page, path, [("x", kind)])
-            assert answer.status == 400 and "says no pattern" in answer.json()["error"]["what"], (kind, answer.body)
+            assert answer.status == 400 and "has no pattern" in answer.json()["error"]["what"], (kind, answer.body)
     if path not in NOT_ASKED_HERE:
         answer = asked(page, path, [(name, "") for name in everywhere - {"x", "by", "query", "last", "query2"}])
         assert answer.status == 200, answer.body
