@@ -25,7 +25,7 @@ static bool read_memory(void *ctx, uint32_t pid, uint64_t address, void *to, siz
 static void name_code(struct bytes memory)
 {
 	static struct offset_table table;
-	struct runtime_memory access = { read_memory, &memory };
+	struct runtime_memory access = { .read = read_memory, .ctx = &memory };
 	struct cpython_facts facts = { .minor = memory.len & 1 ? 13 : 9 };
 	struct executable e = { .runtime_step = UNWIND_STEP_CPYTHON,
 				.runtime = &facts,

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				    .runtime_step = UNWIND_STEP_HOTSPOT,
 				    .runtime = &layout,
 				    .runtime_bytes = sizeof(layout) };
-	const struct runtime_memory access = { read_memory, &memory };
+	const struct runtime_memory access = { .read = read_memory, .ctx = &memory };
 	struct executable *libjvm;
 	struct hotspot_names *names;
 	struct namer namer;

@@ -102,7 +102,7 @@ static void name_all(struct executable *e, const struct runtime_memory *memory,
 static void walk(struct bytes memory, uint32_t version, uint32_t code)
 {
 	struct machine *m = &machine;
-	struct runtime_memory access = { read_memory, &memory };
+	struct runtime_memory access = { .read = read_memory, .ctx = &memory };
 	const struct twin_memory stack = { read_stack, &memory };
 	struct php_facts facts = { .version = version, .body = CODE + CODE_BYTES / 2 };
 	struct executable e = { .runtime_step = UNWIND_STEP_PHP,

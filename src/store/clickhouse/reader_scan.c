@@ -220,6 +220,7 @@ static bool scan_links(struct row_scan *r, const struct source_scan *what)
 		some.link_count = rest < CH_IDS_MOST ? rest : CH_IDS_MOST;
 		r->base.what = &some;
 		ok = narrow(r->base.snap, &some, r->base.err) && scan(r) && !r->base.ended;
+		r->base.what = what;
 	}
 	return ok;
 }
