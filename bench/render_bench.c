@@ -13,9 +13,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "components/exporters/folded.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/text.h"
+#include "formats/folded.h"
 #include "wire/otlp.h"
 
 enum { CHUNK_BYTES = 240 << 10, ROUNDS_USUAL = 200 };

@@ -19,12 +19,13 @@ MAY_INCLUDE = {
     "wire": ["base", "model"],
     "pipeline": ["base", "model", "wire"],
     "net": ["base"],
-    "components": ["base", "model", "wire", "pipeline", "net"],
+    "formats": ["base", "model", "wire", "pipeline"],
+    "components": ["base", "model", "wire", "pipeline", "formats", "net"],
     "agent": ["base", "model", "wire", "pipeline", "net"],
     "store": ["base", "model", "wire", "pipeline", "net"],
-    "query": ["base", "model", "wire", "pipeline", "components", "store"],
-    "web": ["base", "model", "wire", "pipeline", "components", "net", "query"],
-    "cmd": ["base", "model", "wire", "pipeline", "net", "components", "agent", "store", "query", "web"],
+    "query": ["base", "model", "wire", "pipeline", "formats", "store"],
+    "web": ["base", "model", "wire", "pipeline", "formats", "components", "net", "query"],
+    "cmd": ["base", "model", "wire", "pipeline", "formats", "net", "components", "agent", "store", "query", "web"],
 }
 # The list of components names those that live elsewhere; the extension `web` opens the store that its options name.
 EXCEPTIONS = {"src/components/all.c": ["agent", "store", "web"], "src/web/extension.c": ["store"]}

@@ -8,8 +8,8 @@
 #include "command.h"
 #include "decode_output.h"
 #include "flags.h"
+#include "formats/formats.h"
 #include "input.h"
-#include "query/formats/import.h"
 #include "wire/otlp_json.h"
 
 static const char *layout = "2026", *format = "text", *version_text, *input_version_text = "auto",
@@ -17,14 +17,14 @@ static const char *layout = "2026", *format = "text", *version_text, *input_vers
 static bool strict, evidence, utc;
 
 static const char *const layouts[] = { "2026", "seed-000", "seed-001", "typed", "full", NULL };
-static const char *const formats[] = { "text", "json", "otlp-json", "otlp", "folded", NULL };
+static const char *const decode_formats[] = { "text", "json", "otlp-json", "otlp", "folded", NULL };
 static const char *const versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1.7",
 					"1.8",  "1.9", "1.10", "1.11", NULL };
 static const char *const colors[] = { "auto", "always", "never", NULL };
 
 static const struct flag flags[] = {
 	{ "Output", "format", FLAG_CHOICE, &format, "FORMAT", "text",
-	  "text, json (a line a sample), otlp-json, otlp, folded", formats, false, false },
+	  "text, json (a line a sample), otlp-json, otlp, folded", decode_formats, false, false },
 	{ "Output", "layout", FLAG_CHOICE, &layout, "LAYOUT", "2026",
 	  "of text: 2026, seed-000, seed-001, typed, full (all)", layouts, false, false },
 	{ "Output", "color", FLAG_CHOICE, &color, "WHEN", "auto", "auto, always, never", colors,
@@ -113,12 +113,12 @@ static bool note_output_failure(struct decoding *d, const char *file, const stru
 /* What reads badly, and looks like what other commands read. */
 static bool is_other_format(const char *file, struct blob *body)
 {
-	enum import_format looks = import_tell(blob_view(body));
+	const struct format *looks = format_tell(blob_view(body));
 
-	if (looks == IMPORT_OTLP || looks == IMPORT_OTLP_JSON)
+	if (looks == &formats[FORMAT_OTLP] || looks == &formats[FORMAT_OTLP_JSON])
 		return false;
 	fprintf(stderr, "%s: this is %s, not OTLP: flametap top, diff, view and export read it\n",
-		file, import_format_name(looks));
+		file, looks->title);
 	return true;
 }
 

@@ -13,11 +13,11 @@
 #include "base/terminal.h"
 #include "base/text.h"
 #include "components/exporters/fd_out.h"
-#include "components/exporters/folded.h"
-#include "components/exporters/render_out.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/text.h"
 #include "components/exporters/type_watch.h"
+#include "formats/folded.h"
+#include "formats/render_out.h"
 #include "wire/losses.h"
 #include "wire/otlp_json.h"
 

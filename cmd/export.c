@@ -21,19 +21,18 @@
 static struct selection_flags selection;
 static const char *title;
 static bool inverted;
-static const char *out = "-", *format = "otlp", *version_text = "1.10";
+static const char *out = "-", *format_name = "otlp", *version_text = "1.10";
+static const struct format *format;
 static enum wire_version version;
 
-static const char *const formats[] = { "otlp",    "otlp-json", "pprof", "folded", "speedscope",
-				       "firefox", "pgo",       "dot",   "svg",    NULL };
 static const char *const versions[] = { "1.7", "1.8", "1.9", "1.10", "1.11", NULL };
 
 static const struct flag flags[] = {
 	SELECTION_FLAGS(selection),
 	{ "Output", "o", FLAG_STRING, &out, "FILE", "-", "where to; - is standard output", NULL,
 	  false, false },
-	{ "Output", "format", FLAG_CHOICE, &format, "FORMAT", "otlp",
-	  "otlp[-json] pprof pgo folded speedscope firefox dot svg", formats, false, false },
+	{ "Output", "format", FLAG_STRING, &format_name, "FORMAT", "otlp",
+	  "otlp[-json] pprof pgo folded speedscope firefox dot svg", NULL, false, false },
 	{ "Output", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "1.10",
 	  "of otlp: the opentelemetry-proto version to write", versions, false, false },
 	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL,
@@ -81,14 +80,15 @@ static void tell_losses(void)
 	otlp_losses_append_text(&line, &losses);
 	if (line.len)
 		fprintf(stderr, "flametap export: %s has no place for: %.*s\n",
-			strcmp(format, "otlp-json") == 0 ? "OTLP/JSON" : wire_version_name(version),
+			format == &formats[FORMAT_OTLP_JSON] ? "OTLP/JSON"
+							     : wire_version_name(version),
 			STR_ARG(buf_view(&line)));
 }
 
 /* 4 bytes of length, big-endian, then the request. */
 static bool encode(const struct profiles *p, struct buf *b, struct err *err)
 {
-	bool json = strcmp(format, "otlp-json") == 0;
+	bool json = format == &formats[FORMAT_OTLP_JSON];
 	size_t len;
 
 	buf_reset(b);
@@ -170,7 +170,7 @@ static bool export_selected(const struct words *words, struct err *err)
 
 static bool whole_store_wanted(const struct words *words)
 {
-	return words->count == 0 && !export_view_is_format(format) && !selection.selector &&
+	return words->count == 0 && export_view_is_otlp(format) && !selection.selector &&
 	       !selection.type && !selection.from && !selection.to && !selection.trace &&
 	       !selection.span && !selection.by && !selection.filters.count;
 }
@@ -195,12 +195,24 @@ static bool flags_fit_format(struct err *err)
 		bool fits = !flags_given(flags_of[i].target);
 
 		for (size_t k = 0; !fits && flags_of[i].formats[k]; k++)
-			fits = strcmp(flags_of[i].formats[k], format) == 0;
+			fits = strcmp(flags_of[i].formats[k], format_name) == 0;
 		if (!fits)
 			return err_set(err, ERR_INVALID, "-%s is of %s, not of %s",
-				       flags_of[i].name, flags_of[i].of, format);
+				       flags_of[i].name, flags_of[i].of, format_name);
 	}
 	return true;
+}
+
+static bool find_format(struct err *err)
+{
+	AUTO(buf_release) struct buf known = { 0 };
+
+	format = export_format_find(str_cstr(format_name));
+	if (format)
+		return true;
+	export_format_append_names(&known);
+	return err_set(err, ERR_INVALID, "-format %s: expected one of %.*s", format_name,
+		       STR_ARG(buf_view(&known)));
 }
 
 int export_run(int argc, char **argv)
@@ -212,6 +224,10 @@ int export_run(int argc, char **argv)
 
 	if (!command_begin(&command, argc, argv, &words, &status))
 		return status;
+	if (!find_format(&err)) {
+		free(words.items);
+		return command_usage_error("export", &err);
+	}
 	if (!selection.db && words.count == 0)
 		selection.db = "flametap.db";
 	ok = flags_fit_format(&err) &&

@@ -9,83 +9,22 @@
 #include "base/text.h"
 #include "model/subset.h"
 #include "net/compress.h"
-#include "query/formats/formats.h"
-#include "wire/otlp_json.h"
 
-const char *const export_view_formats[] = { "pprof", "folded", "speedscope", "firefox",
-					    "pgo",   "dot",    "svg",        NULL };
-
-bool export_view_is_format(const char *format)
+static bool put_profiles(const struct export_view *v, enum query_by by, const struct profiles *p,
+			 struct buf *out, struct err *err)
 {
-	for (size_t i = 0; export_view_formats[i]; i++)
-		if (strcmp(export_view_formats[i], format) == 0)
-			return true;
-	return false;
-}
-
-/* By convention pprof files are gzip files. */
-static bool put_pprof(const struct export_view *v, const struct profiles *p,
-		      const struct export_options *o, struct buf *out, struct err *err)
-{
-	struct buf plain;
-	bool ok;
-
-	buf_init(&plain, 0);
-	ok = (strcmp(v->format, "pgo") == 0 ? go_pgo_write : pprof_write)(p, o, &plain, err) &&
-	     compress_into(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
-	buf_release(&plain);
-	return ok;
-}
-
-static bool put_otlp(const struct export_view *v, const struct profiles *p, struct buf *out,
-		     struct err *err)
-{
-	bool json = strcmp(v->format, "otlp-json") == 0;
-
-	otlp_losses(p, v->version, json, v->losses);
-	return json ? otlp_json_encode(p, out, err) : otlp_encode(p, v->version, out, err);
-}
-
-static bool put(const struct export_view *v, enum query_by by, const struct profiles *p,
-		struct buf *out, struct err *err)
-{
+	const struct format *f = v->format;
 	struct export_options o = { .title = str_cstr(v->title),
 				    .inverted = v->inverted,
+				    .version = v->version,
 				    .addresses = by == QUERY_BY_ADDRESS };
 
-	if (strcmp(v->format, "pprof") == 0 || strcmp(v->format, "pgo") == 0)
-		return put_pprof(v, p, &o, out, err);
-	if (strcmp(v->format, "folded") == 0)
-		return folded_write(p, &o, out, err);
-	if (strcmp(v->format, "speedscope") == 0)
-		return speedscope_write(p, &o, out, err);
-	if (strcmp(v->format, "firefox") == 0)
-		return firefox_write(p, &o, out, err);
-	if (strcmp(v->format, "dot") == 0)
-		return dot_write(p, &o, out, err);
-	if (strcmp(v->format, "svg") == 0)
-		return svg_write(p, &o, out, err);
-	return put_otlp(v, p, out, err);
-}
-
-/* Others are OTLP, or drawn by the engine, which knows gauges. */
-static bool adds_up(const char *format)
-{
-	static const char *const formats[] = { "pprof", "folded", "speedscope", "firefox", "pgo" };
-
-	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
-		if (strcmp(formats[i], format) == 0)
-			return true;
-	return false;
+	if (export_view_is_otlp(f))
+		otlp_losses(p, v->version, f == &formats[FORMAT_OTLP_JSON], v->losses);
+	return f->write(p, &o, out, err) && (!f->gzip || compress_gzip_buf(out, err));
 }
 
 /* ---- of which types ---- */
-
-static bool holds_all_types(const char *format)
-{
-	return strcmp(format, "pprof") == 0 || strcmp(format, "otlp") == 0 ||
-	       strcmp(format, "otlp-json") == 0;
-}
 
 /* Counts of a type that is there as time. */
 static bool is_count_of_a_time(const struct query_facts *f, const struct query_type *t)
@@ -113,7 +52,7 @@ static void tell_left_out(const struct export_view *v, const struct query_facts 
 	if (line.len)
 		fprintf(stderr,
 			"flametap export: %s holds one type, %.*s; left out, -type chooses: %.*s\n",
-			v->format, STR_ARG(f->type.id), STR_ARG(buf_view(&line)));
+			v->format->name, STR_ARG(f->type.id), STR_ARG(buf_view(&line)));
 }
 
 /* The samples of one type; *out NULL: there are none. */
@@ -179,15 +118,15 @@ static bool collect(const struct export_view *v, const struct query_request *req
 		    struct query *q, struct buf *out, struct err *err)
 {
 	struct query_facts f = query_facts(q);
-	bool all = f.type_count > 1 && !f.type_asked && holds_all_types(v->format);
+	bool all = f.type_count > 1 && !f.type_asked && v->format->all_types;
 	struct profiles *p = NULL;
 	bool ok;
 
-	if (!f.type_asked && !holds_all_types(v->format))
+	if (!f.type_asked && !v->format->all_types)
 		tell_left_out(v, &f);
 	ok = all ? collect_all(request, &f, &p, err) : query_collect(q, &p, err);
 	if (ok)
-		ok = p && p->sample_count ? put(v, request->by, p, out, err)
+		ok = p && p->sample_count ? put_profiles(v, request->by, p, out, err)
 					  : err_set(err, ERR_NOT_FOUND, "no samples match");
 	profiles_free(p);
 	return ok;
@@ -205,10 +144,10 @@ bool export_view_write(const struct export_view *v, struct buf *out, struct err 
 	    selection_request(v->selection, samples.source, &ids, &request, err)) {
 		request.limit_bytes = (size_t)SELECTION_LIMIT_BYTES * 4;
 		request.clip = true;
-		request.average = adds_up(v->format);
-		request.one_scale = strcmp(v->format, "folded") == 0;
+		request.average = v->format->adds_up;
+		request.one_scale = v->format == &formats[FORMAT_FOLDED];
 		/* Where all types are written, no file is left out for its type. */
-		q = holds_all_types(v->format) && !request.profile_type.len
+		q = v->format->all_types && !request.profile_type.len
 			    ? query_begin(&request, err)
 			    : selection_begin(&samples, &request, err);
 	}

@@ -1,16 +1,18 @@
 /* export_view.h - a selection of files or a store in the format of another tool. */
 #pragma once
-#include "base/buf.h"
+#include "query/draw/drawn.h"
 #include "selection.h"
 #include "wire/losses.h"
 
-/* The names of the formats, NULL-terminated: "pprof", "folded", ..., "svg". */
-extern const char *const export_view_formats[];
-bool export_view_is_format(const char *format);
+/* As the store has it: what gives all of a store back request by request. */
+static inline bool export_view_is_otlp(const struct format *f)
+{
+	return f == &formats[FORMAT_OTLP] || f == &formats[FORMAT_OTLP_JSON];
+}
 
 struct export_view {
 	const struct selection_flags *selection;
-	const char *format;         /* one of those, or "otlp", "otlp-json" */
+	const struct format *format;
 	const char *title;          /* may be NULL */
 	bool inverted;              /* svg */
 	enum wire_version version;  /* otlp */

@@ -5,8 +5,8 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "components/exporters/fd_out.h"
-#include "query/units.h"
 
 const char *const listing_sorts[] = { "self", "total", NULL };
 

@@ -32,7 +32,7 @@
 #include "model/subset.h"
 #include "net/compress.h"
 #include "pipeline/node.h"
-#include "query/formats/formats.h"
+#include "query/draw/drawn.h"
 #include "wire/otlp.h"
 #include "wire/otlp_json.h"
 
@@ -74,56 +74,12 @@ static const struct command command = {
 	.words_max = 1000,
 };
 
-/* ---- formats ---- */
-
-static bool write_otlp(const struct profiles *p, struct buf *out, struct err *err)
-{
-	return otlp_encode(p, WIRE_NEWEST, out, err);
-}
-
-static bool write_json(const struct profiles *p, struct buf *out, struct err *err)
-{
-	return otlp_json_encode(p, out, err);
-}
-
-static bool write_folded(const struct profiles *p, struct buf *out, struct err *err)
-{
-	struct export_options o = { .process = true, .addresses = true };
-
-	return folded_write(p, &o, out, err);
-}
-
-static bool write_pprof(const struct profiles *p, struct buf *out, struct err *err)
-{
-	AUTO(buf_release) struct buf plain = { 0 };
-
-	return pprof_write(p, NULL, &plain, err) &&
-	       compress_into(COMPRESSION_GZIP, 0, buf_view(&plain), out, err);
-}
-
-/* The first that fits: .pb.gz before .pb. */
-static const struct format {
-	const char *ending;
-	bool (*write)(const struct profiles *p, struct buf *out, struct err *err);
-} formats[] = {
-	{ ".pb.gz", write_pprof }, { ".pprof", write_pprof }, { ".otlp", write_otlp },
-	{ ".pb", write_otlp },     { ".json", write_json },   { ".folded", write_folded },
-	{ ".txt", write_folded },
-};
-
-static const struct format *format_of(const char *path)
-{
-	for (size_t i = 0; i < ARRAY_LEN(formats); i++)
-		if (str_has_suffix(str_cstr(path), str_cstr(formats[i].ending)))
-			return &formats[i];
-	return NULL;
-}
-
 /* ---- the recording ---- */
 
 enum { PARTS_MOST = 65536, CALLS_AT_ONCE_MS = 250, COMMAND_ENDS_MS = 5000 };
 
 struct recording {
+	const struct format *format;
 	uint64_t duration_ns; /* 0: until what ends it has, or Ctrl-C */
 	const char *command;
 	pid_t child; /* 0 = none */
@@ -387,8 +343,10 @@ static bool write_file(struct recording *r, struct err *err)
 {
 	AUTO(buf_release) struct buf out = { 0 };
 	struct profiles *p = merge(r, err);
-	bool ok = p && format_of(output)->write(p, &out, err) && empty_file(r->out_fd, err) &&
-		  write_all(r->out_fd, buf_view(&out), err);
+	const struct export_options options = { .process = true, .addresses = true };
+	bool ok = p && r->format->write(p, &options, &out, err) &&
+		  (!r->format->gzip || compress_gzip_buf(&out, err)) &&
+		  empty_file(r->out_fd, err) && write_all(r->out_fd, buf_view(&out), err);
 
 	if (ok)
 		fprintf(stderr, "Recorded %llu samples in %.1f s: %s, %zu bytes\n",
@@ -518,6 +476,15 @@ static bool find_pids(struct recording *r, struct err *err)
 	return true;
 }
 
+static bool unknown_ending(struct err *err)
+{
+	AUTO(buf_release) struct buf known = { 0 };
+
+	export_format_append_endings(&known);
+	return err_set(err, ERR_INVALID, "-o %s: expected a name that ends in one of %.*s", output,
+		       STR_ARG(buf_view(&known)));
+}
+
 static bool check_flags(const struct words *words, struct recording *r, struct err *err)
 {
 	enum { HERTZ_MOST = 10000 }; /* as the agent has it */
@@ -527,11 +494,9 @@ static bool check_flags(const struct words *words, struct recording *r, struct e
 		return err_set(err, ERR_INVALID,
 			       "-o FILE is missing: out.folded, out.pb.gz, "
 			       "out.otlp");
-	if (!format_of(output))
-		return err_set(err, ERR_INVALID,
-			       "\"%s\" tells no format: it ends in .otlp, .pb, .json, .folded, "
-			       ".txt, .pb.gz or .pprof",
-			       output);
+	r->format = export_format_of_file(str_cstr(output));
+	if (!r->format)
+		return unknown_ending(err);
 	if ((pids.count > 0) + (words->count > 0) + all > 1)
 		return err_set(err, ERR_INVALID, "-p, --all and a command exclude each other");
 	if (duration_text && !duration_parse(str_cstr(duration_text), &r->duration_ns, err))

@@ -11,9 +11,9 @@
 #include "base/hex.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "formats/formats.h"
 #include "input.h"
 #include "model/subset.h"
-#include "query/formats/import.h"
 #include "query/profiles_source.h"
 #include "query/time_range.h"
 #include "store/store.h"
@@ -107,7 +107,7 @@ static bool read_file(struct parts *parts, const char *file, struct err *err)
 	while (ok && input_next(&in, &body, &offset, err)) {
 		struct profiles *one;
 
-		ok = import_read(body, &one, err);
+		ok = format_read(body, &one, err);
 		blob_unref(body);
 		if (ok)
 			parts_add(parts, one);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "command.h"
 #include "flags.h"
 #include "listing.h"
 #include "query/json.h"
-#include "query/units.h"
 #include "selection.h"
 #include "table.h"
 

@@ -1,9 +1,9 @@
 /* Every reader of foreign formats: whatever comes is refused or becomes a message that can be asked
  * and written again. */
 #include <stdlib.h>
+#include "formats/formats.h"
 #include "fuzz/fuzz.h"
-#include "query/formats/formats.h"
-#include "query/formats/import.h"
+#include "query/draw/drawn.h"
 #include "query/profiles_source.h"
 #include "query/query.h"
 
@@ -20,65 +20,62 @@ static void ask(const struct profiles *p)
 	source_free(request.source);
 }
 
-static void write_all(const struct profiles *p)
+/* What we write as pprof or Firefox's we read again. */
+static bool must_read_again(const struct format *f, const struct profiles *p, const struct err *err)
 {
+	if (f == &formats[FORMAT_PPROF])
+		return p->profile_count; /* else there is no type to write */
+	return f == &formats[FORMAT_FIREFOX] && err->kind != ERR_LIMIT;
+}
+
+static void write_as(const struct format *f, const struct profiles *p)
+{
+	struct profiles *again;
+	struct blob *bytes;
 	struct buf out;
 	struct err err;
 
 	buf_init(&out, 64 << 20);
-	if (pprof_write(p, NULL, &out, &err)) {
-		struct blob *bytes = blob_copy(buf_view(&out));
-		struct profiles *again;
-
-		/* What we write as pprof we read, unless there is no type to write. */
-		if (pprof_read(bytes, &again, &err))
+	if (f->write(p, NULL, &out, &err) && f->read) {
+		bytes = blob_copy(buf_view(&out));
+		if (f->read(bytes, &again, &err))
 			profiles_free(again);
-		else if (p->profile_count)
+		else if (must_read_again(f, p, &err))
 			abort();
 		blob_unref(bytes);
 	}
-	buf_reset(&out);
-	if (!speedscope_write(p, NULL, &out, &err) || !folded_write(p, NULL, &out, &err))
-		buf_reset(&out);
-	buf_reset(&out);
-	if (firefox_write(p, NULL, &out, &err)) {
-		struct blob *bytes = blob_copy(buf_view(&out));
-		struct profiles *again;
-
-		/* What we write we read. */
-		if (firefox_read(bytes, &again, &err))
-			profiles_free(again);
-		else if (err.kind != ERR_LIMIT)
-			abort();
-		blob_unref(bytes);
-	}
-	buf_reset(&out);
-	if (!dot_write(p, NULL, &out, &err))
-		buf_reset(&out);
-	buf_reset(&out);
-	if (!svg_write(p, NULL, &out, &err))
-		buf_reset(&out);
 	buf_release(&out);
+}
+
+static void write_all(const struct profiles *p)
+{
+	for (int i = 0; i < FORMATS; i++)
+		if (formats[i].write)
+			write_as(&formats[i], p);
+	write_as(export_format_find(STR("dot")), p);
+	write_as(export_format_find(STR("svg")), p);
+}
+
+static void read_with(format_read_fn *read, struct blob *bytes)
+{
+	struct profiles *p;
+	struct err err;
+
+	if (!read(bytes, &p, &err))
+		return;
+	ask(p);
+	write_all(p);
+	profiles_free(p);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static bool (*const readers[])(struct blob *, struct profiles **, struct err *) = {
-		import_read,  pprof_read,  speedscope_read,  cpuprofile_read,
-		firefox_read, folded_read, perf_script_read,
-	};
 	struct blob *bytes = blob_copy(str_from(data, size));
 
-	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
-		struct profiles *p;
-		struct err err;
-
-		if (!readers[i](bytes, &p, &err))
-			continue;
-		ask(p);
-		write_all(p);
-		profiles_free(p);
-	}
+	read_with(format_read, bytes);
+	for (int i = 0; i < FORMATS; i++)
+		if (formats[i].read)
+			read_with(formats[i].read, bytes);
 	blob_unref(bytes);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* Selectors, times and regexes as people and URLs give them: parsed or refused, in bounded time. */
 #include <stdlib.h>
+#include "base/regex.h"
 #include "fuzz/fuzz.h"
-#include "query/regex.h"
 #include "query/selector.h"
 #include "query/time_range.h"
 

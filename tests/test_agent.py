@@ -489,7 +489,7 @@ def test_record_of_what_cannot_be_recorded_touches_no_file(needs_bpf, tmp_path, 
         assert out.read_text() == "older\n" if file_exists else not out.exists()
 
 
-@pytest.mark.parametrize("words,text", [(("-o", "x.doc"), "tells no format"), ((), "-o FILE is missing"),
+@pytest.mark.parametrize("words,text", [(("-o", "x.doc"), "expected a name that ends in"), ((), "-o FILE is missing"),
                                         (("-o", "x.pb", "-p", "1", "--all"), "exclude each other"),
                                         (("-o", "x.pb", "-d", "0s"), "-d is zero"), (("-o", "/no/such/dir/x.pb"), "/no/such/dir/x.pb")])
 def test_record_says_what_is_wrong(words, text):

@@ -517,3 +517,14 @@ bool compress_into(enum compression c, int level, struct str in, struct buf *out
 	}
 	return err_set(err, ERR_UNSUPPORTED, "unknown compression %d", (int)c);
 }
+
+bool compress_gzip_buf(struct buf *b, struct err *err)
+{
+	struct buf plain = *b;
+	bool ok;
+
+	buf_init(b, plain.limit_bytes);
+	ok = compress_into(COMPRESSION_GZIP, 0, buf_view(&plain), b, err);
+	buf_release(&plain);
+	return ok;
+}

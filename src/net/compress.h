@@ -36,3 +36,5 @@ struct blob *decompress_charged(enum compression c, struct str in, size_t limit_
 /* level 0 = the library's default. */
 bool compress_into(enum compression c, int level, struct str in, struct buf *out,
 		   struct err *err) MUST_CHECK;
+/* The buffer's content as a gzip file in its place, within the same limit. */
+bool compress_gzip_buf(struct buf *b, struct err *err) MUST_CHECK;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "query/formats/import.h"
+#include "formats/formats.h"
 #include "query/profiles_source.h"
 #include "query/query.h"
 
@@ -31,7 +31,7 @@ static inline int open_big(void **state)
 	struct err err;
 
 	(void)state;
-	if (!import_read(b, &big, &err))
+	if (!format_read(b, &big, &err))
 		fail_msg("%s", err.msg);
 	blob_unref(b);
 	source = profiles_source_new(big);

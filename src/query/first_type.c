@@ -5,7 +5,7 @@
  * (profile.proto). Scopes keep both (OpenTelemetry's conventions for pprof); the types are the
  * series of one owner, one after another.
  */
-#include "model/profiles.h"
+#include "formats/pprof_said.h"
 #include "query/select.h"
 
 static const struct any_value *said(const struct source_series *s, const char *key)

@@ -3,9 +3,9 @@
 
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/regex.h"
 #include "base/text.h"
 #include "query/engine.h"
-#include "query/regex.h"
 
 /* ---- names ---- */
 

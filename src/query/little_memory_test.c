@@ -63,7 +63,7 @@ static void many_deep_stacks_are_counted_some_at_a_time(void **state)
 						      (seed >> 16) % FUNCTIONS,
 						      k + 1 < DEPTH ? ";" : " 1\n");
 		}
-	MUST(import_read(text, &deep, &err));
+	MUST(format_read(text, &deep, &err));
 	blob_unref(text);
 	r.source = profiles_source_new(deep);
 	MUST((q = query_begin(&r, &err)) && query_top(q, &top, &err));

@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/units.h"
 #include "query/label_match.h"
 #include "query/select.h"
-#include "query/units.h"
 
 bool query_is_gauge(struct str type)
 {

@@ -403,7 +403,7 @@ bool query_label_values(struct query *q, const struct query_values_options *o,
 /* ---- whole samples ---- */
 
 struct profiles;
-/* The selection as a message of its own, for the writers of query/formats/: samples with an event
+/* The selection as a message of its own, for the writers of formats/: samples with an event
  * in the window, whole or, with `clip`, as far as they are in it; where there are filters or
  * another `by`, with stacks of the frames that these leave. The caller frees. */
 bool query_collect(struct query *q, struct profiles **out, struct err *err) MUST_CHECK;

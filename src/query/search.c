@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "query/regex.h"
+#include "base/regex.h"
 
 /* How many paths are told apart; of a tree's nodes, so much may be there for a search. */
 enum { PATHS_MOST = 1 << 15, KEPT_SHARE = 4 };

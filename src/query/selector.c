@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "query/regex.h"
 #include "base/hex.h"
+#include "base/regex.h"
 
 /* ---- the text, token by token ---- */
 

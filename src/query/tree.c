@@ -13,8 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/regex.h"
 #include "query/engine.h"
-#include "query/regex.h"
 
 enum { NODES_LEAST = 256, AHEAD = 8, TIES_MOST = 1 << 16 };
 

@@ -20,11 +20,6 @@
 #pragma once
 #include "model/profiles.h"
 
-/* The scope's attributes for pprof's default_sample_type and for what its sample types were before
- * they became profiles, as an array of places (OpenTelemetry's conventions for pprof). */
-#define PPROF_DEFAULT_SAMPLE_TYPE "pprof.scope.default_sample_type"
-#define PPROF_SAMPLE_TYPE_ORDER   "pprof.scope.sample_type_order"
-
 struct source_range {
 	uint64_t from, to;
 };

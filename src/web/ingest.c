@@ -1,9 +1,9 @@
 #include "web/ingest.h"
 
 #include "base/cleanup.h"
+#include "formats/formats.h"
 #include "model/subset.h"
 #include "net/compress.h"
-#include "query/formats/import.h"
 #include "query/time_range.h"
 #include "web/multipart.h"
 #include "wire/json_reader.h"

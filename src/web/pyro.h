@@ -53,7 +53,7 @@ bool pyro_type_id_check(struct str id, struct err *err) MUST_CHECK;
 /* The selection of a request. ERR_NOT_FOUND: no such profile type. */
 struct query *pyro_begin(struct web_ask *a, const struct pyro_request *r, struct str selector,
 			 struct str profile_type, struct err *err) MUST_CHECK;
-struct go_pgo_options; /* query/formats/go_pgo.h */
+struct go_pgo_options; /* formats/go_pgo.h */
 /* What its stack_trace_selector.go_pgo says; *asked: it has one. */
 bool pyro_pgo_read(const struct pyro_request *r, struct go_pgo_options *out, bool *asked,
 		   struct err *err) MUST_CHECK;

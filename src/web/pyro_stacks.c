@@ -1,8 +1,8 @@
 /* pyro_stacks.c - answers about stacks: SelectMergeStacktraces, SelectMergeSpanProfile,
  * SelectMergeProfile, Diff. */
+#include "formats/go_pgo.h"
 #include "model/profiles.h"
-#include "query/dot.h"
-#include "query/formats/go_pgo.h"
+#include "query/draw/dot.h"
 #include "web/pyro.h"
 #include "wire/pb_writer.h"
 
@@ -129,7 +129,7 @@ static bool make_pprof(const struct pyro_request *r, struct query *q, struct buf
 	bool ok;
 
 	ok = query_collect_merged(q, &p, err) && for_pgo(r, &p, err) &&
-	     pprof_write(p, &o, out, err);
+	     formats[FORMAT_PPROF].write(p, &o, out, err);
 	profiles_free(p);
 	return ok;
 }

@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/vec.h"
+#include "formats/formats.h"
 #include "model/subset.h"
 #include "net/compress.h"
-#include "query/formats/import.h"
 #include "query/profiles_source.h"
 #include "wire/bodies.h"
 
@@ -68,7 +68,7 @@ static bool read_bodies(struct blob *plain, struct parts *parts, struct err *err
 		bool ok = parts->count < BODIES_MOST ||
 			  err_set(err, ERR_LIMIT, "more than %d bodies in one file", BODIES_MOST);
 
-		ok = ok && import_read(body, &one, err);
+		ok = ok && format_read(body, &one, err);
 		blob_unref(body);
 		if (!ok)
 			return false;

@@ -23,11 +23,11 @@
 #include "components/exporters/append_log.h"
 #include "components/exporters/exporters.h"
 #include "components/exporters/file_tree.h"
-#include "components/exporters/names.h"
 #include "components/exporters/otlp_unwritten.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/stack_file.h"
 #include "components/exporters/type_watch.h"
+#include "formats/names.h"
 #include "pipeline/worker.h"
 #include "wire/otlp_json.h"
 

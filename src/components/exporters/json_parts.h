@@ -7,9 +7,9 @@
  * Memory: caches kept between requests. Threads: one at a time.
  */
 #pragma once
-#include "components/exporters/line_cache.h"
-#include "components/exporters/names.h"
-#include "components/exporters/render_out.h"
+#include "formats/line_cache.h"
+#include "formats/names.h"
+#include "formats/render_out.h"
 
 struct json_mapping_note {
 	uint32_t last_user; /* the last sample or profile that used it, by its place + 1 */

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "components/exporters/fixtures_for_tests.h"
-#include "components/exporters/folded.h"
 #include "base/go_json.h"
+#include "components/exporters/fixtures_for_tests.h"
 #include "components/exporters/json_any.h"
 #include "components/exporters/resolved_json.h"
 #include "components/exporters/stack_file.h"
 #include "components/exporters/text.h"
+#include "formats/folded.h"
 #include "model/builder.h"
 
 static const struct config_strings all_types;

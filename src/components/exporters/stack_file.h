@@ -32,8 +32,8 @@
  * Memory: caches kept between requests. Threads: one at a time.
  */
 #pragma once
-#include "components/exporters/line_cache.h"
-#include "components/exporters/names.h"
+#include "formats/line_cache.h"
+#include "formats/names.h"
 
 struct pair;
 

@@ -16,7 +16,7 @@
  * Memory: caches that are kept between requests. Threads: one at a time per renderer.
  */
 #pragma once
-#include "components/exporters/render_out.h"
+#include "formats/render_out.h"
 #include "model/profiles.h"
 #include "pipeline/options.h"
 

@@ -4,10 +4,10 @@
  */
 #pragma once
 #include "base/clock.h"
-#include "components/exporters/line_cache.h"
-#include "components/exporters/names.h"
 #include "components/exporters/text.h"
 #include "components/exporters/text_style.h"
+#include "formats/line_cache.h"
+#include "formats/names.h"
 
 struct stamp;
 
