@@ -20,19 +20,8 @@
 
 static const char PREFIX[] = "OTEL_PROFILING_AGENT_";
 
-static struct agent_flags f = {
-	.native_symbols = true,
-	.max_inflight_mib = "64",
-	.spool_max_mib = "512",
-	.log_level = "info",
-	.log_format = "console",
-};
 static const char *config_path, *pprof_address;
-static bool print_config, print_version, print_copyright;
-
-static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
-static const char *const log_formats[] = { "console", "json", NULL };
-static const char *const codecs[] = { "gzip", "zstd", "snappy", "none", NULL };
+static bool print_config, print_version, print_copyright, verbose;
 
 static const char TO[] = "Where to";
 static const char WHAT[] = "What is sampled";
@@ -42,83 +31,76 @@ static const char LIMITS[] = "Limits and safety";
 static const char SELF[] = "The program itself";
 static const char OTHER[] = "Read for compatibility, or not offered yet";
 
+#define RECEIVER "receivers/profiling/"
+#define EXPORTER "exporters/otlp_grpc/" /* or otlp_http, which has these too */
+#define ENGINE   "service/flametap/"
+
 /* clang-format off */
 static const struct flag flags[] = {
-	{ TO, "collection-agent", FLAG_STRING, &f.collection_agent, "HOST:PORT", NULL, "OTLP/gRPC peer; else OTEL_EXPORTER_OTLP_ENDPOINT", NULL, false, false },
-	{ TO, "disable-tls", FLAG_BOOL, &f.disable_tls, NULL, NULL, "no TLS to it", NULL, false, false },
-	{ TO, "reporter-interval", FLAG_DURATION, &f.reporter_interval, "TIME", "5s", "how often a report is sent", NULL, false, false },
-	{ TO, "reporter-jitter", FLAG_STRING, &f.reporter_jitter, "SHARE", "0.2", "the interval varies by this share", NULL, true, false },
-	{ TO, "ca", FLAG_STRING, &f.ca, "FILE", "system", "CA of the peer's certificate", NULL, true, false },
-	{ TO, "cert", FLAG_STRING, &f.cert, "FILE", NULL, "own certificate, for peers that ask", NULL, true, false },
-	{ TO, "key", FLAG_STRING, &f.key, "FILE", NULL, "its private key", NULL, true, false },
-	{ TO, "headers", FLAG_STRING, &f.headers, "K=V,...", NULL, "metadata of each call; also OTEL_EXPORTER_OTLP_HEADERS", NULL, true, true },
-	{ TO, "compression", FLAG_CHOICE, &f.compression, "CODEC", "gzip", "gzip, zstd, snappy, none", codecs, true, false },
+	OPTION(TO, "collection-agent", "HOST:PORT", EXPORTER "endpoint", .help = "OTLP/gRPC peer; else OTEL_EXPORTER_OTLP_ENDPOINT"),
+	OPTION(TO, "disable-tls", NULL, EXPORTER "tls/insecure", .help = "no TLS to it"),
+	OPTION(TO, "reporter-interval", "TIME", RECEIVER "reporter_interval"),
+	OPTION(TO, "reporter-jitter", "SHARE", RECEIVER "reporter_jitter", .advanced = true),
+	OPTION(TO, "ca", "FILE", EXPORTER "tls/ca_file", .advanced = true),
+	OPTION(TO, "cert", "FILE", EXPORTER "tls/cert_file", .advanced = true),
+	OPTION(TO, "key", "FILE", EXPORTER "tls/key_file", .advanced = true),
+	OPTION(TO, "headers", "K=V,...", EXPORTER "headers", .help = "metadata of each call; also OTEL_EXPORTER_OTLP_HEADERS", .advanced = true),
+	OPTION(TO, "compression", "CODEC", EXPORTER "compression", .advanced = true),
 
-	{ WHAT, "samples-per-second", FLAG_UINT, &f.samples_per_second, "N", "20", "how often each CPU is looked at", NULL, false, false },
-	{ WHAT, "process-filter", FLAG_STRING, &f.process_filter, "REGEX", "all", "only executables, comms or scripts of such a name", NULL, false, false },
-	{ WHAT, "pid", FLAG_LIST, &f.pids, "PID,...", "all", "only these processes and what they start; several times", NULL, false, false },
-	{ WHAT, "cgroup", FLAG_LIST, &f.cgroups, "PATH", "all", "only this cgroup and below: /a/b or its folder; several times", NULL, false, false },
-	{ WHAT, "tracers", FLAG_STRING, &f.tracers, "LIST", "all", "runtimes whose frames are shown: python,go,...", NULL, false, false },
-	{ WHAT, "t", FLAG_STRING, &f.tracers, "LIST", "all", "the same", NULL, true, false },
-	{ WHAT, "pin-cpu-ids", FLAG_STRING, &f.pin_cpu_ids, "LIST", "all", "only these CPUs: 0-15,20,31", NULL, true, false },
-	{ WHAT, "filter-min-process-age", FLAG_DURATION, &f.filter_min_process_age, "TIME", "0s", "younger processes are left out", NULL, true, false },
-	{ WHAT, "probabilistic-threshold", FLAG_UINT, &f.probabilistic_threshold, "N", "100", "in how many of 100 intervals is sampled", NULL, true, false },
-	{ WHAT, "probabilistic-interval", FLAG_DURATION, &f.probabilistic_interval, "TIME", "1m", "of which length, 1m to 5m", NULL, true, false },
-	{ WHAT, "send-error-frames", FLAG_BOOL, &f.send_error_frames, NULL, NULL, "a marker where a stack ends early", NULL, true, false },
-	{ WHAT, "send-idle-frames", FLAG_BOOL, &f.send_idle_frames, NULL, NULL, "idle CPUs too", NULL, true, false },
-	{ WHAT, "env-vars", FLAG_STRING, &f.env_vars, "LIST", NULL, "variables of processes to send", NULL, true, false },
+	OPTION(WHAT, "samples-per-second", "N", RECEIVER "samples_per_second", .least = 1, .most = 10000),
+	OPTION(WHAT, "process-filter", "REGEX", RECEIVER "process_filter", .help = "only executables, comms or scripts of such a name"),
+	OPTION(WHAT, "pid", "PID,...", RECEIVER "pids", .help = "only these processes and what they start; several times"),
+	FLAG(WHAT, "cgroup", FLAG_LIST, NULL, "PATH", NULL, "only this cgroup and below: /a/b or its folder; several times", .option = RECEIVER "cgroups"),
+	OPTION(WHAT, "tracers", "LIST", RECEIVER "tracers", .help = "runtimes whose frames are shown: python,go,..."),
+	OPTION(WHAT, "t", "LIST", RECEIVER "tracers", .help = "the same", .advanced = true),
+	OPTION(WHAT, "pin-cpu-ids", "LIST", RECEIVER "pin_cpu_ids", .advanced = true),
+	OPTION(WHAT, "filter-min-process-age", "TIME", RECEIVER "filter_min_process_age", .advanced = true),
+	OPTION(WHAT, "probabilistic-threshold", "N", RECEIVER "probabilistic_threshold", .least = 1, .most = 100, .advanced = true),
+	OPTION(WHAT, "probabilistic-interval", "TIME", RECEIVER "probabilistic_interval", .advanced = true),
+	OPTION(WHAT, "send-error-frames", NULL, RECEIVER "send_error_frames", .advanced = true),
+	OPTION(WHAT, "send-idle-frames", NULL, RECEIVER "send_idle_frames", .advanced = true),
+	OPTION(WHAT, "env-vars", "LIST", RECEIVER "include_env_vars", .advanced = true),
 
-	{ NAMES, "native-symbols", FLAG_BOOL, &f.native_symbols, NULL, "true", "names of native functions; false: as the reference does", NULL, false, false },
-	{ NAMES, "inlines", FLAG_BOOL, &f.inlines, NULL, NULL, "inlined functions, from debug information", NULL, false, false },
-	{ NAMES, "symbol-memory", FLAG_SIZE, &f.symbol_memory, "SIZE", "8MiB", "for symbols", NULL, true, false },
-	{ NAMES, "runtime-tables", FLAG_STRING, &f.runtime_tables, "DIR", "built in", "offsets of runtimes: DIR/cpython.table", NULL, true, false },
-	{ NAMES, "cache-dir", FLAG_STRING, &f.cache_dir, "DIR", "none", "keeps lines and debug files over restarts", NULL, true, false },
-	{ NAMES, "frame-cache-size", FLAG_UINT, &f.frame_cache_size, "N", "16384", "names of frames kept", NULL, true, false },
+	OPTION(NAMES, "native-symbols", NULL, RECEIVER "native_symbols", .help = "names of native functions; false: as the reference does"),
+	OPTION(NAMES, "inlines", NULL, RECEIVER "inlines"),
+	OPTION(NAMES, "symbol-memory", "SIZE", RECEIVER "symbol_memory", .advanced = true),
+	OPTION(NAMES, "runtime-tables", "DIR", RECEIVER "runtime_tables", .help = "offsets of runtimes that replace the built-in ones: DIR/cpython.table", .advanced = true),
+	OPTION(NAMES, "cache-dir", "DIR", RECEIVER "cache_dir", .advanced = true),
+	OPTION(NAMES, "frame-cache-size", "N", RECEIVER "frame_cache_size", .least = 1024, .most = 1 << 20, .advanced = true),
 
-	{ WHO, "service-name", FLAG_STRING, &f.service_name, "NAME", "OTEL_SERVICE_NAME", "service.name of processes that name none", NULL, false, false },
-	{ WHO, "tags", FLAG_STRING, &f.tags, "K=V,...", "OTEL_RESOURCE_ATTRIBUTES", "attributes of every resource", NULL, false, false },
+	FLAG(WHO, "service-name", FLAG_STRING, NULL, "NAME", NULL, "service.name of processes that name none (OTEL_SERVICE_NAME)"),
+	FLAG(WHO, "tags", FLAG_STRING, NULL, "K=V,...", NULL, "attributes of every resource (OTEL_RESOURCE_ATTRIBUTES)"),
 
-	{ LIMITS, "unwind-memory", FLAG_SIZE, &f.unwind_memory, "SIZE", "128MiB", "for unwind tables, at most", NULL, true, false },
-	{ LIMITS, "map-scale-factor", FLAG_UINT, &f.map_scale_factor, "N", "0", "BPF maps 2^N times as large, 0 to 8", NULL, true, false },
-	{ LIMITS, "spool-dir", FLAG_STRING, &f.spool_dir, "DIR", "/var/lib/flametap/spool", "what the peer has not taken yet", NULL, false, false },
-	{ LIMITS, "spool-max-mib", FLAG_UINT, &f.spool_max_mib, "N", "512", "of it, at most", NULL, true, false },
-	{ LIMITS, "max-inflight-mib", FLAG_UINT, &f.max_inflight_mib, "N", "64", "memory of reports under way", NULL, true, false },
-	{ LIMITS, "user", FLAG_STRING, &f.user, "USER", "as started", "whom the part without privileges runs as", NULL, false, false },
+	OPTION(LIMITS, "unwind-memory", "SIZE", RECEIVER "unwind_memory", .advanced = true),
+	OPTION(LIMITS, "map-scale-factor", "N", RECEIVER "map_scale_factor", .least = 0, .most = 8, .advanced = true),
+	OPTION(LIMITS, "spool-dir", "DIR", ENGINE "spool/directory", .help = "what the peer has not taken yet (/var/lib/flametap/spool)"),
+	OPTION(LIMITS, "spool-max-mib", "N", ENGINE "spool/max_mib", .help = "of it, at most", .advanced = true),
+	OPTION(LIMITS, "max-inflight-mib", "N", ENGINE "max_inflight_mib", .fallback = "64", .help = "memory of reports under way", .advanced = true),
+	OPTION(LIMITS, "user", "USER", ENGINE "worker_user", .help = "whom the part without privileges runs as (as started)"),
 
-	{ SELF, "config", FLAG_STRING, &config_path, "FILE", NULL, "lines of 'flag value'; SIGHUP reads it again", NULL, false, false },
-	{ SELF, "metrics-address", FLAG_STRING, &f.metrics_address, "HOST:PORT", "off", "serve own metrics", NULL, false, false },
-	{ SELF, "verbose", FLAG_BOOL, &f.verbose, NULL, NULL, "log more", NULL, false, false },
-	{ SELF, "v", FLAG_BOOL, &f.verbose, NULL, NULL, "the same", NULL, true, false },
-	{ SELF, "log-level", FLAG_CHOICE, &f.log_level, "LEVEL", "info", "debug, info, warn, error", levels, true, false },
-	{ SELF, "log-format", FLAG_CHOICE, &f.log_format, "FORM", "console", "console, json", log_formats, true, false },
-	{ SELF, "print-config", FLAG_BOOL, &print_config, NULL, NULL, "print the YAML that 'flametap collector' would run alike", NULL, false, false },
-	{ SELF, "version", FLAG_BOOL, &print_version, NULL, NULL, "print the version", NULL, true, false },
-	{ SELF, "copyright", FLAG_BOOL, &print_copyright, NULL, NULL, "print the licenses", NULL, true, false },
+	FLAG(SELF, "config", FLAG_STRING, &config_path, "FILE", NULL, "lines of 'flag value'; SIGHUP reads it again"),
+	FLAG(SELF, "metrics-address", FLAG_STRING, NULL, "HOST:PORT", NULL, "serve own metrics"),
+	FLAG(SELF, "verbose", FLAG_BOOL, &verbose, NULL, NULL, "log more: -log-level debug"),
+	FLAG(SELF, "v", FLAG_BOOL, &verbose, NULL, NULL, "the same", .advanced = true),
+	OPTION(SELF, "log-level", "LEVEL", "service/telemetry/logs/level", .advanced = true),
+	OPTION(SELF, "log-format", "FORM", "service/telemetry/logs/encoding", .advanced = true),
+	FLAG(SELF, "print-config", FLAG_BOOL, &print_config, NULL, NULL, "print the YAML that 'flametap collector' would run alike"),
+	FLAG(SELF, "version", FLAG_BOOL, &print_version, NULL, NULL, "print the version", .advanced = true),
+	FLAG(SELF, "copyright", FLAG_BOOL, &print_copyright, NULL, NULL, "print the licenses", .advanced = true),
 
-	{ OTHER, "off-cpu-threshold", FLAG_STRING, &f.off_cpu_threshold, "SHARE", "0", "off-CPU profiling: not offered yet", NULL, true, false },
-	{ OTHER, "probe-link", FLAG_LIST, &f.probe_links, "PROBE", NULL, "probes: not offered yet", NULL, true, false },
-	{ OTHER, "load-probe", FLAG_BOOL, &f.load_probe, NULL, NULL, "a program for probes: not offered yet", NULL, true, false },
-	{ OTHER, "obi-process-ctx", FLAG_BOOL, &f.obi_process_ctx, NULL, NULL, "OBI's contexts: not offered yet", NULL, true, false },
-	{ OTHER, "monitor-interval", FLAG_DURATION, &f.monitor_interval, "TIME", "5s", "without effect: metrics are counted as things happen", NULL, true, false },
-	{ OTHER, "clock-sync-interval", FLAG_DURATION, &f.clock_sync_interval, "TIME", "3m", "how often the wall clock is read anew; 0 = at start only", NULL, true, false },
-	{ OTHER, "no-kernel-version-check", FLAG_BOOL, &f.no_kernel_version_check, NULL, NULL, "without effect: features are tried, not versions", NULL, true, false },
-	{ OTHER, "bpf-log-level", FLAG_UINT, &f.bpf_log_level, "N", "0", "of the verifier, 0 to 2", NULL, true, false },
-	{ OTHER, "bpffs-root", FLAG_STRING, &f.bpffs_root, "DIR", "/sys/fs/bpf/", "without effect: nothing is pinned", NULL, true, false },
-	{ OTHER, "pprof", FLAG_STRING, &pprof_address, "HOST:PORT", NULL, "without effect: there is no Go runtime to look into", NULL, true, false },
+	OPTION(OTHER, "off-cpu-threshold", "SHARE", RECEIVER "off_cpu_threshold", .help = "off-CPU profiling: not offered yet", .advanced = true),
+	FLAG(OTHER, "probe-link", FLAG_LIST, NULL, "PROBE", NULL, "probes: not offered yet", .option = RECEIVER "u_probe_links", .advanced = true),
+	OPTION(OTHER, "load-probe", NULL, RECEIVER "load_probe", .help = "a program for probes: not offered yet", .advanced = true),
+	OPTION(OTHER, "obi-process-ctx", NULL, RECEIVER "obi_process_ctx", .help = "OBI's contexts: not offered yet", .advanced = true),
+	OPTION(OTHER, "monitor-interval", "TIME", RECEIVER "monitor_interval", .advanced = true),
+	OPTION(OTHER, "clock-sync-interval", "TIME", RECEIVER "clock_sync_interval", .advanced = true),
+	OPTION(OTHER, "no-kernel-version-check", NULL, RECEIVER "no_kernel_version_check", .advanced = true),
+	OPTION(OTHER, "bpf-log-level", "N", RECEIVER "bpf_verifier_log_level", .least = 0, .most = 2, .help = "of the verifier, 0 to 2", .advanced = true),
+	OPTION(OTHER, "bpffs-root", "DIR", RECEIVER "bpf_fs_root", .advanced = true),
+	FLAG(OTHER, "pprof", FLAG_STRING, &pprof_address, "HOST:PORT", NULL, "without effect: there is no Go runtime to look into", .advanced = true),
 	{ 0 },
 };
 /* clang-format on */
-
-static const struct flag_range ranges[] = {
-	{ "samples-per-second", 1, 10000 },
-	{ "probabilistic-threshold", 1, 100 },
-	{ "frame-cache-size", 1024, 1 << 20 },
-	{ "map-scale-factor", 0, 8 },
-	{ "bpf-log-level", 0, 2 },
-	{ "spool-max-mib", 1, 1 << 30 },
-	{ "max-inflight-mib", 1, 1 << 30 },
-	{ 0 },
-};
 
 static const char *const examples[] = {
 	"flametap agent -collection-agent localhost:4317 -disable-tls",
@@ -133,12 +115,10 @@ static const struct command command = {
 		   "privileges: 'flametap doctor'.",
 	.examples = examples,
 	.flags = flags,
-	.ranges = ranges,
 };
 
 /* What the file says, over what was typed or is in the environment. */
 struct source {
-	struct agent_flags typed;
 	unsigned mark; /* of the flags given before the file */
 	char *text;    /* of the file: flags point into it */
 	struct buf yaml;
@@ -147,14 +127,13 @@ struct source {
 
 static bool read_source(struct source *s, struct err *err)
 {
-	f = s->typed;
 	flags_forget(s->mark);
 	free(s->text);
 	s->text = NULL;
 	if (config_path && !flags_read_file(&command, config_path, &s->text, err))
 		return false;
 	buf_reset(&s->yaml);
-	if (!agent_graph_yaml(&f, &s->yaml, err))
+	if (!agent_graph_yaml(flags, &s->yaml, err))
 		return false;
 	buf_char(&s->yaml, '\0');
 	s->config->text = s->yaml.ptr;
@@ -206,7 +185,6 @@ int agent_run(int argc, char **argv)
 		return show_about();
 	if (!flags_read_environment(&command, PREFIX, &err))
 		return command_usage_error("agent", &err);
-	source.typed = f;
 	source.mark = flags_mark();
 	if (read_source(&source, &err))
 		status = run(&source);

@@ -102,11 +102,14 @@ static void put_attributes(const struct attribute_list *list, struct yaml_out *y
 }
 
 /* -service-name, OTEL_SERVICE_NAME, then service.name among the attributes. */
-static void put_service_name(const struct agent_flags *f, const struct attribute_list *list,
+static void put_service_name(const struct flag *flags, const struct attribute_list *list,
 			     struct yaml_out *y)
 {
 	AUTO(buf_release) struct buf decoded = { 0 };
-	const char *name = f->service_name ? f->service_name : variable("OTEL_SERVICE_NAME");
+	const char *name = flags_value(flags, "service-name");
+
+	if (!name)
+		name = variable("OTEL_SERVICE_NAME");
 
 	for (size_t i = 0; !name && i < list->count; i++) {
 		if (!str_is(list->at[i].key, "service.name"))
@@ -121,69 +124,19 @@ static void put_service_name(const struct agent_flags *f, const struct attribute
 	graph_put(y, "service_name", name);
 }
 
-static bool put_identity(const struct agent_flags *f, struct yaml_out *y, struct err *err)
+static bool put_identity(const struct flag *flags, struct yaml_out *y, struct err *err)
 {
 	struct attribute_list list = { .count = 0 };
 	const char *from_environment = variable("OTEL_RESOURCE_ATTRIBUTES");
+	const char *tags = flags_value(flags, "tags");
 
 	if (from_environment && !add_attributes(&list, from_environment, true, err))
 		return err_prefix(err, "OTEL_RESOURCE_ATTRIBUTES");
-	if (f->tags && !add_attributes(&list, f->tags, false, err))
+	if (tags && !add_attributes(&list, tags, false, err))
 		return err_prefix(err, "-tags");
-	put_service_name(f, &list, y);
+	put_service_name(flags, &list, y);
 	put_attributes(&list, y);
 	return true;
-}
-
-/* ---- the receiver ---- */
-
-static void put_items(struct yaml_out *y, const char *key, const struct flag_list *list)
-{
-	if (!list->count)
-		return;
-	yaml_key(y, str_cstr(key));
-	yaml_list_begin(y, true);
-	for (unsigned i = 0; i < list->count; i++)
-		yaml_string(y, str_cstr(list->items[i]));
-	yaml_list_end(y);
-}
-
-bool agent_put_receiver(const struct agent_flags *f, struct yaml_out *y, struct err *err)
-{
-	graph_put_number(y, "samples_per_second", f->samples_per_second);
-	graph_put(y, "reporter_interval", f->reporter_interval);
-	graph_put_number(y, "reporter_jitter", f->reporter_jitter);
-	graph_put(y, "monitor_interval", f->monitor_interval);
-	graph_put(y, "clock_sync_interval", f->clock_sync_interval);
-	graph_put_number(y, "frame_cache_size", f->frame_cache_size);
-	graph_put(y, "probabilistic_interval", f->probabilistic_interval);
-	graph_put_number(y, "probabilistic_threshold", f->probabilistic_threshold);
-	graph_put(y, "tracers", f->tracers);
-	graph_put_true(y, "send_error_frames", f->send_error_frames);
-	graph_put_true(y, "send_idle_frames", f->send_idle_frames);
-	graph_put(y, "filter_min_process_age", f->filter_min_process_age);
-	graph_put_number(y, "off_cpu_threshold", f->off_cpu_threshold);
-	if (f->env_vars)
-		graph_put_list(y, "include_env_vars", f->env_vars);
-	graph_put_number(y, "map_scale_factor", f->map_scale_factor);
-	graph_put_number(y, "bpf_verifier_log_level", f->bpf_log_level);
-	graph_put_true(y, "no_kernel_version_check", f->no_kernel_version_check);
-	graph_put(y, "bpf_fs_root", f->bpffs_root);
-	graph_put_true(y, "obi_process_ctx", f->obi_process_ctx);
-	graph_put(y, "pin_cpu_ids", f->pin_cpu_ids);
-	put_items(y, "u_probe_links", &f->probe_links);
-	graph_put_true(y, "load_probe", f->load_probe);
-	graph_put(y, "process_filter", f->process_filter);
-	put_items(y, "cgroups", &f->cgroups);
-	graph_put_lists(y, "pids", f->pids.items, f->pids.count);
-	if (!f->native_symbols)
-		graph_put_bool(y, "native_symbols", false);
-	graph_put_true(y, "inlines", f->inlines);
-	graph_put(y, "symbol_memory", f->symbol_memory);
-	graph_put(y, "unwind_memory", f->unwind_memory);
-	graph_put(y, "runtime_tables", f->runtime_tables);
-	graph_put(y, "cache_dir", f->cache_dir);
-	return put_identity(f, y, err);
 }
 
 /* ---- the exporter ---- */
@@ -214,26 +167,25 @@ static bool is_true(const char *value)
 	return value && (strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
-static const char *first_of(const char *flag, const char *variable_name)
+/* What the standard's variables say is as if the flags had been given. */
+static bool read_exporter_variables(const struct flag *flags, struct err *err)
 {
-	return flag ? flag : exporter_variable(variable_name);
-}
+	static const struct {
+		const char *flag, *variable;
+	} pairs[] = {
+		{ "ca", "CERTIFICATE" },  { "cert", "CLIENT_CERTIFICATE" },
+		{ "key", "CLIENT_KEY" },  { "compression", "COMPRESSION" },
+		{ "headers", "HEADERS" },
+	};
 
-static void put_tls(const struct agent_flags *f, struct yaml_out *y)
-{
-	const char *ca = first_of(f->ca, "CERTIFICATE");
-	const char *cert = first_of(f->cert, "CLIENT_CERTIFICATE");
-	const char *key = first_of(f->key, "CLIENT_KEY");
-	bool insecure = f->disable_tls || is_true(exporter_variable("INSECURE"));
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+		const char *value = exporter_variable(pairs[i].variable);
 
-	if (!ca && !cert && !key && !insecure)
-		return;
-	graph_begin(y, "tls");
-	graph_put_true(y, "insecure", insecure);
-	graph_put(y, "ca_file", ca);
-	graph_put(y, "cert_file", cert);
-	graph_put(y, "key_file", key);
-	yaml_map_end(y);
+		if (value && !flags_assume(flags, pairs[i].flag, value, err))
+			return err_prefix(err, "OTEL_EXPORTER_OTLP_%s", pairs[i].variable);
+	}
+	return !is_true(exporter_variable("INSECURE")) ||
+	       flags_assume(flags, "disable-tls", "true", err);
 }
 
 /* OTEL_EXPORTER_OTLP_TIMEOUT counts milliseconds. */
@@ -254,118 +206,113 @@ static bool put_timeout(struct yaml_out *y, struct err *err)
 	return true;
 }
 
-static const char *exporter_name(const struct agent_flags *f)
+static bool sends_over_http(const struct flag *flags)
 {
-	return !f->collection_agent && is_http() ? "otlp_http" : "otlp_grpc";
+	return !flags_value(flags, "collection-agent") && is_http();
 }
 
-static bool check_destination(const char *endpoint, struct err *err)
+static const char *exporter_name(const struct flag *flags)
 {
-	if (!endpoint || !*endpoint)
+	return sends_over_http(flags) ? "otlp_http" : "otlp_grpc";
+}
+
+/* Where no flag names the peer. */
+static bool put_destination(const struct flag *flags, struct yaml_out *y, struct err *err)
+{
+	const char *flag = flags_value(flags, "collection-agent");
+	const char *whole_url = variable("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
+	const char *endpoint = exporter_variable("ENDPOINT");
+	bool http = sends_over_http(flags);
+
+	if (flag ? !*flag : !endpoint)
 		return err_set(err, ERR_INVALID,
 			       "no collection agent to send to: -collection-agent HOST:PORT, or "
 			       "OTEL_EXPORTER_OTLP_ENDPOINT");
-	return check_protocol(err);
-}
-
-static void put_endpoint(const struct agent_flags *f, const char *endpoint, struct yaml_out *y)
-{
-	const char *whole_url = variable("OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT");
-	bool http = strcmp(exporter_name(f), "otlp_http") == 0;
-
-	graph_put(y, http && whole_url ? "profiles_endpoint" : "endpoint", endpoint);
+	if (!flag)
+		graph_put(y, http && whole_url ? "profiles_endpoint" : "endpoint", endpoint);
 	if (http && strcmp(exporter_variable("PROTOCOL"), "http/json") == 0)
 		graph_put(y, "encoding", "json");
+	return true;
 }
 
-/* Maps that were begun are ended, also when something is wrong. */
-static bool put_exporter(const struct agent_flags *f, struct yaml_out *y, struct err *err)
+static bool put_exporter(const struct flag *flags, struct yaml_out *y, struct err *err)
 {
-	const char *headers = first_of(f->headers, "HEADERS");
-	const char *endpoint = first_of(f->collection_agent, "ENDPOINT");
 	bool ok;
 
-	if (!check_destination(endpoint, err))
-		return false;
-	graph_begin(y, exporter_name(f));
-	put_endpoint(f, endpoint, y);
-	graph_put(y, "compression", first_of(f->compression, "COMPRESSION"));
-	graph_put_true(y, "log_sent", true);
-	put_tls(f, y);
-	ok = !headers || graph_put_pairs(y, "headers", headers, err) || err_prefix(err, "headers");
-	ok = ok && put_timeout(y, err);
+	graph_begin(y, exporter_name(flags));
+	ok = put_destination(flags, y, err) && put_timeout(y, err) &&
+	     graph_put_options(y, flags, "exporters/otlp_grpc", err);
+	graph_put_bool(y, "log_sent", true);
 	yaml_map_end(y);
 	return ok;
 }
 
 /* ---- the graph ---- */
 
-static void put_pipeline(const struct agent_flags *f, struct yaml_out *y)
+static bool put_receiver(const struct flag *flags, struct yaml_out *y, struct err *err)
+{
+	bool ok;
+
+	graph_begin(y, "profiling");
+	ok = graph_put_options(y, flags, "receivers/profiling", err) && put_identity(flags, y, err);
+	yaml_map_end(y);
+	return ok;
+}
+
+static void put_pipeline(const struct flag *flags, struct yaml_out *y)
 {
 	graph_begin(y, "pipelines");
 	graph_begin(y, "profiles");
 	graph_put_list(y, "receivers", "profiling");
-	graph_put_list(y, "exporters", exporter_name(f));
+	graph_put_list(y, "exporters", exporter_name(flags));
 	yaml_map_end(y);
 	yaml_map_end(y);
 }
 
-static void put_engine(const struct agent_flags *f, struct yaml_out *y)
+static bool put_engine(const struct flag *flags, struct yaml_out *y, struct err *err)
 {
+	bool ok;
+
 	graph_begin(y, "flametap");
-	graph_put_number(y, "max_inflight_mib", f->max_inflight_mib);
+	graph_put_number(y, "max_inflight_mib", flags_value(flags, "max-inflight-mib"));
 	graph_put_bool(y, "durable", true);
-	graph_put(y, "worker_user", f->user);
-	graph_begin(y, "spool");
-	if (f->spool_dir)
-		graph_put(y, "directory", f->spool_dir);
-	else
-		graph_put_default_spool_directory(y);
-	graph_put_number(y, "max_mib", f->spool_max_mib);
-	/* A report is not worth a write to the disk every few seconds: most are delivered at once,
-	 * and then there is nothing to sync. */
-	graph_put(y, "fsync", "interval");
-	graph_put(y, "fsync_interval", "30s");
+	graph_put(y, "worker_user", flags_value(flags, "user"));
+	ok = graph_put_spool(y, flags, err);
 	yaml_map_end(y);
-	yaml_map_end(y);
+	return ok;
 }
 
-static bool put_service(const struct agent_flags *f, struct yaml_out *y, struct err *err)
+static bool put_service(const struct flag *flags, struct yaml_out *y, struct err *err)
 {
 	bool ok;
 
 	graph_begin(y, "service");
-	put_pipeline(f, y);
-	ok = graph_put_telemetry(y, f->verbose ? "debug" : f->log_level, f->log_format,
-				 f->metrics_address, err);
-	put_engine(f, y);
+	put_pipeline(flags, y);
+	ok = graph_put_telemetry(y, flags, err) && put_engine(flags, y, err);
 	yaml_map_end(y);
 	return ok;
 }
 
-static bool put_graph(const struct agent_flags *f, struct yaml_out *y, struct err *err)
+/* Maps that were begun are ended, also when something is wrong. */
+bool agent_graph_yaml(const struct flag *flags, struct buf *out, struct err *err)
 {
+	struct yaml_out *y;
 	bool ok;
 
+	if (!check_protocol(err) || !read_exporter_variables(flags, err))
+		return false;
+	if (flags_is_true(flags, "verbose") && !flags_assume(flags, "log-level", "debug", err))
+		return false;
+	y = yaml_out_new(out);
 	yaml_map_begin(y);
 	graph_begin(y, "receivers");
-	graph_begin(y, "profiling");
-	ok = agent_put_receiver(f, y, err);
-	yaml_map_end(y);
+	ok = put_receiver(flags, y, err);
 	yaml_map_end(y);
 	graph_begin(y, "exporters");
-	ok = ok && put_exporter(f, y, err);
+	ok = ok && put_exporter(flags, y, err);
 	yaml_map_end(y);
-	ok = ok && put_service(f, y, err);
+	ok = ok && put_service(flags, y, err);
 	yaml_map_end(y);
-	return ok;
-}
-
-bool agent_graph_yaml(const struct agent_flags *f, struct buf *out, struct err *err)
-{
-	struct yaml_out *y = yaml_out_new(out);
-	bool ok = put_graph(f, y, err);
-
 	yaml_out_free(y);
 	return ok;
 }

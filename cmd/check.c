@@ -21,12 +21,12 @@ static const char *const versions[] = { "auto", "1.3", "1.4",  "1.5",  "1.6", "1
 					"1.8",  "1.9", "1.10", "1.11", NULL };
 
 static const struct flag flags[] = {
-	{ "Flags", "json", FLAG_BOOL, &json, NULL, NULL,
-	  "one JSON object a line and finding, and a summary of each body", NULL, false, false },
-	{ "Flags", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "auto",
-	  "the opentelemetry-proto version the files are in", versions, false, false },
-	{ "Flags", "most", FLAG_UINT, &most_text, "N", "100",
-	  "findings shown of each body; 0 = all", NULL, false, false },
+	FLAG("Flags", "json", FLAG_BOOL, &json, NULL, NULL,
+	     "one JSON object a line and finding, and a summary of each body"),
+	FLAG("Flags", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "auto",
+	     "the opentelemetry-proto version the files are in", .choices = versions),
+	FLAG("Flags", "most", FLAG_UINT, &most_text, "N", "100",
+	     "findings shown of each body; 0 = all"),
 	{ 0 },
 };
 

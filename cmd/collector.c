@@ -14,14 +14,14 @@ static struct flag_list configs, sets, gates;
 static bool print_config;
 
 static const struct flag flags[] = {
-	{ "Flags", "config", FLAG_LIST, &configs, "URI", NULL,
-	  "file, file:PATH, env:NAME, yaml:a::b: c; several are merged", NULL, false, false },
-	{ "Flags", "set", FLAG_LIST, &sets, "KEY=VALUE", NULL,
-	  "set one option, after all files: receivers.otlp.wire_version=1.9", NULL, false, false },
-	{ "Flags", "feature-gates", FLAG_LIST, &gates, "LIST", NULL,
-	  "accepted; service.profilesSupport is always on", NULL, false, false },
-	{ "Flags", "print-config", FLAG_BOOL, &print_config, NULL, NULL,
-	  "print the configuration with every default and leave", NULL, false, false },
+	FLAG("Flags", "config", FLAG_LIST, &configs, "URI", NULL,
+	     "file, file:PATH, env:NAME, yaml:a::b: c; several are merged"),
+	FLAG("Flags", "set", FLAG_LIST, &sets, "KEY=VALUE", NULL,
+	     "set one option, after all files: receivers.otlp.wire_version=1.9"),
+	FLAG("Flags", "feature-gates", FLAG_LIST, &gates, "LIST", NULL,
+	     "accepted; service.profilesSupport is always on"),
+	FLAG("Flags", "print-config", FLAG_BOOL, &print_config, NULL, NULL,
+	     "print the configuration with every default and leave"),
 	{ 0 },
 };
 

@@ -10,7 +10,7 @@
 static bool json;
 
 static const struct flag flags[] = {
-	{ "Flags", "json", FLAG_BOOL, &json, NULL, NULL, "for programs", NULL, false, false },
+	FLAG("Flags", "json", FLAG_BOOL, &json, NULL, NULL, "for programs"),
 	{ 0 },
 };
 

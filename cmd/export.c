@@ -29,16 +29,15 @@ static const char *const versions[] = { "1.7", "1.8", "1.9", "1.10", "1.11", NUL
 
 static const struct flag flags[] = {
 	SELECTION_FLAGS(selection),
-	{ "Output", "o", FLAG_STRING, &out, "FILE", "-", "where to; - is standard output", NULL,
-	  false, false },
-	{ "Output", "format", FLAG_STRING, &format_name, "FORMAT", "otlp",
-	  "otlp[-json] pprof pgo folded speedscope firefox dot svg", NULL, false, false },
-	{ "Output", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "1.10",
-	  "of otlp: the opentelemetry-proto version to write", versions, false, false },
-	{ "Output", "title", FLAG_STRING, &title, "TEXT", NULL,
-	  "of svg, dot, speedscope and firefox", NULL, false, false },
-	{ "Output", "inverted", FLAG_BOOL, &inverted, NULL, NULL,
-	  "svg: from the functions that cost to their callers", NULL, false, false },
+	FLAG("Output", "o", FLAG_STRING, &out, "FILE", "-", "where to; - is standard output"),
+	FLAG("Output", "format", FLAG_STRING, &format_name, "FORMAT", "otlp",
+	     "otlp[-json] pprof pgo folded speedscope firefox dot svg"),
+	FLAG("Output", "wire-version", FLAG_WIRE_VERSION, &version_text, "VERSION", "1.10",
+	     "of otlp: the opentelemetry-proto version to write", .choices = versions),
+	FLAG("Output", "title", FLAG_STRING, &title, "TEXT", NULL,
+	     "of svg, dot, speedscope and firefox"),
+	FLAG("Output", "inverted", FLAG_BOOL, &inverted, NULL, NULL,
+	     "svg: from the functions that cost to their callers"),
 	{ 0 },
 };
 
@@ -192,7 +191,7 @@ static bool flags_fit_format(struct err *err)
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(flags_of); i++) {
-		bool fits = !flags_given(flags_of[i].target);
+		bool fits = !flags_given(flags_find(flags, str_cstr(flags_of[i].name)));
 
 		for (size_t k = 0; !fits && flags_of[i].formats[k]; k++)
 			fits = strcmp(flags_of[i].formats[k], format_name) == 0;

@@ -5,27 +5,40 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "base/text.h"
 #include "wire/otlp.h"
 
-enum { FLAGS_MAX = 128 };
+enum { FLAGS_MAX = 128, GIVEN_MOST = 1024 };
 
-static const void *given[FLAGS_MAX];
+/* In the order in which they were given: the command line's first. */
+static struct {
+	const struct flag *flag;
+	const char *value;
+} given[GIVEN_MOST];
 static unsigned given_count;
 
-bool flags_given_before(const void *target, unsigned mark)
+static bool is_same(const struct flag *a, const struct flag *b)
+{
+	if (a->option && b->option)
+		return strcmp(a->option, b->option) == 0;
+	return a == b || (a->target && a->target == b->target);
+}
+
+bool flags_given_before(const struct flag *f, unsigned mark)
 {
 	for (unsigned i = 0; i < given_count && i < mark; i++)
-		if (given[i] == target)
+		if (is_same(given[i].flag, f))
 			return true;
 	return false;
 }
 
-bool flags_given(const void *target)
+bool flags_given(const struct flag *f)
 {
-	return flags_given_before(target, given_count);
+	return flags_given_before(f, given_count);
 }
 
 unsigned flags_mark(void)
@@ -38,9 +51,35 @@ void flags_forget(unsigned mark)
 	given_count = mark;
 }
 
-static const struct flag *find_flag(const struct command *c, struct str name)
+const char *flags_next_value(const struct flag *f, unsigned *at)
 {
-	for (const struct flag *f = c->flags; f->name; f++)
+	while (*at < given_count)
+		if (is_same(given[(*at)++].flag, f))
+			return given[*at - 1].value;
+	return NULL;
+}
+
+const char *flags_value(const struct flag *flags, const char *name)
+{
+	const struct flag *f = flags_find(flags, str_cstr(name));
+	const char *value, *last = f->fallback;
+	unsigned at = 0;
+
+	while ((value = flags_next_value(f, &at)))
+		last = value;
+	return last;
+}
+
+bool flags_is_true(const struct flag *flags, const char *name)
+{
+	const char *value = flags_value(flags, name);
+
+	return value && strcmp(value, "true") == 0;
+}
+
+const struct flag *flags_find(const struct flag *flags, struct str name)
+{
+	for (const struct flag *f = flags; f->name; f++)
 		if (str_is(name, f->name))
 			return f;
 	return NULL;
@@ -104,18 +143,16 @@ static bool check_version(const struct flag *f, const char **value, struct err *
 	return check_choice(f, *value, err);
 }
 
-static bool set_bool(const struct flag *f, const char *value, struct err *err)
+static bool set_bool(const struct flag *f, const char **value, struct err *err)
 {
-	bool *target = f->target;
+	const char *text = *value ? *value : "true";
+	bool on = strcmp(text, "true") == 0 || strcmp(text, "1") == 0 || strcmp(text, "t") == 0;
 
-	if (!value || strcmp(value, "true") == 0 || strcmp(value, "1") == 0 ||
-	    strcmp(value, "t") == 0)
-		*target = true;
-	else if (strcmp(value, "false") == 0 || strcmp(value, "0") == 0 || strcmp(value, "f") == 0)
-		*target = false;
-	else
-		return err_set(err, ERR_INVALID, "-%s is true or false, not \"%s\"", f->name,
-			       value);
+	if (!on && strcmp(text, "false") != 0 && strcmp(text, "0") != 0 && strcmp(text, "f") != 0)
+		return err_set(err, ERR_INVALID, "-%s is true or false, not \"%s\"", f->name, text);
+	if (f->target)
+		*(bool *)f->target = on;
+	*value = on ? "true" : "false";
 	return true;
 }
 
@@ -142,71 +179,76 @@ static bool add_step(const struct flag *f, const char *value, struct err *err)
 	return true;
 }
 
-static bool check_number(const struct command *c, const struct flag *f, const char *value,
-			 struct err *err)
+static bool check_number(const struct flag *f, const char *value, struct err *err)
 {
 	uint64_t number;
 
 	if (!str_to_u64(str_cstr(value), &number))
 		return err_set(err, ERR_INVALID, "-%s takes a whole number, not \"%s\"", f->name,
 			       value);
-	for (const struct flag_range *r = c->ranges; r && r->name; r++)
-		if (strcmp(r->name, f->name) == 0 && (number < r->least || number > r->most))
-			return err_set(err, ERR_INVALID, "-%s is %llu to %llu, not %s", f->name,
-				       (unsigned long long)r->least, (unsigned long long)r->most,
-				       value);
+	if (f->most && (number < f->least || number > f->most))
+		return err_set(err, ERR_INVALID, "-%s is %llu to %llu, not %s", f->name,
+			       (unsigned long long)f->least, (unsigned long long)f->most, value);
 	return true;
 }
 
-static bool set_flag(const struct command *c, const struct flag *f, const char *value,
-		     struct err *err)
+static bool check_text(const struct flag *f, const char **value, struct err *err)
 {
 	uint64_t number;
 
 	switch (f->kind) {
-	case FLAG_BOOL:
-		return set_bool(f, value, err);
-	case FLAG_LIST:
-		return set_list(f, value, err);
-	case FLAG_STEP:
-		return add_step(f, value, err);
 	case FLAG_UINT:
-		if (!check_number(c, f, value, err))
-			return false;
-		break;
+		return check_number(f, *value, err);
 	case FLAG_SIZE:
-		if (!text_parse_size(str_cstr(value), &number, err))
-			return err_prefix(err, "-%s", f->name);
-		break;
+		return text_parse_size(str_cstr(*value), &number, err) ||
+		       err_prefix(err, "-%s", f->name);
 	case FLAG_DURATION:
-		if (!duration_parse(str_cstr(value), &number, err))
-			return err_prefix(err, "-%s", f->name);
-		break;
+		return duration_parse(str_cstr(*value), &number, err) ||
+		       err_prefix(err, "-%s", f->name);
 	case FLAG_CHOICE:
-		if (!check_choice(f, value, err))
-			return false;
-		break;
+		return check_choice(f, *value, err);
 	case FLAG_WIRE_VERSION:
-		if (!check_version(f, &value, err))
-			return false;
-		break;
-	case FLAG_STRING:
-		break;
+		return check_version(f, value, err);
+	default:
+		return true;
 	}
-	*(const char **)f->target = value;
+}
+
+static bool set_flag(const struct flag *f, const char **value, struct err *err)
+{
+	if (f->kind == FLAG_BOOL)
+		return set_bool(f, value, err);
+	if (f->kind == FLAG_LIST && f->target)
+		return set_list(f, *value, err);
+	if (f->kind == FLAG_STEP)
+		return add_step(f, *value, err);
+	if (!check_text(f, value, err))
+		return false;
+	if (f->target)
+		*(const char **)f->target = *value;
 	return true;
 }
 
-static void remember_given(const struct flag *f)
+bool flags_set(const struct flag *f, const char *value, struct err *err)
 {
-	if (given_count < FLAGS_MAX)
-		given[given_count++] = f->target;
+	const struct flag whole = flag_complete(f);
+
+	if (!value && whole.kind != FLAG_BOOL)
+		return err_set(err, ERR_INVALID, "-%s needs a value: %s", f->name, f->value);
+	if (given_count == GIVEN_MOST)
+		return err_set(err, ERR_LIMIT, "more than %d flags", GIVEN_MOST);
+	if (!set_flag(&whole, &value, err))
+		return false;
+	given[given_count].flag = f;
+	given[given_count++].value = value;
+	return true;
 }
 
-bool flags_set(const struct command *c, const struct flag *f, const char *value, struct err *err)
+bool flags_assume(const struct flag *flags, const char *name, const char *value, struct err *err)
 {
-	remember_given(f);
-	return set_flag(c, f, value, err);
+	const struct flag *f = flags_find(flags, str_cstr(name));
+
+	return flags_given(f) || flags_set(f, value, err);
 }
 
 /* Reads the flag at argv[*i]; moves *i past a value in a word of its own. */
@@ -215,24 +257,21 @@ static bool parse_flag(const struct command *c, int argc, char **argv, int *i, s
 	const char *word = argv[*i] + (argv[*i][1] == '-' ? 2 : 1);
 	const char *equals = strchr(word, '=');
 	struct str name = equals ? str_from(word, (size_t)(equals - word)) : str_cstr(word);
-	const struct flag *f = find_flag(c, name);
+	const struct flag *row = flags_find(c->flags, name);
+	const struct flag flag = row ? flag_complete(row) : (struct flag){ 0 }, *f = &flag;
 	const char *value = equals ? equals + 1 : NULL;
 
-	if (!f)
+	if (!row)
 		return unknown_flag(c, name, err);
-	if (f->kind != FLAG_BOOL && !value) {
-		if (*i + 1 >= argc)
-			return err_set(err, ERR_INVALID, "-%s needs a value: %s", f->name,
-				       f->value);
+	if (f->kind != FLAG_BOOL && !value && *i + 1 < argc)
 		value = argv[++*i];
-	}
-	if (f->secret && !strstr(value, "${"))
+	if (f->secret && value && !strstr(value, "${"))
 		fprintf(stderr,
 			"flametap: -%s on the command line can be read by every user of this "
 			"machine; "
 			"prefer ${env:NAME} in a configuration\n",
 			f->name);
-	return flags_set(c, f, value, err);
+	return flags_set(row, value, err);
 }
 
 static bool is_word(const char *arg)
@@ -286,29 +325,55 @@ enum flags_outcome flags_parse(const struct command *c, int argc, char **argv, s
 	return outcome;
 }
 
-/* A line feed goes on in the column of the text. */
-static void print_lines(const char *text)
+enum { HELP_COLUMN = 33, HELP_WIDTH = 100 };
+
+/* In lines that begin in the column of the help; a line feed begins a new one. */
+static void print_wrapped(const char *text)
 {
-	for (; *text; text++) {
-		putchar(*text);
+	size_t column = HELP_COLUMN;
+
+	while (*text) {
+		size_t word = strcspn(text, " \n"), gap = column > HELP_COLUMN;
+
+		if (column + gap + word > HELP_WIDTH) {
+			printf("\n%*s", HELP_COLUMN, "");
+			column = HELP_COLUMN;
+			gap = 0;
+		}
+		printf("%*s%.*s", (int)gap, "", (int)word, text);
+		column += gap + word;
+		text += word;
 		if (*text == '\n')
-			printf("%33s", "");
+			column = HELP_WIDTH;
+		text += *text != 0;
 	}
 }
 
-static void print_flag(const struct flag *f)
+static void append_choices(const struct flag *f, struct buf *out)
 {
-	char left[80];
-	int n = snprintf(left, sizeof(left), "  -%s%s%s", f->name, f->value ? " " : "",
-			 f->value ? f->value : "");
+	if (f->kind != FLAG_CHOICE || strstr(f->help, f->choices[0]))
+		return;
+	for (size_t i = 0; f->choices[i]; i++)
+		if (f->choices[i][0])
+			buf_printf(out, "%s%s", i ? ", " : ": ", f->choices[i]);
+}
 
-	if (n > 31)
-		printf("%s\n%33s", left, "");
-	else
-		printf("%-33s", left);
-	print_lines(f->help);
-	if (f->fallback && f->fallback[0])
-		printf(" (%s)", f->fallback);
+static void print_flag(struct flag f)
+{
+	AUTO(buf_release) struct buf help = { 0 };
+	char left[80];
+	int n = snprintf(left, sizeof(left), "  -%s%s%s", f.name, f.value ? " " : "",
+			 f.value ? f.value : "");
+
+	buf_printf(&help, "%s", f.help);
+	append_choices(&f, &help);
+	if (f.fallback && f.fallback[0])
+		buf_printf(&help, " (%s)", f.fallback);
+	buf_char(&help, '\0');
+	if (n >= HELP_COLUMN - 1)
+		printf("%s\n", left);
+	printf("%-*s", HELP_COLUMN, n >= HELP_COLUMN - 1 ? "" : left);
+	print_wrapped(help.ptr);
 	printf("\n");
 }
 
@@ -343,7 +408,7 @@ void flags_print_help(const struct command *c, bool all)
 		printf("\n%s\n", head->group);
 		for (const struct flag *f = c->flags; f->name; f++)
 			if (strcmp(f->group, head->group) == 0 && (all || !f->advanced))
-				print_flag(f);
+				print_flag(flag_complete(f));
 	}
 	if (hidden && !all)
 		printf("\nMore flags: flametap %s --help-all\n", c->name);

@@ -10,17 +10,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/err.h"
+#include "base/str.h"
 
 enum flag_kind {
 	FLAG_BOOL,   /* bool *target */
 	FLAG_STRING, /* const char **target, as all below */
 	FLAG_LIST,   /* may be given several times: struct flag_list *target */
 	FLAG_STEP,   /* one of several flags whose order counts: struct flag_steps *target of all */
-	FLAG_UINT,   /* within its struct flag_range, where it has one */
-	FLAG_SIZE,   /* bytes: 64MiB, 10GB */
+	FLAG_UINT,
+	FLAG_SIZE, /* bytes: 64MiB, 10GB */
 	FLAG_DURATION,
 	FLAG_CHOICE,       /* one of `choices` */
 	FLAG_WIRE_VERSION, /* one of `choices`, which are minors; v1.9.0 is given as "1.9" */
+	FLAG_OPTION,       /* kind, choices, range, default and help of the option `option` */
 };
 
 struct flag_list {
@@ -37,25 +39,38 @@ struct flag_steps {
 };
 
 struct flag {
-	const char
-		*group;   /* a heading of the help, static; equal pointers or texts are one group */
-	const char *name; /* without dashes */
+	const char *group; /* a heading of the help; equal texts are one group */
+	const char *name;  /* without dashes */
 	enum flag_kind kind;
 	void *target;
-	const char *value;    /* how the value is called in the help: "ADDRESS" */
+	const char *value;    /* what the help calls its value: "ADDRESS" */
 	const char *fallback; /* the default's text, for the help; the caller sets target to it */
 	const char *help;     /* one line, rarely two */
 	const char *const *choices; /* FLAG_CHOICE: NULL-terminated */
+	uint64_t least, most;       /* FLAG_UINT, where most > 0: the range, ends included */
 	bool advanced;              /* only in --help-all */
 	bool secret;                /* warns when given on the command line */
+	/*
+	 * "exporters/sqlite/max_size": the flag sets this option of the configuration; '*' stands
+	 * for any name. It has no target: flags_value() has what was given, graph_put_options()
+	 * writes it. A fallback is then the command's own default, else the option's holds.
+	 */
+	const char *option;
 };
 
-/* What a FLAG_UINT takes, ends included. What the option behind it takes, but said before anything
- * is made of it, and in the user's words. */
-struct flag_range {
-	const char *name; /* of the flag */
-	uint64_t least, most;
-};
+/* A row of a command's table; `choices`, `advanced` and the like follow as .name = value. */
+#define FLAG(group_, name_, kind_, target_, value_, fallback_, help_, ...)                 \
+	{                                                                                  \
+		.group = (group_), .name = (name_), .kind = (kind_), .target = (target_),  \
+		.value = (value_), .fallback = (fallback_), .help = (help_), ##__VA_ARGS__ \
+	}
+
+/* A row for an option; its help is the option's unless .help = says something else. */
+#define OPTION(group_, name_, value_, option_, ...)                                         \
+	{                                                                                   \
+		.group = (group_), .name = (name_), .kind = FLAG_OPTION, .value = (value_), \
+		.option = (option_), ##__VA_ARGS__                                          \
+	}
 
 struct command {
 	const char *name;
@@ -64,7 +79,6 @@ struct command {
 	const char *const *examples; /* NULL-terminated lines */
 	const struct flag *flags;    /* ends with name NULL */
 	unsigned words_max;
-	const struct flag_range *ranges; /* ends with name NULL; NULL = none */
 };
 
 struct words {
@@ -79,9 +93,25 @@ enum flags_outcome { FLAGS_GO, FLAGS_HELP_SHOWN, FLAGS_ERROR };
 enum flags_outcome flags_parse(const struct command *c, int argc, char **argv, struct words *words,
 			       struct err *err);
 void flags_print_help(const struct command *c, bool all);
-/* True when the flag was given on the command line (call after flags_parse, with the flag's
- * target). */
-bool flags_given(const void *target);
+/* By its name; NULL: there is none. */
+const struct flag *flags_find(const struct flag *flags, struct str name);
+/* True when the flag, or another one of its target or option, was given (after flags_parse). */
+bool flags_given(const struct flag *f);
+/* The flag as the help and the checks see it: with what its option says. */
+struct flag flag_complete(const struct flag *f);
+/* What was given for a flag with `option`, the last of several; else its fallback, NULL without
+ * one. A bool is "true" or "false". */
+const char *flags_value(const struct flag *flags, const char *name);
+bool flags_is_true(const struct flag *flags, const char *name);
+/* The values of a flag that was given several times, in their order: *at begins at 0; NULL is the
+ * end. */
+const char *flags_next_value(const struct flag *f, unsigned *at);
+/* As if it had been given once more. value NULL: a bool that stands alone. False: it is not a
+ * value of the flag. */
+bool flags_set(const struct flag *f, const char *value, struct err *err) MUST_CHECK;
+/* The same, unless it was given; `value` stays the caller's. */
+bool flags_assume(const struct flag *flags, const char *name, const char *value,
+		  struct err *err) MUST_CHECK;
 /*
  * For flags that were not given: from the environment (prefix and name in capitals, '-' as '_': an
  * empty variable is none), and from a file of lines "name value", "name=value" or "name", with '#'

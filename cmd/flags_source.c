@@ -30,22 +30,12 @@ bool flags_read_environment(const struct command *c, const char *prefix, struct 
 
 		environment_name(prefix, f->name, name, sizeof(name));
 		value = getenv(name);
-		if (!value || !*value || flags_given_before(f->target, mark))
+		if (!value || !*value || flags_given_before(f, mark))
 			continue;
-		if (!flags_set(c, f, value, err))
+		if (!flags_set(f, value, err))
 			return err_prefix(err, "%s", name);
 	}
 	return true;
-}
-
-static const struct flag *find(const struct command *c, struct str name)
-{
-	while (name.len && name.ptr[0] == '-')
-		name = str_skip(name, 1);
-	for (const struct flag *f = c->flags; f->name; f++)
-		if (str_is(name, f->name))
-			return f;
-	return NULL;
 }
 
 /* The line's text is the file's: a NUL is put behind the value. */
@@ -60,16 +50,14 @@ static bool read_line(const struct command *c, char *line, unsigned mark, struct
 		return true;
 	while (end < text.len && !strchr(" \t=", text.ptr[end]))
 		end++;
-	f = find(c, str_head(text, end));
-	if (!f || flags_given_before(f->target, mark))
+	f = flags_find(c->flags, str_skip(str_head(text, end), strspn(text.ptr, "-")));
+	if (!f || flags_given_before(f, mark))
 		return true;
 	value = str_skip(text, end);
 	while (value.len && strchr(" \t=", value.ptr[0]))
 		value = str_skip(value, 1);
 	line[(size_t)(value.ptr - line) + value.len] = 0;
-	if (!value.len && f->kind != FLAG_BOOL)
-		return err_set(err, ERR_INVALID, "%s has no value", f->name);
-	return flags_set(c, f, value.len ? value.ptr : NULL, err);
+	return flags_set(f, value.len ? value.ptr : NULL, err);
 }
 
 static char *read_all(FILE *f, const char *path, struct err *err)

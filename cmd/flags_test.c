@@ -19,18 +19,16 @@ static const char *const versions[] = { "1.1", "1.9", "1.10", "1.11", NULL };
 static const char *const colours[] = { "auto", "always", "never", NULL };
 
 static const struct flag flags[] = {
-	{ "F", "verbose", FLAG_BOOL, &verbose, NULL, NULL, "", NULL, false, false },
-	{ "F", "grpc-address", FLAG_STRING, &address, "A", NULL, "", NULL, false, false },
-	{ "F", "count", FLAG_UINT, &count, "N", NULL, "", NULL, false, false },
-	{ "F", "memory", FLAG_SIZE, &memory, "SIZE", NULL, "", NULL, false, false },
-	{ "F", "wait", FLAG_DURATION, &wait, "T", NULL, "", NULL, false, false },
-	{ "F", "color", FLAG_CHOICE, &colour, "WHEN", NULL, "", colours, false, false },
-	{ "F", "version", FLAG_WIRE_VERSION, &version, "V", NULL, "", versions, false, false },
-	{ "F", "config", FLAG_LIST, &configs, "URI", NULL, "", NULL, false, false },
+	FLAG("F", "verbose", FLAG_BOOL, &verbose, NULL, NULL, ""),
+	FLAG("F", "grpc-address", FLAG_STRING, &address, "A", NULL, ""),
+	FLAG("F", "count", FLAG_UINT, &count, "N", NULL, "", .least = 3, .most = 7),
+	FLAG("F", "memory", FLAG_SIZE, &memory, "SIZE", NULL, ""),
+	FLAG("F", "wait", FLAG_DURATION, &wait, "T", NULL, ""),
+	FLAG("F", "color", FLAG_CHOICE, &colour, "WHEN", NULL, "", .choices = colours),
+	FLAG("F", "version", FLAG_WIRE_VERSION, &version, "V", NULL, "", .choices = versions),
+	FLAG("F", "config", FLAG_LIST, &configs, "URI", NULL, ""),
 	{ 0 },
 };
-
-static const struct flag_range ranges[] = { { "count", 3, 7 }, { 0 } };
 
 static const struct command command = {
 	.name = "try",
@@ -38,7 +36,6 @@ static const struct command command = {
 	.summary = "",
 	.flags = flags,
 	.words_max = 2,
-	.ranges = ranges,
 };
 
 static void reset(void)

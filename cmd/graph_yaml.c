@@ -1,10 +1,12 @@
 #include "graph_yaml.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "flag_option.h"
 
 /* Values as given; what refers to the environment stays a reference, so that --print-config shows
  * no secret. */
@@ -50,30 +52,16 @@ void graph_begin(struct yaml_out *y, const char *key)
 	yaml_map_begin(y);
 }
 
-void graph_put_lists(struct yaml_out *y, const char *key, const char *const *comma_lists,
-		     uint32_t count)
-{
-	bool begun = false;
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct str rest = str_cstr(comma_lists[i]), item;
-
-		if (rest.len && !begun) {
-			yaml_key(y, str_cstr(key));
-			yaml_list_begin(y, true);
-			begun = true;
-		}
-		while (str_split(&rest, ',', &item))
-			if (str_trim(item).len)
-				yaml_string(y, str_trim(item));
-	}
-	if (begun)
-		yaml_list_end(y);
-}
-
 void graph_put_list(struct yaml_out *y, const char *key, const char *comma_list)
 {
-	graph_put_lists(y, key, &comma_list, 1);
+	struct str rest = str_cstr(comma_list), item;
+
+	yaml_key(y, str_cstr(key));
+	yaml_list_begin(y, true);
+	while (str_split(&rest, ',', &item))
+		if (str_trim(item).len)
+			yaml_string(y, str_trim(item));
+	yaml_list_end(y);
 }
 
 static bool put_pair(struct yaml_out *y, struct str pair, struct err *err)
@@ -105,6 +93,112 @@ bool graph_put_pairs(struct yaml_out *y, const char *key, const char *pairs, str
 	yaml_map_end(y);
 	return ok;
 }
+
+/* ---- options that flags set ---- */
+
+/* A list flag's values are items, another's are comma lists of them. */
+static void put_items(struct yaml_out *y, const char *key, const struct flag *f)
+{
+	AUTO(buf_release) struct buf joined = { 0 };
+	const char *value;
+	unsigned at = 0;
+
+	if (f->kind == FLAG_LIST) {
+		yaml_key(y, str_cstr(key));
+		yaml_list_begin(y, true);
+		while ((value = flags_next_value(f, &at)))
+			yaml_string(y, str_cstr(value));
+		yaml_list_end(y);
+		return;
+	}
+	while ((value = flags_next_value(f, &at)))
+		buf_printf(&joined, "%s,", value);
+	buf_char(&joined, '\0');
+	if (joined.ptr[strspn(joined.ptr, ", ")])
+		graph_put_list(y, key, joined.ptr);
+}
+
+static bool put_option(struct yaml_out *y, const char *key, const struct flag *f, struct err *err)
+{
+	const char *value = flags_value(f, f->name);
+
+	switch (flag_option_field(f->option)->kind) {
+	case CONFIG_BOOL:
+	case CONFIG_UINT32:
+	case CONFIG_UINT64:
+	case CONFIG_DOUBLE:
+	case CONFIG_SIZE_MIB:
+		graph_put_number(y, key, value);
+		return true;
+	case CONFIG_STRINGS:
+		put_items(y, key, f);
+		return true;
+	case CONFIG_MAP:
+		return graph_put_pairs(y, key, value, err) || err_prefix(err, "-%s", f->name);
+	default:
+		graph_put(y, key, value);
+		return true;
+	}
+}
+
+/* What of the flag's option comes behind the path, where that leads to it. */
+static bool is_below(const struct flag *f, const char *path, struct str *rest)
+{
+	struct str ahead = str_cstr(path), want, name;
+
+	*rest = str_cstr(f->option ? f->option : "");
+	while (str_split(&ahead, '/', &want))
+		if (!str_split(rest, '/', &name) || (!str_equal(name, want) && !str_is(name, "*")))
+			return false;
+	return rest->len > 0;
+}
+
+static bool has_value(const struct flag *f)
+{
+	return f->fallback || flags_given(f);
+}
+
+/* An earlier flag has brought the entry. */
+static bool is_written(const struct flag *flags, const struct flag *until, const char *path,
+		       struct str key)
+{
+	struct str rest, name;
+
+	for (const struct flag *f = flags; f != until; f++)
+		if (is_below(f, path, &rest) && has_value(f) && str_split(&rest, '/', &name) &&
+		    str_equal(name, key))
+			return true;
+	return false;
+}
+
+bool graph_put_options(struct yaml_out *y, const struct flag *flags, const char *path,
+		       struct err *err)
+{
+	bool ok = true;
+
+	for (const struct flag *f = flags; ok && f->name; f++) {
+		char key[64], deeper[200];
+		struct str rest, name;
+
+		if (!is_below(f, path, &rest) || !has_value(f))
+			continue;
+		str_split(&rest, '/', &name);
+		if (is_written(flags, f, path, name))
+			continue;
+		snprintf(key, sizeof(key), "%.*s", STR_ARG(name));
+		snprintf(deeper, sizeof(deeper), "%s/%s", path, key);
+		if (!rest.len) {
+			ok = put_option(y, key, f, err);
+			continue;
+		}
+		graph_begin(y, key);
+		ok = graph_put_options(y, flags, deeper, err);
+		yaml_map_end(y);
+	}
+	return ok;
+}
+
+/* ---- service::telemetry ---- */
 
 /* metrics.readers: [{pull: {exporter: {prometheus: {host, port}}}}] */
 static void put_reader(struct yaml_out *y, const char *host, const char *port)
@@ -145,18 +239,15 @@ static bool put_own_metrics(const char *address, struct yaml_out *y, struct err 
 	return true;
 }
 
-bool graph_put_telemetry(struct yaml_out *y, const char *log_level, const char *log_format,
-			 const char *metrics_address, struct err *err)
+bool graph_put_telemetry(struct yaml_out *y, const struct flag *flags, struct err *err)
 {
-	bool ok = true;
+	const char *metrics_address = flags_value(flags, "metrics-address");
+	bool ok;
 
 	graph_begin(y, "telemetry");
-	graph_begin(y, "logs");
-	graph_put(y, "level", log_level);
-	graph_put(y, "encoding", log_format);
-	yaml_map_end(y);
+	ok = graph_put_options(y, flags, "service/telemetry", err);
 	if (metrics_address && metrics_address[0]) {
-		ok = put_own_metrics(metrics_address, y, err);
+		ok = ok && put_own_metrics(metrics_address, y, err);
 	} else {
 		graph_begin(y, "metrics");
 		graph_put(y, "level", "none");
@@ -166,7 +257,7 @@ bool graph_put_telemetry(struct yaml_out *y, const char *log_level, const char *
 	return ok;
 }
 
-void graph_put_default_spool_directory(struct yaml_out *y)
+static void put_default_spool_directory(struct yaml_out *y)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	AUTO(buf_release) struct buf path = { 0 };
@@ -179,4 +270,16 @@ void graph_put_default_spool_directory(struct yaml_out *y)
 		buf_printf(&path, "%s/.local/state/flametap/spool", home ? home : "/tmp");
 	buf_char(&path, '\0');
 	graph_put(y, "directory", path.ptr);
+}
+
+bool graph_put_spool(struct yaml_out *y, const struct flag *flags, struct err *err)
+{
+	bool ok;
+
+	graph_begin(y, "spool");
+	if (!flags_value(flags, "spool-dir"))
+		put_default_spool_directory(y);
+	ok = graph_put_options(y, flags, "service/flametap/spool", err);
+	yaml_map_end(y);
+	return ok;
 }

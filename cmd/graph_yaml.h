@@ -8,6 +8,7 @@
 #pragma once
 #include "base/buf.h"
 #include "base/err.h"
+#include "flags.h"
 #include "pipeline/yaml_out.h"
 
 void graph_begin(struct yaml_out *y, const char *key); /* ends with yaml_map_end() */
@@ -16,14 +17,18 @@ void graph_put_number(struct yaml_out *y, const char *key, const char *digits); 
 void graph_put_bool(struct yaml_out *y, const char *key, bool value);
 void graph_put_true(struct yaml_out *y, const char *key, bool value); /* nothing when false */
 void graph_put_list(struct yaml_out *y, const char *key, const char *comma_list);
-/* One list of what stands in all of them; nothing when that is nothing. */
-void graph_put_lists(struct yaml_out *y, const char *key, const char *const *comma_lists,
-		     uint32_t count);
 /* A map from "k=v,k=v"; nothing when empty. */
 bool graph_put_pairs(struct yaml_out *y, const char *key, const char *pairs,
 		     struct err *err) MUST_CHECK;
-/* `telemetry`: what is logged and how, and own metrics on HOST:PORT (NULL or empty: none). */
-bool graph_put_telemetry(struct yaml_out *y, const char *log_level, const char *log_format,
-			 const char *metrics_address, struct err *err) MUST_CHECK;
-/* `directory`: /var/lib/flametap/spool as root, else in the user's state. */
-void graph_put_default_spool_directory(struct yaml_out *y);
+/*
+ * What flags set of the options below `path` ("exporters/sqlite"), as entries of the map that is
+ * open. An option that no flag was given for is left out: the component's own default holds.
+ */
+bool graph_put_options(struct yaml_out *y, const struct flag *flags, const char *path,
+		       struct err *err) MUST_CHECK;
+/* `telemetry`: the log's options, and own metrics on the flag metrics-address (none: no metrics).
+ */
+bool graph_put_telemetry(struct yaml_out *y, const struct flag *flags, struct err *err) MUST_CHECK;
+/* `spool`: its options; without a directory /var/lib/flametap/spool as root, else in the user's
+ * state. */
+bool graph_put_spool(struct yaml_out *y, const struct flag *flags, struct err *err) MUST_CHECK;

@@ -22,17 +22,11 @@ struct listing_flags {
 
 /* Rows for a command's flag table. */
 extern const char *const listing_sorts[];
-#define LISTING_FLAGS(f, sort_help)                                                              \
-	{                                                                                        \
-		"Output",           "n",  FLAG_UINT, &(f).rows, "ROWS", "30",                    \
-		"how many; 0: all", NULL, false,     false                                       \
-	},                                                                                       \
-		{ "Output", "sort",      FLAG_CHOICE,   &(f).sort, "COLUMN",                     \
-		  "self",   (sort_help), listing_sorts, false,     false },                      \
-	{                                                                                        \
-		"Output", "json", FLAG_BOOL, &(f).json, NULL, NULL, "for programs", NULL, false, \
-			false                                                                    \
-	}
+#define LISTING_FLAGS(f, sort_help)                                                           \
+	FLAG("Output", "n", FLAG_UINT, &(f).rows, "ROWS", "30", "how many; 0: all"),          \
+		FLAG("Output", "sort", FLAG_CHOICE, &(f).sort, "COLUMN", "self", (sort_help), \
+		     .choices = listing_sorts),                                               \
+		FLAG("Output", "json", FLAG_BOOL, &(f).json, NULL, NULL, "for programs")
 
 /* How many rows; 0: all. */
 bool listing_rows(const struct listing_flags *f, uint32_t *rows, struct err *err) MUST_CHECK;

@@ -36,21 +36,21 @@
 #include "wire/otlp.h"
 #include "wire/otlp_json.h"
 
-static struct flag_list pids;
-static const char *duration_text, *hertz = "97", *output, *process_filter;
-static bool all, inlines = true, verbose;
+static const char *duration_text, *output;
+static bool all, verbose;
+
+#define RECEIVER "receivers/profiling/"
 
 /* clang-format off */
 static const struct flag flags[] = {
-	{ "What", "p", FLAG_LIST, &pids, "PID,...", NULL, "these processes and what they start; several times", NULL, false, false },
-	{ "What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine", NULL, false, false },
-	{ "What", "process-filter", FLAG_STRING, &process_filter, "REGEX", NULL, "of these only executables of such a name", NULL, false, false },
-	{ "How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last; ends CMD", NULL, false, false },
-	{ "How", "F", FLAG_UINT, &hertz, "HZ", "97", "samples a second and CPU", NULL, false, false },
-	{ "How", "inlines", FLAG_BOOL, &inlines, NULL, "true", "inlined functions, from debug information", NULL, false, false },
-	{ "Where to", "o", FLAG_STRING, &output, "FILE", NULL,
-	  ".otlp .pb .json: OTLP; .folded .txt: stacks; .pb.gz .pprof: pprof", NULL, false, false },
-	{ "Where to", "v", FLAG_BOOL, &verbose, NULL, NULL, "say more", NULL, true, false },
+	OPTION("What", "p", "PID,...", RECEIVER "pids", .help = "these processes and what they start; several times"),
+	FLAG("What", "all", FLAG_BOOL, &all, NULL, "true without -p and CMD", "every process of the machine"),
+	OPTION("What", "process-filter", "REGEX", RECEIVER "process_filter", .help = "of these only executables of such a name"),
+	FLAG("How", "d", FLAG_DURATION, &duration_text, "TIME", "10s; CMD: until its end", "how long; -p ends with its last; ends CMD"),
+	OPTION("How", "F", "HZ", RECEIVER "samples_per_second", .fallback = "97", .least = 1, .most = 10000, .help = "samples a second and CPU"),
+	OPTION("How", "inlines", NULL, RECEIVER "inlines", .fallback = "true", .help = "inlined functions, from debug information"),
+	FLAG("Where to", "o", FLAG_STRING, &output, "FILE", NULL, ".otlp .pb .json: OTLP; .folded .txt: stacks; .pb.gz .pprof: pprof"),
+	FLAG("Where to", "v", FLAG_BOOL, &verbose, NULL, NULL, "say more", .advanced = true),
 	{ 0 },
 };
 /* clang-format on */
@@ -128,28 +128,26 @@ static void keep_part(struct consumer *self, struct batch *batch, struct complet
 	completion_done(done, &o);
 }
 
-static void receiver_yaml(struct buf *out, pid_t child)
+static bool receiver_yaml(struct buf *out, pid_t child, struct err *err)
 {
 	struct yaml_out *y = yaml_out_new(out);
 	char pid[24];
+	bool ok;
 
 	snprintf(pid, sizeof(pid), "%d", child);
 	yaml_map_begin(y);
-	graph_put_number(y, "samples_per_second", hertz);
+	ok = graph_put_options(y, flags, "receivers/profiling", err);
 	graph_put(y, "reporter_interval", "1s"); /* names are asked for while processes live */
 	graph_put_number(y, "reporter_jitter", "0");
 	graph_put(y, "naming_budget", "1m");          /* what is not named now never is */
 	graph_put(y, "debuginfod_wait", "1m");        /* DEBUGINFOD_URLS */
 	graph_put_bool(y, "send_error_frames", true); /* a cut stack should look like one */
-	graph_put_bool(y, "inlines", inlines);
-	graph_put(y, "process_filter", process_filter);
 	if (child)
 		graph_put_list(y, "pids", pid);
-	else
-		graph_put_lists(y, "pids", pids.items, pids.count);
 	yaml_map_end(y);
 	yaml_out_free(y);
 	buf_char(out, '\0');
+	return ok;
 }
 
 /* As the pipeline would: state, options, checks. */
@@ -162,7 +160,8 @@ static bool make_receiver(struct recording *r, struct err *err)
 	struct problems problems;
 	bool ok;
 
-	receiver_yaml(&yaml, r->child);
+	if (!receiver_yaml(&yaml, r->child, err))
+		return false;
 	r->receiver = calloc(1, profiling_receiver.state_size);
 	problems_init(&problems);
 	node = node_parse(&r->arena, str_cstr(yaml.ptr), "flags", &nodes_left, &problems);
@@ -470,8 +469,12 @@ static bool find_pids_in(struct recording *r, const char *list, struct err *err)
 
 static bool find_pids(struct recording *r, struct err *err)
 {
-	for (uint32_t i = 0; i < pids.count; i++)
-		if (!find_pids_in(r, pids.items[i], err))
+	const struct flag *p = flags_find(flags, STR("p"));
+	const char *list;
+	unsigned at = 0;
+
+	while ((list = flags_next_value(p, &at)))
+		if (!find_pids_in(r, list, err))
 			return false;
 	return true;
 }
@@ -487,8 +490,7 @@ static bool unknown_ending(struct err *err)
 
 static bool check_flags(const struct words *words, struct recording *r, struct err *err)
 {
-	enum { HERTZ_MOST = 10000 }; /* as the agent has it */
-	uint64_t rate;
+	bool by_pid = flags_given(flags_find(flags, STR("p")));
 
 	if (!output || !*output)
 		return err_set(err, ERR_INVALID,
@@ -497,15 +499,12 @@ static bool check_flags(const struct words *words, struct recording *r, struct e
 	r->format = export_format_of_file(str_cstr(output));
 	if (!r->format)
 		return unknown_ending(err);
-	if ((pids.count > 0) + (words->count > 0) + all > 1)
+	if (by_pid + (words->count > 0) + all > 1)
 		return err_set(err, ERR_INVALID, "-p, --all and a command exclude each other");
 	if (duration_text && !duration_parse(str_cstr(duration_text), &r->duration_ns, err))
 		return err_prefix(err, "-d");
 	if (duration_text && !r->duration_ns)
 		return err_set(err, ERR_INVALID, "-d is zero");
-	if (!str_to_u64(str_cstr(hertz), &rate) || rate < 1 || rate > HERTZ_MOST)
-		return err_set(err, ERR_INVALID, "-F %s: a sampling frequency is between 1 and %d",
-			       hertz, HERTZ_MOST);
 	if (!duration_text && !words->count)
 		r->duration_ns = 10 * SECOND_NS;
 	return true;

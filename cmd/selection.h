@@ -17,144 +17,37 @@ struct selection_flags {
 };
 
 /* Rows for a command's flag table. */
-#define SELECTION_FLAGS(f)                                                                      \
-	{ "Samples",                                                                            \
-	  "db",                                                                                 \
-	  FLAG_STRING,                                                                          \
-	  &(f).db,                                                                              \
-	  "STORE",                                                                              \
-	  NULL,                                                                                 \
-	  "a store: an SQLite file, or http://... of ClickHouse",                               \
-	  NULL,                                                                                 \
-	  false,                                                                                \
-	  false },                                                                              \
-		{ "Samples",                                                                    \
-		  "select",                                                                     \
-		  FLAG_STRING,                                                                  \
-		  &(f).selector,                                                                \
-		  "SELECTOR",                                                                   \
-		  "all",                                                                        \
-		  "like '{service.name=\"api\", thread.name=~\"w.*\"}'",                        \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Samples",                                                                    \
-		  "type",                                                                       \
-		  FLAG_STRING,                                                                  \
-		  &(f).type,                                                                    \
-		  "TYPE",                                                                       \
-		  "the most usual one",                                                         \
-		  "profile type: cpu, off_cpu, inuse_space, ...",                               \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Samples",                                                                    \
-		  "from",                                                                       \
-		  FLAG_STRING,                                                                  \
-		  &(f).from,                                                                    \
-		  "TIME",                                                                       \
-		  "the beginning",                                                              \
-		  "now-15m, 2026-11-21T03:17:28Z, a unix time",                                 \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Samples", "to",       FLAG_STRING, &(f).to, "TIME",                          \
-		  "the end", "as -from", NULL,        false,   false },                         \
-		{ "Samples",                                                                    \
-		  "trace",                                                                      \
-		  FLAG_STRING,                                                                  \
-		  &(f).trace,                                                                   \
-		  "ID",                                                                         \
-		  NULL,                                                                         \
-		  "only samples of this trace (32 hex digits)",                                 \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Samples",                                                                    \
-		  "span",                                                                       \
-		  FLAG_STRING,                                                                  \
-		  &(f).span,                                                                    \
-		  "ID",                                                                         \
-		  NULL,                                                                         \
-		  "only samples of this span (16 hex digits)",                                  \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Samples",                                                                    \
-		  "last",                                                                       \
-		  FLAG_BOOL,                                                                    \
-		  &(f).last,                                                                    \
-		  NULL,                                                                         \
-		  NULL,                                                                         \
-		  "of gauges (inuse_space, ...) the last profile, no average",                  \
-		  NULL,                                                                         \
-		  true,                                                                         \
-		  false },                                                                      \
-		{ "Stacks",                                                                     \
-		  "by",                                                                         \
-		  FLAG_STRING,                                                                  \
-		  &(f).by,                                                                      \
-		  "WHAT",                                                                       \
-		  "function",                                                                   \
-		  "function, line, address, file, binary",                                      \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Stacks",                                                                     \
-		  "focus",                                                                      \
-		  FLAG_STEP,                                                                    \
-		  &(f).filters,                                                                 \
-		  "REGEX",                                                                      \
-		  NULL,                                                                         \
-		  "only stacks with such a frame; also file:, binary:, type: REGEX",            \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Stacks",                                                                     \
-		  "ignore",                                                                     \
-		  FLAG_STEP,                                                                    \
-		  &(f).filters,                                                                 \
-		  "REGEX",                                                                      \
-		  NULL,                                                                         \
-		  "no stacks with such a frame",                                                \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Stacks",                                                                     \
-		  "hide",                                                                       \
-		  FLAG_STEP,                                                                    \
-		  &(f).filters,                                                                 \
-		  "REGEX",                                                                      \
-		  NULL,                                                                         \
-		  "leave such frames out of the stacks",                                        \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Stacks",                                                                     \
-		  "show-from",                                                                  \
-		  FLAG_STEP,                                                                    \
-		  &(f).filters,                                                                 \
-		  "REGEX",                                                                      \
-		  NULL,                                                                         \
-		  "stacks begin at their first such frame",                                     \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-		{ "Stacks",                                                                     \
-		  "collapse",                                                                   \
-		  FLAG_STEP,                                                                    \
-		  &(f).filters,                                                                 \
-		  "REGEX",                                                                      \
-		  NULL,                                                                         \
-		  "such frames that follow each other are the first of them",                   \
-		  NULL,                                                                         \
-		  false,                                                                        \
-		  false },                                                                      \
-	{                                                                                       \
-		"Stacks", "recursion", FLAG_STEP, &(f).filters, "REGEX", NULL,                  \
-			"from such a frame to its innermost call is one; . of any frame", NULL, \
-			false, false                                                            \
-	}
+#define SELECTION_FLAGS(f)                                                                    \
+	FLAG("Samples", "db", FLAG_STRING, &(f).db, "STORE", NULL,                            \
+	     "a store: an SQLite file, or http://... of ClickHouse"),                         \
+		FLAG("Samples", "select", FLAG_STRING, &(f).selector, "SELECTOR", "all",      \
+		     "like '{service.name=\"api\", thread.name=~\"w.*\"}'"),                  \
+		FLAG("Samples", "type", FLAG_STRING, &(f).type, "TYPE", "the most usual one", \
+		     "profile type: cpu, off_cpu, inuse_space, ..."),                         \
+		FLAG("Samples", "from", FLAG_STRING, &(f).from, "TIME", "the beginning",      \
+		     "now-15m, 2026-11-21T03:17:28Z, a unix time"),                           \
+		FLAG("Samples", "to", FLAG_STRING, &(f).to, "TIME", "the end", "as -from"),   \
+		FLAG("Samples", "trace", FLAG_STRING, &(f).trace, "ID", NULL,                 \
+		     "only samples of this trace (32 hex digits)"),                           \
+		FLAG("Samples", "span", FLAG_STRING, &(f).span, "ID", NULL,                   \
+		     "only samples of this span (16 hex digits)"),                            \
+		FLAG("Samples", "last", FLAG_BOOL, &(f).last, NULL, NULL,                     \
+		     "of gauges (inuse_space, ...) the last profile, no average",             \
+		     .advanced = true),                                                       \
+		FLAG("Stacks", "by", FLAG_STRING, &(f).by, "WHAT", "function",                \
+		     "function, line, address, file, binary"),                                \
+		FLAG("Stacks", "focus", FLAG_STEP, &(f).filters, "REGEX", NULL,               \
+		     "only stacks with such a frame; also file:, binary:, type: REGEX"),      \
+		FLAG("Stacks", "ignore", FLAG_STEP, &(f).filters, "REGEX", NULL,              \
+		     "no stacks with such a frame"),                                          \
+		FLAG("Stacks", "hide", FLAG_STEP, &(f).filters, "REGEX", NULL,                \
+		     "leave such frames out of the stacks"),                                  \
+		FLAG("Stacks", "show-from", FLAG_STEP, &(f).filters, "REGEX", NULL,           \
+		     "stacks begin at their first such frame"),                               \
+		FLAG("Stacks", "collapse", FLAG_STEP, &(f).filters, "REGEX", NULL,            \
+		     "such frames that follow each other are the first of them"),             \
+		FLAG("Stacks", "recursion", FLAG_STEP, &(f).filters, "REGEX", NULL,           \
+		     "from such a frame to its innermost call is one; . of any frame")
 
 /* Samples of files, all together, or of a store. */
 struct samples {

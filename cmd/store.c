@@ -22,18 +22,18 @@ static const char *out;
 static const char *clickhouse, *cluster, *engine, *database, *ttl;
 
 static const struct flag flags[] = {
-	{ "Output", "o", FLAG_STRING, &out, "FILE", NULL,
-	  "salvage: the new store; it must not be there yet", NULL, false, false },
-	{ "DDL of ClickHouse's tables", "clickhouse", FLAG_STRING, &clickhouse, "VERSION", NULL,
-	  "for this version of the server: 18.16, 26.9", NULL, false, false },
-	{ "DDL of ClickHouse's tables", "cluster", FLAG_STRING, &cluster, "NAME", NULL,
-	  "ON CLUSTER, and Distributed tables over them", NULL, false, false },
-	{ "DDL of ClickHouse's tables", "engine", FLAG_STRING, &engine, "NAME", NULL,
-	  "MergeTree or ReplicatedMergeTree", NULL, false, false },
-	{ "DDL of ClickHouse's tables", "database", FLAG_STRING, &database, "NAME", "default",
-	  "where the tables of a cluster's servers are", NULL, false, false },
-	{ "DDL of ClickHouse's tables", "ttl", FLAG_DURATION, &ttl, "TIME", "0",
-	  "how long to keep what arrived, in days", NULL, false, false },
+	FLAG("Output", "o", FLAG_STRING, &out, "FILE", NULL,
+	     "salvage: the new store; it must not be there yet"),
+	FLAG("DDL of ClickHouse's tables", "clickhouse", FLAG_STRING, &clickhouse, "VERSION", NULL,
+	     "for this version of the server: 18.16, 26.9"),
+	FLAG("DDL of ClickHouse's tables", "cluster", FLAG_STRING, &cluster, "NAME", NULL,
+	     "ON CLUSTER, and Distributed tables over them"),
+	FLAG("DDL of ClickHouse's tables", "engine", FLAG_STRING, &engine, "NAME", NULL,
+	     "MergeTree or ReplicatedMergeTree"),
+	FLAG("DDL of ClickHouse's tables", "database", FLAG_STRING, &database, "NAME", "default",
+	     "where the tables of a cluster's servers are"),
+	FLAG("DDL of ClickHouse's tables", "ttl", FLAG_DURATION, &ttl, "TIME", "0",
+	     "how long to keep what arrived, in days"),
 	{ 0 },
 };
 

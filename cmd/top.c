@@ -21,12 +21,12 @@ static bool tree, inverted;
 static const struct flag flags[] = {
 	SELECTION_FLAGS(selection),
 	LISTING_FLAGS(listing, "self, total"),
-	{ "Output", "tree", FLAG_BOOL, &tree, NULL, NULL,
-	  "who calls whom, with totals; -n limits the nodes", NULL, false, false },
-	{ "Output", "inverted", FLAG_BOOL, &inverted, NULL, NULL,
-	  "with -tree: from the functions that cost to their callers", NULL, false, false },
-	{ "Output", "search", FLAG_STRING, &search, "REGEX", NULL,
-	  "with -tree: mark what matches, and say what share of all it is", NULL, false, false },
+	FLAG("Output", "tree", FLAG_BOOL, &tree, NULL, NULL,
+	     "who calls whom, with totals; -n limits the nodes"),
+	FLAG("Output", "inverted", FLAG_BOOL, &inverted, NULL, NULL,
+	     "with -tree: from the functions that cost to their callers"),
+	FLAG("Output", "search", FLAG_STRING, &search, "REGEX", NULL,
+	     "with -tree: mark what matches, and say what share of all it is"),
 	{ 0 },
 };
 

@@ -31,65 +31,41 @@
 #include "up_page.h"
 #include "web/web.h"
 
-static struct {
-	const char *db, *listen, *grpc, *http, *retention, *max_size, *rate, *log_level, *metrics;
-	const char *auth, *tls_cert, *tls_key, *hosts, *source;
-} f = {
-	.listen = "127.0.0.1:4040",
-	.grpc = "127.0.0.1:4317",
-	.http = "127.0.0.1:4318",
-	.log_level = "warn",
-	.auth = "none",
-};
+static const char *db_file;
 static bool no_agent, open_browser, print_config, demo;
 
 static const char WHAT[] = "What runs";
 static const char KEEP[] = "What is kept";
 static const char SELF[] = "Itself";
 
-static const char *const levels[] = { "debug", "info", "warn", "error", NULL };
-
+/* clang-format off */
 static const struct flag flags[] = {
-	{ WHAT, "listen", FLAG_STRING, &f.listen, "ADDRESS", "127.0.0.1:4040", "where the page is",
-	  NULL, false, false },
-	{ WHAT, "auth", FLAG_STRING, &f.auth, "HOW", "none",
-	  "who may see the page: token, basic:FILE, bearer:FILE", NULL, false, false },
-	{ WHAT, "allow-host", FLAG_STRING, &f.hosts, "NAMES", NULL,
-	  "more host names of the page, comma-separated", NULL, true, false },
-	{ WHAT, "tls-cert", FLAG_STRING, &f.tls_cert, "FILE", NULL,
-	  "the page's certificate chain, PEM", NULL, true, false },
-	{ WHAT, "tls-key", FLAG_STRING, &f.tls_key, "FILE", NULL, "the page's private key, PEM",
-	  NULL, true, false },
-	{ WHAT, "source", FLAG_STRING, &f.source, "DIR", NULL,
-	  "a folder of source files that the page may show", NULL, true, false },
-	{ WHAT, "no-agent", FLAG_BOOL, &no_agent, NULL, NULL,
-	  "do not profile this machine: receive and show only", NULL, false, false },
-	{ WHAT, "samples-per-second", FLAG_UINT, &f.rate, "HZ", "20",
-	  "how often the agent samples each CPU", NULL, false, false },
-	{ WHAT, "grpc-address", FLAG_STRING, &f.grpc, "ADDRESS", "127.0.0.1:4317",
-	  "accept OTLP/gRPC from other profilers; empty = off", NULL, false, false },
-	{ WHAT, "http-address", FLAG_STRING, &f.http, "ADDRESS", "127.0.0.1:4318",
-	  "accept OTLP/HTTP; empty = off", NULL, false, false },
-	{ WHAT, "demo", FLAG_BOOL, &demo, NULL, NULL,
-	  "show recorded profiles, in a store of their own; profile nothing", NULL, false, false },
-	{ WHAT, "open", FLAG_BOOL, &open_browser, NULL, NULL, "open the page in the browser", NULL,
-	  false, false },
-	{ KEEP, "db", FLAG_STRING, &f.db, "FILE", NULL,
-	  "the store (root: in /var/lib/flametap; else in ~/.local/state)", NULL, false, false },
-	{ KEEP, "retention", FLAG_DURATION, &f.retention, "DURATION", "0",
-	  "keep data this long: 168h; 0 = forever", NULL, false, false },
-	{ KEEP, "max-size", FLAG_SIZE, &f.max_size, "SIZE", "0",
-	  "keep at most this much, drop the oldest: 10GiB; 0 = no limit", NULL, false, false },
-	{ SELF, "metrics-address", FLAG_STRING, &f.metrics, "HOST:PORT", NULL,
-	  "serve own metrics for Prometheus: 127.0.0.1:8888", NULL, true, false },
-	{ SELF, "log-level", FLAG_CHOICE, &f.log_level, "LEVEL", "warn", "debug, info, warn, error",
-	  levels, true, false },
-	{ SELF, "print-config", FLAG_BOOL, &print_config, NULL, NULL,
-	  "print the equivalent YAML for 'flametap collector'", NULL, false, false },
+	OPTION(WHAT, "listen", "ADDRESS", "extensions/web/endpoint", .fallback = "127.0.0.1:4040"),
+	FLAG(WHAT, "auth", FLAG_STRING, NULL, "HOW", "none", "who may see the page: token, basic:FILE, bearer:FILE"),
+	OPTION(WHAT, "allow-host", "NAMES", "extensions/web/allowed_hosts", .advanced = true),
+	OPTION(WHAT, "tls-cert", "FILE", "extensions/web/tls_cert_file", .help = "the page's certificate chain, PEM", .advanced = true),
+	OPTION(WHAT, "tls-key", "FILE", "extensions/web/tls_key_file", .help = "the page's private key, PEM", .advanced = true),
+	OPTION(WHAT, "source", "DIR", "extensions/web/source", .advanced = true),
+	FLAG(WHAT, "no-agent", FLAG_BOOL, &no_agent, NULL, NULL, "do not profile this machine: receive and show only"),
+	OPTION(WHAT, "samples-per-second", "HZ", "receivers/profiling/samples_per_second", .least = 1, .most = 10000, .help = "how often the agent samples each CPU"),
+	OPTION(WHAT, "grpc-address", "ADDRESS", "receivers/otlp/protocols/grpc/endpoint", .fallback = "127.0.0.1:4317", .help = "accept OTLP/gRPC from other profilers; empty = off"),
+	OPTION(WHAT, "http-address", "ADDRESS", "receivers/otlp/protocols/http/endpoint", .fallback = "127.0.0.1:4318", .help = "accept OTLP/HTTP; empty = off"),
+	FLAG(WHAT, "demo", FLAG_BOOL, &demo, NULL, NULL, "show recorded profiles, in a store of their own; profile nothing"),
+	FLAG(WHAT, "open", FLAG_BOOL, &open_browser, NULL, NULL, "open the page in the browser"),
+	FLAG(KEEP, "db", FLAG_STRING, &db_file, "FILE", NULL, "the store (root: in /var/lib/flametap; else in ~/.local/state)"),
+	OPTION(KEEP, "retention", "DURATION", "exporters/sqlite/retention"),
+	OPTION(KEEP, "max-size", "SIZE", "exporters/sqlite/max_size"),
+	FLAG(SELF, "metrics-address", FLAG_STRING, NULL, "HOST:PORT", NULL, "serve own metrics for Prometheus: 127.0.0.1:8888", .advanced = true),
+	OPTION(SELF, "log-level", "LEVEL", "service/telemetry/logs/level", .fallback = "warn", .advanced = true),
+	FLAG(SELF, "print-config", FLAG_BOOL, &print_config, NULL, NULL, "print the equivalent YAML for 'flametap collector'"),
 	{ 0 },
 };
+/* clang-format on */
 
-static const struct flag_range ranges[] = { { "samples-per-second", 1, 10000 }, { 0 } };
+/* What the flags say; set when they have been read. */
+static struct {
+	const char *listen, *grpc, *http, *auth, *tls_cert, *tls_key;
+} f;
 
 static const char *const examples[] = {
 	"sudo flametap up",
@@ -103,7 +79,6 @@ static const struct command command = {
 	.summary = "Profile this machine, keep every sample, show flame graphs in the browser.",
 	.examples = examples,
 	.flags = flags,
-	.ranges = ranges,
 };
 
 /* ---- the file ---- */
@@ -190,45 +165,51 @@ static void page_url(char url[PAGE_URL_MOST])
 
 /* ---- the graph ---- */
 
-static void put_receivers(struct yaml_out *y, bool agent)
+static bool put_otlp(struct yaml_out *y, struct err *err)
 {
-	graph_begin(y, "receivers");
-	if (f.grpc[0] || f.http[0]) {
-		graph_begin(y, "otlp");
-		graph_begin(y, "protocols");
-		if (f.grpc[0]) {
-			graph_begin(y, "grpc");
-			graph_put(y, "endpoint", f.grpc);
-			yaml_map_end(y);
-		}
-		if (f.http[0]) {
-			graph_begin(y, "http");
-			graph_put(y, "endpoint", f.http);
-			yaml_map_end(y);
-		}
-		yaml_map_end(y);
-		graph_put(y, "validation", "lenient");
-		graph_put(y, "other_signals", "reject_each");
+	bool ok = true;
+
+	graph_begin(y, "otlp");
+	graph_begin(y, "protocols");
+	if (f.grpc[0]) {
+		graph_begin(y, "grpc");
+		ok = graph_put_options(y, flags, "receivers/otlp/protocols/grpc", err);
 		yaml_map_end(y);
 	}
+	if (f.http[0]) {
+		graph_begin(y, "http");
+		ok = ok && graph_put_options(y, flags, "receivers/otlp/protocols/http", err);
+		yaml_map_end(y);
+	}
+	yaml_map_end(y);
+	graph_put(y, "validation", "lenient");
+	graph_put(y, "other_signals", "reject_each");
+	yaml_map_end(y);
+	return ok;
+}
+
+static bool put_receivers(struct yaml_out *y, bool agent, struct err *err)
+{
+	bool ok;
+
+	graph_begin(y, "receivers");
+	ok = !(f.grpc[0] || f.http[0]) || put_otlp(y, err);
 	graph_begin(y, "pyroscope");
 	yaml_map_end(y);
 	if (agent) {
 		graph_begin(y, "profiling");
-		graph_put_number(y, "samples_per_second", f.rate);
+		ok = ok && graph_put_options(y, flags, "receivers/profiling", err);
 		graph_put_bool(y, "send_error_frames", true);
 		graph_put(y, "reporter_interval", "1s");
 		graph_put_bool(y, "inlines", true);
 		yaml_map_end(y);
 	}
 	yaml_map_end(y);
+	return ok;
 }
 
-static void put_guard(struct yaml_out *y)
+static void put_auth(struct yaml_out *y)
 {
-	graph_put(y, "allowed_hosts", f.hosts);
-	graph_put(y, "tls_cert_file", f.tls_cert);
-	graph_put(y, "tls_key_file", f.tls_key);
 	if (strncmp(f.auth, "basic:", 6) == 0)
 		graph_put(y, "basic_file", f.auth + 6);
 	else if (strncmp(f.auth, "bearer:", 7) == 0)
@@ -240,24 +221,25 @@ static void put_guard(struct yaml_out *y)
 /* The agent's reports are small and alike: half of the exporter's own choice does. */
 static const char CACHE[] = "4MiB";
 
-static void put_store(struct yaml_out *y, const char *db)
+static bool put_store(struct yaml_out *y, const char *db, struct err *err)
 {
+	bool ok;
+
 	graph_begin(y, "exporters");
 	graph_begin(y, "sqlite");
 	graph_put(y, "path", db);
-	graph_put(y, "retention", f.retention);
-	graph_put(y, "max_size", f.max_size);
+	ok = graph_put_options(y, flags, "exporters/sqlite", err);
 	graph_put(y, "cache", CACHE);
 	yaml_map_end(y);
 	yaml_map_end(y);
 	graph_begin(y, "extensions");
 	graph_begin(y, "web");
-	graph_put(y, "endpoint", f.listen);
+	ok = ok && graph_put_options(y, flags, "extensions/web", err);
 	graph_put(y, "store", db);
-	graph_put(y, "source", f.source);
-	put_guard(y);
+	put_auth(y);
 	yaml_map_end(y);
 	yaml_map_end(y);
+	return ok;
 }
 
 static bool put_service(struct yaml_out *y, bool agent, struct err *err)
@@ -275,7 +257,7 @@ static bool put_service(struct yaml_out *y, bool agent, struct err *err)
 	graph_put_list(y, "exporters", "sqlite");
 	yaml_map_end(y);
 	yaml_map_end(y);
-	ok = graph_put_telemetry(y, f.log_level, NULL, f.metrics, err);
+	ok = graph_put_telemetry(y, flags, err);
 	graph_begin(y, "flametap");
 	graph_put_bool(y, "durable", true);
 	graph_put_bool(y, "strict", false);
@@ -290,9 +272,7 @@ static bool make_graph(const char *db, bool agent, struct buf *out, struct err *
 	bool ok;
 
 	yaml_map_begin(y);
-	put_receivers(y, agent);
-	put_store(y, db);
-	ok = put_service(y, agent, err);
+	ok = put_receivers(y, agent, err) && put_store(y, db, err) && put_service(y, agent, err);
 	yaml_map_end(y);
 	yaml_out_free(y);
 	return ok;
@@ -636,6 +616,28 @@ static int begin(struct service_options *options, const char *db, bool agent)
 	return status;
 }
 
+static void read_flags(void)
+{
+	f.listen = flags_value(flags, "listen");
+	f.auth = flags_value(flags, "auth");
+	f.grpc = flags_value(flags, "grpc-address");
+	f.http = flags_value(flags, "http-address");
+	f.tls_cert = flags_value(flags, "tls-cert");
+	f.tls_key = flags_value(flags, "tls-key");
+}
+
+/* Of port 0 another one, so that the URL that is printed is the one that it will be. The socket
+ * keeps it until the page listens; -1: another port was asked for. */
+static int take_port(struct err *err)
+{
+	static char address[300];
+	int port = up_page_take_port(f.listen, address, sizeof(address));
+
+	if (port >= 0 && flags_set(flags_find(flags, STR("listen")), address, err))
+		f.listen = address;
+	return port;
+}
+
 static int run(void)
 {
 	AUTO(buf_release) struct buf yaml = { 0 };
@@ -643,20 +645,16 @@ static int run(void)
 	struct service_options options = {
 		.command = "up", .sources = &source, .source_count = 1, .print_config = print_config
 	};
-	static char address[300];
 	char path[4096];
-	const char *db = f.db ? f.db : path;
+	const char *db = db_file ? db_file : path;
 	struct err err;
 	AUTO(fd_close) int port = -1;
 	int status;
 	bool agent;
 
-	/* So that the URL that is printed is the one that it will be. */
 	if (!print_config)
-		port = up_page_take_port(f.listen, address, sizeof(address));
-	if (port >= 0)
-		f.listen = address;
-	if (!check_auth(&err) || (!f.db && !default_file(path, sizeof(path), &err)))
+		port = take_port(&err);
+	if (!check_auth(&err) || (!db_file && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
 	if (!print_config && !may_begin(db, &status))
 		return status;
@@ -677,5 +675,6 @@ int up_run(int argc, char **argv)
 	if (!command_begin(&command, argc, argv, &words, &status))
 		return status;
 	free(words.items);
+	read_flags();
 	return run();
 }

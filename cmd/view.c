@@ -21,12 +21,12 @@ static const char *source_folder;
 static bool print_url_only;
 
 static const struct flag flags[] = {
-	{ "Flags", "listen", FLAG_STRING, &listen_address, "ADDRESS", "127.0.0.1:4040",
-	  "where the page is", NULL, false, false },
-	{ "Flags", "source", FLAG_STRING, &source_folder, "DIR", NULL,
-	  "folder of source files, whose text the page may show", NULL, false, false },
-	{ "Flags", "quiet", FLAG_BOOL, &print_url_only, NULL, NULL,
-	  "print the URL and nothing else", NULL, false, false },
+	FLAG("Flags", "listen", FLAG_STRING, &listen_address, "ADDRESS", "127.0.0.1:4040",
+	     "where the page is"),
+	FLAG("Flags", "source", FLAG_STRING, &source_folder, "DIR", NULL,
+	     "folder of source files, whose text the page may show"),
+	FLAG("Flags", "quiet", FLAG_BOOL, &print_url_only, NULL, NULL,
+	     "print the URL and nothing else"),
 	{ 0 },
 };
 

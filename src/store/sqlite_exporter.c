@@ -51,12 +51,12 @@ static const char *const durabilities[] = { "full", "process", NULL };
 static const struct config_field sqlite_fields[] = {
 	FIELD("path", CONFIG_STRING, path, "flametap.db", "the file; made when missing"),
 	FIELD("retention", CONFIG_DURATION, retention_ns, "0",
-	      "how long to keep data (0: forever)"),
+	      "how long to keep data; 0 = forever"),
 	FIELD("max_size", CONFIG_SIZE, max_size_bytes, "0",
-	      "most bytes of file and log; the oldest goes first (0: no limit)"),
+	      "size limit; the oldest data goes first; 0 = none"),
 	FIELD("durability", CONFIG_ENUM, durability, "full",
-	      "full: acknowledged is on the disk; process: outlives the process, not a loss of "
-	      "power",
+	      "what acknowledged data survives: power loss (full), or only a crash of the "
+	      "process (process)",
 	      .choices = durabilities),
 	FIELD("dedup_window", CONFIG_DURATION, dedup_window_ns, "10m",
 	      "how long a request is known again when its sender repeats it (0: never)"),

@@ -74,7 +74,7 @@ static const struct config_field params_fields[] = {
 static const struct config_field otlp_grpc_fields[] = {
 	EXPORTER_FIELD("endpoint", CONFIG_STRING, offsetof(struct otlp_grpc, endpoint), NULL,
 		       "host:port, http://host:port (no TLS), https://host:port, dns:///host:port, unix:///path"),
-	EXPORTER_FIELD("compression", CONFIG_ENUM, offsetof(struct otlp_grpc, compression), "gzip", "of the requests",
+	EXPORTER_FIELD("compression", CONFIG_ENUM, offsetof(struct otlp_grpc, compression), "gzip", "compression of requests",
 		       .choices = compression_choices),
 	EXPORTER_FIELD("compression_params", CONFIG_SECTION, offsetof(struct otlp_grpc, compression_params), NULL, "how hard it tries",
 		       .fields = params_fields),

@@ -67,7 +67,7 @@ const struct config_field clickhouse_fields[] = {
 	FIELD("tls", CONFIG_SECTION, tls, NULL, "TLS to an https:// endpoint",
 	      .fields = tls_fields),
 	FIELD("ttl", CONFIG_DURATION, ttl_ns, "0",
-	      "how long to keep data, in whole days (0: forever)"),
+	      "how long to keep data, in whole days; 0 = forever"),
 	FIELD("cluster_name", CONFIG_STRING, cluster_name, NULL,
 	      "make the tables ON CLUSTER, and Distributed ones over them"),
 	FIELD("table_engine", CONFIG_SECTION, table_engine, NULL, "of the tables",
