@@ -92,7 +92,7 @@ def test_a_missing_file_is_no_error(tmp_path):
 
 
 @pytest.mark.parametrize("text,says", [("samples-per-second x", "conf:1: -samples-per-second takes a whole number"),
-                                       ("\nlog-level loud", "conf:2: -log-level can't be \"loud\""), ("tags", "conf:1: tags has no value")])
+                                       ("\nlog-level loud", "conf:2: -log-level can't be \"loud\""), ("tags", "conf:1: -tags needs a value")])
 def test_a_bad_file_is_told_by_line(tmp_path, text, says):
     file = tmp_path / "conf"
     file.write_text(text)
