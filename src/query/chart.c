@@ -6,147 +6,78 @@
 #include "store/id_list.h"
 
 enum { WIDTH_DEFAULT = 1200, WIDTH_MOST = 4000, LANES_DEFAULT = 50, LANES_MOST = 200 };
-enum { IN_A_CELL = 4, FEW = 64, STRIDE_MOST = 1 << 16, SURELY_TOO_MANY = CHART_BOXES_MOST / 2 * 3 };
+enum { STRIDE_MOST = 1 << 16, SURELY_TOO_MANY = CHART_BOXES_MOST / 2 * 3 };
 
 /* ---- order ---- */
 
-struct sort_key {
+struct start_key {
 	uint64_t start;
 	uint32_t event;
 };
 
-static int key_order(const void *a, const void *b)
+static int by_start(const void *a, const void *b)
 {
-	const struct sort_key *x = a, *y = b;
+	const struct start_key *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
-	return x->event < y->event ? -1 : 1;
+	return x->event < y->event ? -1 : x->event > y->event;
 }
 
-/* A cell is a slice of the window's time in one lane, which has as many as its events ask for.
- * `slices` are in a nanosecond. What is later is never in an earlier slice, however that rounds. */
-struct lane_cells {
-	uint32_t first, count;
-	double slices;
-};
-
-struct cells {
-	struct lane_cells *lanes;
-	uint32_t *ends; /* of each cell; while they are filled, how far */
-	uint32_t lane_cap, end_cap, count;
-};
-
-static uint32_t cell_of(const struct chart *c, const struct cells *cells,
-			const struct chart_event *e)
+/* order[from, to), which are of one lane. Most of them came in order. */
+static bool sort_lane(struct chart *c, uint32_t from, uint32_t to, struct err *err)
 {
-	const struct lane_cells *l = &cells->lanes[c->pairs[e->pair].lane];
-	double at = e->start > c->range.from ? (double)(e->start - c->range.from) * l->slices : 0;
-
-	return l->first + (at < l->count ? (uint32_t)at : l->count - 1);
-}
-
-/* A few, one by one into those before it. They came by their numbers, which equal ones keep. */
-static void sort_few(const struct chart *c, uint32_t *order, uint32_t count)
-{
-	struct sort_key keys[FEW];
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct sort_key one = { c->events[order[i]].start, order[i] };
-		uint32_t k = i;
-
-		for (; k && keys[k - 1].start > one.start; k--)
-			keys[k] = keys[k - 1];
-		keys[k] = one;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		order[i] = keys[i].event;
-}
-
-/* order[from, to), which are of one cell, by start. */
-static bool sort_cell(struct chart *c, struct sort_key **keys, uint32_t *cap, uint32_t from,
-		      uint32_t to, struct err *err)
-{
-	uint32_t i = from + 1;
+	struct start_key *keys = NULL;
+	uint32_t cap = 0, i = from + 1;
 
 	while (i < to && c->events[c->order[i - 1]].start <= c->events[c->order[i]].start)
 		i++;
 	if (i >= to)
 		return true;
-	if (to - from <= FEW) {
-		sort_few(c, c->order + from, to - from);
-		return true;
-	}
-	if (!query_grow(c->q, keys, cap, to - from, sizeof(**keys), err))
+	if (!query_grow(c->q, &keys, &cap, to - from, sizeof(*keys), err))
 		return false;
 	for (i = from; i < to; i++)
-		(*keys)[i - from] = (struct sort_key){ c->events[c->order[i]].start, c->order[i] };
-	qsort(*keys, to - from, sizeof(**keys), key_order);
+		keys[i - from] = (struct start_key){ c->events[c->order[i]].start, c->order[i] };
+	qsort(keys, to - from, sizeof(*keys), by_start);
 	for (i = from; i < to; i++)
-		c->order[i] = (*keys)[i - from].event;
-	return true;
-}
-
-/* Of what lanes have in all some is here, more or less the same part of each. */
-static bool make_cells(struct chart *c, struct cells *cells, struct err *err)
-{
-	double all = 1, span = (double)(c->range.to - c->range.from) + 1;
-
-	if (!query_grow(c->q, &cells->lanes, &cells->lane_cap, c->lane_count + 1u,
-			sizeof(*cells->lanes), err))
-		return false;
-	for (uint32_t i = 0; i < c->lane_count; i++)
-		all += (double)c->lanes[i].events;
-	for (uint32_t i = 0; i < c->lane_count; i++) {
-		double events = (double)c->lanes[i].events / all * c->event_count;
-		uint32_t count = (uint32_t)(events / IN_A_CELL) + 1;
-
-		cells->lanes[i] = (struct lane_cells){ cells->count, count, count / span };
-		cells->count += count;
-	}
-	return query_grow(c->q, &cells->ends, &cells->end_cap, cells->count + 1u, sizeof(uint32_t),
-			  err);
-}
-
-/* By counting into cells, then each cell by itself: most of them came in order. */
-static bool sort_events(struct chart *c, struct cells *cells, struct err *err)
-{
-	uint32_t *ends = cells->ends, cap = 0, sum = 0;
-	struct sort_key *keys = NULL;
-	bool ok = true;
-
-	memset(ends, 0, (cells->count + 1u) * sizeof(*ends));
-	for (uint32_t i = 0; i < c->event_count; i++)
-		ends[cell_of(c, cells, &c->events[i])]++;
-	for (uint32_t i = 0; i < cells->count; i++) {
-		uint32_t n = ends[i];
-
-		ends[i] = sum;
-		sum += n;
-	}
-	for (uint32_t i = 0; i < c->lane_count; i++)
-		c->lane_first[i] = ends[cells->lanes[i].first];
-	c->lane_first[c->lane_count] = sum;
-	for (uint32_t i = 0; i < c->event_count; i++)
-		c->order[ends[cell_of(c, cells, &c->events[i])]++] = i;
-	for (uint32_t i = 0; i < cells->count && ok; i++)
-		ok = query_alive(c->q, err) &&
-		     sort_cell(c, &keys, &cap, i ? ends[i - 1] : 0, ends[i], err);
+		c->order[i] = keys[i - from].event;
 	query_drop(c->q, &keys, &cap, sizeof(*keys));
-	return ok;
+	return query_alive_now(c->q, err);
+}
+
+static uint32_t lane_of(const struct chart *c, uint32_t event)
+{
+	return c->pairs[c->events[event].pair].lane;
+}
+
+/* Lane by lane as they came; lane_first[k] is where lane k begins. */
+static void part_lanes(struct chart *c)
+{
+	uint32_t *first = c->lane_first;
+
+	memset(first, 0, (c->lane_count + 1u) * sizeof(*first));
+	for (uint32_t i = 0; i < c->event_count; i++)
+		first[lane_of(c, i) + 1]++;
+	for (uint32_t k = 0; k < c->lane_count; k++)
+		first[k + 1] += first[k];
+	for (uint32_t i = 0; i < c->event_count; i++)
+		c->order[first[lane_of(c, i)]++] = i;
+	for (uint32_t k = c->lane_count; k > 0; k--)
+		first[k] = first[k - 1];
+	first[0] = 0;
 }
 
 static bool order_events(struct chart *c, struct err *err)
 {
-	struct cells cells = { 0 };
 	bool ok = query_grow(c->q, &c->order, &c->order_cap, c->event_count + 1u, sizeof(uint32_t),
 			     err) &&
 		  query_grow(c->q, &c->lane_first, &c->lane_first_cap, c->lane_count + 1u,
-			     sizeof(uint32_t), err) &&
-		  make_cells(c, &cells, err) && sort_events(c, &cells, err);
+			     sizeof(uint32_t), err);
 
-	query_drop(c->q, &cells.lanes, &cells.lane_cap, sizeof(*cells.lanes));
-	query_drop(c->q, &cells.ends, &cells.end_cap, sizeof(uint32_t));
+	if (ok)
+		part_lanes(c);
+	for (uint32_t k = 0; ok && k < c->lane_count; k++)
+		ok = sort_lane(c, c->lane_first[k], c->lane_first[k + 1], err);
 	query_fit(c->q, &c->order, &c->order_cap, c->event_count, sizeof(uint32_t));
 	return ok;
 }

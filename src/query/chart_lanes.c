@@ -6,27 +6,15 @@
 #include "query/chart.h"
 #include "store/id_list.h"
 
-struct threads { /* what attribute sets say of thread.id */
+/* What attribute sets say of thread.id. */
+struct threads {
 	struct query *q;
-	uint64_t *sets;   /* ascending */
-	uint32_t *values; /* of each set: the number of its thread.id, 0: none */
-	uint64_t *tids;   /* by that number: the id's hash; of 0: 0 */
-	uint32_t count, sets_cap, values_cap, tid_count, tids_cap, at;
+	uint64_t *sets; /* ascending */
+	uint64_t *tids; /* by place of the set: the hash of its thread.id, 0: none */
+	uint32_t count, sets_cap, tids_cap, at;
 	struct buf scratch;
 };
 
-static bool take_value(void *ctx, const struct source_attribute *value, struct err *err)
-{
-	struct threads *t = ctx;
-
-	if (!query_grow(t->q, &t->tids, &t->tids_cap, t->tid_count + 1u, sizeof(uint64_t), err))
-		return false;
-	buf_reset(&t->scratch);
-	t->tids[t->tid_count++] = hash64(attribute_text(value, &t->scratch));
-	return query_alive(t->q, err);
-}
-
-/* Of a source that gives whole sets. */
 static bool take_thread(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct threads *t = ctx;
@@ -35,22 +23,11 @@ static bool take_thread(void *ctx, uint64_t id, struct source_attributes list, s
 		t->at++;
 	for (uint32_t i = 0; i < list.count && t->at < t->count; i++)
 		if (str_is(list.ptr[i].key, "thread.id")) {
-			t->values[t->at] = t->tid_count;
-			return take_value(t, &list.ptr[i], err);
+			buf_reset(&t->scratch);
+			t->tids[t->at] = hash64(attribute_text(&list.ptr[i], &t->scratch));
+			break;
 		}
-	return true;
-}
-
-static bool ask_threads(struct threads *t, struct err *err)
-{
-	struct source *s = t->q->request.source;
-
-	t->tids[t->tid_count++] = 0;
-	memset(t->values, 0, t->values_cap * sizeof(uint32_t));
-	if (s->ops->values)
-		return source_values(s, STR("thread.id"), t->sets, t->count, take_value, t,
-				     t->values, err);
-	return source_attributes(s, t->sets, t->count, take_thread, t, err);
+	return query_alive(t->q, err);
 }
 
 static bool find_threads(struct chart *c, struct threads *t, struct err *err)
@@ -59,30 +36,26 @@ static bool find_threads(struct chart *c, struct threads *t, struct err *err)
 	bool ok;
 
 	if (!query_grow(c->q, &t->sets, &t->sets_cap, room, sizeof(uint64_t), err) ||
-	    !query_grow(c->q, &t->values, &t->values_cap, room, sizeof(uint32_t), err) ||
-	    !query_grow(c->q, &t->tids, &t->tids_cap, 1, sizeof(uint64_t), err))
+	    !query_grow(c->q, &t->tids, &t->tids_cap, room, sizeof(uint64_t), err))
 		return false;
-	if (number_list(&c->pair_numbers, t->sets)) {
-		t->count = c->pair_numbers.paged;
-	} else {
-		for (uint32_t i = 0; i < c->pair_count; i++)
-			t->sets[t->count++] = c->pairs[i].set;
-		t->count = (uint32_t)id_list_sort(t->sets, t->count);
-	}
+	for (uint32_t i = 0; i < c->pair_count; i++)
+		t->sets[t->count++] = c->pairs[i].set;
+	t->count = (uint32_t)id_list_sort(t->sets, t->count);
+	memset(t->tids, 0, t->tids_cap * sizeof(uint64_t));
 	buf_init(&t->scratch, 0);
-	ok = ask_threads(t, err);
+	ok = source_attributes(c->q->request.source, t->sets, t->count, take_thread, t, err);
 	buf_release(&t->scratch);
 	return ok;
 }
 
-/* Each pair's number in t->tids stands where its lane's is to stand. */
+/* The place of each pair's set in t->tids stands where its lane is to stand. */
 static void number_threads(struct chart *c, const struct threads *t)
 {
 	for (uint32_t i = 0; i < t->count; i++) {
 		uint32_t pair = number_find(&c->pair_numbers, t->sets[i]);
 
 		for (; pair != UINT32_MAX; pair = c->pairs[pair].next)
-			c->pairs[pair].lane = t->values[i];
+			c->pairs[pair].lane = i;
 	}
 }
 
@@ -128,7 +101,6 @@ bool chart_make_lanes(struct chart *c, struct err *err)
 		ok = add_to_lane(c, &lanes, &c->pairs[i], t.tids[c->pairs[i].lane], err);
 	number_release(c->q, &lanes);
 	query_drop(c->q, &t.sets, &t.sets_cap, sizeof(uint64_t));
-	query_drop(c->q, &t.values, &t.values_cap, sizeof(uint32_t));
 	query_drop(c->q, &t.tids, &t.tids_cap, sizeof(uint64_t));
 	return ok;
 }
@@ -144,51 +116,19 @@ static int heavier_lane(const void *a, const void *b)
 	return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* Brings the `first` heaviest lanes to the front, in no order. */
-static void lead_with_heaviest(struct chart_lane *lanes, uint32_t count, uint32_t first)
-{
-	uint32_t low = 0, high = count;
-
-	while (low + 1 < high && first > low && first < high) {
-		struct chart_lane middle = lanes[low + (high - low) / 2];
-		uint32_t i = low, k = high - 1;
-
-		for (;;) { /* what is heavier than the middle one to the left of it */
-			while (heavier_lane(&lanes[i], &middle) < 0)
-				i++;
-			while (heavier_lane(&middle, &lanes[k]) < 0)
-				k--;
-			if (i >= k)
-				break;
-			struct chart_lane t = lanes[i];
-
-			lanes[i++] = lanes[k];
-			lanes[k--] = t;
-		}
-		if (first <= i)
-			high = i;
-		else
-			low = i;
-	}
-}
-
-/* Sorts the lanes as far as the page and keeps those of it; pairs find theirs again (UINT32_MAX:
- * another page's). */
+/* Keeps the lanes of the page, heaviest first; pairs find theirs again (UINT32_MAX: another
+ * page's). */
 static bool keep_lanes(struct chart *c, uint32_t skipped, uint32_t most, struct err *err)
 {
 	struct number_table at = { 0 };
 	uint64_t *keys = NULL;
 	uint32_t cap = 0, ignored;
-	uint32_t ranked = skipped < c->lane_count && most < c->lane_count - skipped ? skipped + most
-										    : c->lane_count;
 	bool added, ok = query_grow(c->q, &keys, &cap, c->pair_count + 1u, sizeof(*keys), err);
 
 	for (uint32_t i = 0; i < c->pair_count && ok; i++)
 		keys[i] = c->lanes[c->pairs[i].lane].key;
-	if (ok && ranked) {
-		lead_with_heaviest(c->lanes, c->lane_count, ranked);
-		qsort(c->lanes, ranked, sizeof(*c->lanes), heavier_lane);
-	}
+	if (ok && c->lane_count)
+		qsort(c->lanes, c->lane_count, sizeof(*c->lanes), heavier_lane);
 	c->lanes_in_all = c->lane_count;
 	c->lane_count = skipped < c->lane_count ? c->lane_count - skipped : 0;
 	c->lane_count = c->lane_count < most ? c->lane_count : most;

@@ -3,8 +3,7 @@
  *
  * Most sets of a window are new in it: a thread's on a cpu. One by one they cost more than all the
  * rest of a question; so those that a walk will meet are found first, by the column of their ids,
- * and read together, where the source has columns and single keys of many sets (SQLite). A source
- * that is asked over a network brings a row's set with the row.
+ * and read together, unless the source fetches a row's set with the row.
  */
 #include "query/engine.h"
 #include "query/label_match.h"
@@ -154,7 +153,7 @@ bool known_sets_load(struct query *q, const struct source_scan *scan, struct err
 	struct meeting m = { .q = q, .before = UINT64_MAX };
 	struct source_scan columns = *scan;
 
-	if (!ops->events || !ops->values || scan->links || q->request.profile_id_count)
+	if (!ops->events || ops->sets_with_rows || scan->links || q->request.profile_id_count)
 		return true;
 	if (q->sets_known.from <= scan->range.from && scan->range.to <= q->sets_known.to)
 		return true;

@@ -37,36 +37,11 @@ static uint64_t weight_of(const struct adding *a, uint32_t sum)
 	return v < 0 ? (uint64_t)0 - (uint64_t)v : (uint64_t)v;
 }
 
-/* The k-th largest of w[0, n), k from 0 on; what is larger stands before it. */
-static uint64_t select_largest(uint64_t *w, uint32_t n, uint32_t k)
+static int lighter(const void *a, const void *b)
 {
-	uint32_t low = 0, high = n;
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	while (high - low > 1) {
-		uint64_t pivot = w[low + (high - low) / 2];
-		uint32_t larger = low, equal = low, end = high;
-
-		while (equal < end) {
-			uint64_t v = w[equal];
-
-			if (v > pivot) {
-				w[equal++] = w[larger];
-				w[larger++] = v;
-			} else if (v < pivot) {
-				w[equal] = w[--end];
-				w[end] = v;
-			} else {
-				equal++;
-			}
-		}
-		if (k < larger)
-			high = larger;
-		else if (k >= equal)
-			low = equal;
-		else
-			return pivot;
-	}
-	return w[low];
+	return x < y ? -1 : x > y;
 }
 
 /* The heaviest ones, then the others, each by stack: a source reads its stacks in their order. */
@@ -81,7 +56,8 @@ static bool heaviest_first(struct adding *a, struct err *err)
 	for (uint32_t i = 0; i < count; i++)
 		w[i] = weight_of(a, i);
 	a->heavy = a->most < count ? a->most : count / 4 < HEAVY ? count / 4 + 1 : HEAVY;
-	least = select_largest(w, count, a->heavy - 1);
+	qsort(w, count, sizeof(*w), lighter);
+	least = w[count - a->heavy];
 	query_drop(q, &w, &cap, sizeof(*w));
 	ties = a->heavy;
 	for (uint32_t i = 0; i < count; i++)

@@ -18,23 +18,8 @@ static bool match_series(struct query *q, const struct source_series *s, struct 
 				  err);
 }
 
-/* What series of those types, that period and those labels say; NULL: they are not asked for. */
-struct known_says {
-	uint32_t texts; /* of selecting.texts, + 1; 0: a free place */
-	int64_t period;
-	uint64_t labels;
-	uint32_t type;
-	const struct series_says *says;
-};
-
-/* Powers of two. Where there are more, some are looked at again. */
-enum { KNOWN_MOST = 256, TEXTS_MOST = 16 };
-
 struct selecting {
 	struct query *q;
-	struct known_says known[KNOWN_MOST];
-	struct str texts[TEXTS_MOST][4]; /* types and units */
-	uint32_t text_count;
 	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
 	struct str keys[SELECTOR_MATCHERS_MOST + 1]; /* that series are to say */
 	uint32_t key_count;
@@ -43,88 +28,26 @@ struct selecting {
 	struct first_type before; /* the series before */
 };
 
-/* The number of the series' types and units, + 1; 0: there are too many. */
-static bool number_texts(struct selecting *x, const struct source_series *s, uint32_t *out,
-			 struct err *err)
-{
-	const struct str texts[] = { s->sample_type, s->sample_unit, s->period_type,
-				     s->period_unit };
-	uint32_t at = 0;
-
-	for (; at < x->text_count; at++) {
-		const struct str *known = x->texts[at];
-
-		if (str_equal(known[0], texts[0]) && str_equal(known[1], texts[1]) &&
-		    str_equal(known[2], texts[2]) && str_equal(known[3], texts[3]))
-			break;
-	}
-	*out = at < TEXTS_MOST ? at + 1 : 0;
-	if (at < x->text_count || at == TEXTS_MOST)
-		return true;
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-		if (!query_str_dup(x->q, texts[i], &x->texts[at][i], err))
-			return false;
-	x->text_count++;
-	return true;
-}
-
-/* Where what they say is, or would be, known: the types, the period and the labels make it. */
-static struct known_says *known_place(struct selecting *x, const struct source_series *s,
-				      uint32_t texts)
-{
-	uint64_t parts[] = { texts, (uint64_t)s->period, s->labels };
-
-	return &x->known[hash64(str_from(parts, sizeof(parts))) % KNOWN_MOST];
-}
-
-static bool is_known(const struct known_says *k, const struct source_series *s, uint32_t texts)
-{
-	return texts && k->texts == texts && k->period == s->period && k->labels == s->labels;
-}
-
-static bool judge_series(struct selecting *x, const struct source_series *s, bool plain,
-			 uint32_t *type, const struct series_says **out, struct err *err)
-{
-	struct series_says says = { .period = s->period };
-
-	*out = NULL;
-	if (!profile_type_of(x->q, s, &says, err))
-		return false;
-	*type = says.type;
-	if (!plain) {
-		if (!match_series(x->q, s, &says, err))
-			return false;
-		if (!label_series_matches(&says.bits, x->decided, x->empty_match))
-			return true;
-	}
-	return series_says_share(x->q, &says, out, err);
-}
-
 /* The series' type and what it says; *out NULL: it is none of those that are asked for. */
-static bool says_of(struct selecting *x, const struct source_series *s, uint32_t *type,
-		    const struct series_says **out, struct err *err)
+static bool judge_series(struct selecting *x, const struct source_series *s, uint32_t *type,
+			 const struct series_says **out, struct err *err)
 {
 	struct query *q = x->q;
 	/* Nothing of it is matched but, perhaps, its service, which it is of. */
 	bool plain = (!q->selector->count && !q->group_key.len) || (s->brief && x->by_service);
-	struct known_says *k;
-	uint32_t texts;
+	struct series_says says = { .period = s->period };
 
-	if (!plain && !s->brief)
-		return judge_series(x, s, false, type, out, err);
-	if (!number_texts(x, s, &texts, err))
+	*out = NULL;
+	if (!profile_type_of(q, s, &says, err))
 		return false;
-	k = known_place(x, s, texts);
-	if (is_known(k, s, texts)) {
-		*out = k->says;
-		*type = k->type;
-		q->types[k->type].series_count++;
-		return true;
+	*type = says.type;
+	if (!plain) {
+		if (!match_series(q, s, &says, err))
+			return false;
+		if (!label_series_matches(&says.bits, x->decided, x->empty_match))
+			return true;
 	}
-	if (!judge_series(x, s, plain, type, out, err))
-		return false;
-	*k = (struct known_says){ texts, s->period, s->labels, *type, *out };
-	return true;
+	return series_says_share(q, &says, out, err);
 }
 
 static bool take_series(void *ctx, const struct source_series *s, struct err *err)
@@ -140,7 +63,7 @@ static bool take_series(void *ctx, const struct source_series *s, struct err *er
 		x->too_brief = true;
 		return true;
 	}
-	if (!says_of(x, s, &type, &series.says, err))
+	if (!judge_series(x, s, &type, &series.says, err))
 		return false;
 	first_type_note(q, &x->before, s, type);
 	if (!series.says)
@@ -229,7 +152,6 @@ static void forget_series(struct selecting *x)
 
 	q->series_count = q->type_count = q->says_count = 0;
 	number_release(q, &q->says_numbers);
-	memset(x->known, 0, sizeof(x->known));
 	x->before = (struct first_type){ 0 };
 }
 

@@ -167,68 +167,12 @@ static bool list_table(struct summing *s, struct err *err)
 	return true;
 }
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
-
-static uint64_t digit_of(const struct stack_sum *s, unsigned shift)
-{
-	return (shift < 32 ? s->group >> shift : s->stack >> (shift - 32)) & (DIGITS - 1);
-}
-
-/* By that digit, the order of equal ones kept. */
-static void sort_by_digit(const struct stack_sum *from, uint32_t count, unsigned shift,
-			  struct stack_sum *to)
-{
-	uint32_t at[DIGITS] = { 0 }, next = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		at[digit_of(&from[i], shift)]++;
-	for (uint32_t d = 0; d < DIGITS; d++) {
-		uint32_t n = at[d];
-
-		at[d] = next;
-		next += n;
-	}
-	for (uint32_t i = 0; i < count; i++)
-		to[at[digit_of(&from[i], shift)]++] = from[i];
-}
-
-/* As stack_order() has it; false: no room for a copy. */
-static bool sort_by_digits(struct query *q, struct stack_sums *out)
-{
-	uint64_t groups = 0, stacks = 0;
-	struct stack_sum *copy = NULL;
-	uint32_t cap = 0;
-	struct err full;
-
-	if (!query_grow(q, &copy, &cap, out->count, sizeof(*copy), &full))
-		return false;
-	for (uint32_t i = 0; i < out->count; i++) {
-		groups |= out->ptr[i].group;
-		stacks |= out->ptr[i].stack;
-	}
-	for (unsigned shift = 0; shift < 96; shift += shift == 22 ? 10 : DIGIT_BITS) {
-		struct stack_sum *from = out->ptr;
-		uint32_t from_cap = out->cap;
-
-		if (!(shift < 32 ? groups >> shift : stacks >> (shift - 32)))
-			continue;
-		sort_by_digit(from, out->count, shift, copy);
-		out->ptr = copy;
-		out->cap = cap;
-		copy = from;
-		cap = from_cap;
-	}
-	query_drop(q, &copy, &cap, sizeof(*copy));
-	return true;
-}
-
 /* A stack may be in both, from before the table had a page for it. */
-static void put_in_order(struct query *q, struct stack_sums *out)
+static void put_in_order(struct stack_sums *out)
 {
-	enum { FEW = 1024 };
 	uint32_t kept = 0;
 
-	if (out->count && (out->count < FEW || !sort_by_digits(q, out)))
+	if (out->count)
 		qsort(out->ptr, out->count, sizeof(*out->ptr), stack_order);
 	for (uint32_t i = 0; i < out->count; i++)
 		if (kept && stack_order(&out->ptr[kept - 1], &out->ptr[i]) == 0)
@@ -304,9 +248,9 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 
 		ok = list_table(&s, err);
 		if (listed)
-			put_in_order(q, out);
+			put_in_order(out);
 	} else if (ok) {
-		put_in_order(q, out);
+		put_in_order(out);
 	}
 	if (ok && s.left_out)
 		query_note_partial(q,

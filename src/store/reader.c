@@ -424,7 +424,6 @@ static bool sqlite_names_state(struct source *source, uint64_t *out, struct err 
 	.stacks = sqlite_stacks, \
 	.locations = sqlite_locations, \
 	.attributes = sqlite_attributes, \
-	.values = sqlite_values, \
 	.links = sqlite_links, \
 	.find_links = sqlite_find_links, \
 	.coverage = sqlite_coverage, \

@@ -146,7 +146,6 @@ SOURCE_OP(profiles) sqlite_profiles;
 SOURCE_OP(stacks) sqlite_stacks;
 SOURCE_OP(locations) sqlite_locations;
 SOURCE_OP(attributes) sqlite_attributes;
-SOURCE_OP(values) sqlite_values;
 SOURCE_OP(links) sqlite_links;
 SOURCE_OP(find_links) sqlite_find_links;
 SOURCE_OP(coverage) sqlite_coverage;

@@ -243,106 +243,6 @@ static void test_links_stacks_profiles(void **state)
 	test_store_remove(&t);
 }
 
-/* ---- values of one key ---- */
-
-enum { SETS_MOST = 4096 };
-
-struct key_values_seen {
-	const char *key;
-	uint64_t sets[SETS_MOST];
-	char wanted[SETS_MOST][64], values[SETS_MOST][64]; /* of each set; by number */
-	uint32_t numbers[SETS_MOST];
-	size_t set_count, at, value_count, found;
-};
-
-static bool collect_set(void *arg, const struct source_row *s, struct err *err)
-{
-	struct key_values_seen *k = arg;
-
-	(void)err;
-	assert_true(k->set_count < SETS_MOST);
-	if (s->attributes)
-		k->sets[k->set_count++] = s->attributes;
-	return true;
-}
-
-static void print_value(char out[64], const struct any_value *v)
-{
-	if (v->kind == ANY_STRING)
-		snprintf(out, 64, "\"%.*s\"", STR_ARG(str_head(v->string, 60)));
-	else
-		snprintf(out, 64, "%d %lld", (int)v->kind, (long long)v->integer);
-}
-
-static bool look_through_set(void *arg, uint64_t id, struct source_attributes list, struct err *err)
-{
-	struct key_values_seen *k = arg;
-
-	(void)err;
-	assert_int_equal(id, k->sets[k->at]);
-	for (uint32_t i = 0; i < list.count && !k->wanted[k->at][0]; i++)
-		if (str_is(list.ptr[i].key, k->key)) {
-			print_value(k->wanted[k->at], &list.ptr[i].value);
-			k->found++;
-		}
-	k->at++;
-	return true;
-}
-
-static bool take_value(void *arg, const struct source_attribute *a, struct err *err)
-{
-	struct key_values_seen *k = arg;
-
-	(void)err;
-	assert_true(str_is(a->key, k->key));
-	print_value(k->values[++k->value_count], &a->value);
-	return true;
-}
-
-static size_t check_values(struct source *snap, const char *key)
-{
-	struct key_values_seen *k = calloc(1, sizeof(*k));
-	struct source_scan everything = { .range = SOURCE_ALWAYS, .asof = SOURCE_NEWEST };
-	size_t found;
-	struct err err;
-
-	assert_non_null(k);
-	k->key = key;
-	assert_true(source_scan(snap, &everything, collect_set, k, &err));
-	k->set_count = id_list_sort(k->sets, k->set_count);
-	assert_true(k->set_count > 2);
-	assert_true(source_attributes(snap, k->sets, k->set_count, look_through_set, k, &err));
-	if (!source_values(snap, str_cstr(key), k->sets, k->set_count, take_value, k, k->numbers,
-			   &err))
-		fail_msg("%s: %s", key, err.msg);
-	for (size_t i = 0; i < k->set_count; i++) {
-		assert_in_range(k->numbers[i], 0, k->value_count);
-		assert_string_equal(k->values[k->numbers[i]], k->wanted[i]);
-	}
-	found = k->found;
-	free(k);
-	return found;
-}
-
-static void test_values_are_those_of_the_sets(void **state)
-{
-	struct profiles *p = test_fixture("v1.11.0-oncpu-big");
-	struct source *snap;
-	struct test_store t;
-
-	(void)state;
-	test_store_make(&t);
-	test_store_put(&t, p, 1);
-	snap = test_store_read(&t);
-	assert_non_null(snap->ops->values);
-	assert_true(check_values(snap, "thread.name") > 2);
-	assert_true(check_values(snap, "thread.id") > 2);
-	assert_int_equal(check_values(snap, "nobody says this"), 0);
-	test_store_end(&t, snap);
-	profiles_free(p);
-	test_store_remove(&t);
-}
-
 /* ---- coverage ---- */
 
 static struct profiles *report(void)
@@ -750,7 +650,6 @@ int main(void)
 		cmocka_unit_test(test_long_samples_are_found_from_later_windows),
 		cmocka_unit_test(test_extent_is_exact),
 		cmocka_unit_test(test_links_stacks_profiles),
-		cmocka_unit_test(test_values_are_those_of_the_sets),
 		cmocka_unit_test(test_coverage),
 		cmocka_unit_test(test_events_are_those_of_the_samples),
 	};

@@ -131,16 +131,6 @@ bool source_attributes(struct source *s, const uint64_t *ids, uint32_t count,
 	       s->ops->attributes(s, ids + empty, count - empty, fn, ctx, err);
 }
 
-bool source_values(struct source *s, struct str key, const uint64_t *ids, uint32_t count,
-		   source_value_fn *fn, void *ctx, uint32_t *out, struct err *err)
-{
-	uint32_t empty = count && !ids[0];
-
-	if (empty)
-		out[0] = 0;
-	return s->ops->values(s, key, ids + empty, count - empty, fn, ctx, out + empty, err);
-}
-
 bool source_links(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
 		  void *ctx, struct err *err)
 {

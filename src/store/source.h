@@ -172,7 +172,6 @@ typedef bool source_stack_fn(void *ctx, uint64_t id, const uint64_t *locations, 
 typedef bool source_location_fn(void *ctx, const struct source_location *location, struct err *err);
 typedef bool source_attributes_fn(void *ctx, uint64_t id, struct source_attributes attributes,
 				  struct err *err);
-typedef bool source_value_fn(void *ctx, const struct source_attribute *value, struct err *err);
 typedef bool source_link_fn(void *ctx, const struct source_link *link, struct err *err);
 
 /* What could not be read of a damaged store. */
@@ -213,8 +212,6 @@ struct source_ops {
 			  source_location_fn *fn, void *ctx, struct err *err);
 	bool (*attributes)(struct source *s, const uint64_t *ids, uint32_t count,
 			   source_attributes_fn *fn, void *ctx, struct err *err);
-	bool (*values)(struct source *s, struct str key, const uint64_t *ids, uint32_t count,
-		       source_value_fn *fn, void *ctx, uint32_t *out, struct err *err);
 	bool (*links)(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
 		      void *ctx, struct err *err);
 	/* Links of a trace (span_id NULL: any) or of a span (trace_id NULL: any). */
@@ -238,6 +235,9 @@ struct source_ops {
 	 * request that has nothing left is still a failure, with *seq set. */
 	void (*tolerate)(struct source *s, struct store_lost *lost);
 	void (*free)(struct source *s);
+	/* A scan fetches the attribute sets of its rows along with them: asking for one by one
+	 * costs nothing then. */
+	bool sets_with_rows;
 };
 
 /* The type of a function that provides one: SOURCE_OP(scan) sqlite_scan; */
@@ -264,11 +264,6 @@ bool source_locations(struct source *s, const uint64_t *ids, uint32_t count, sou
 		      void *ctx, struct err *err) MUST_CHECK;
 bool source_attributes(struct source *s, const uint64_t *ids, uint32_t count,
 		       source_attributes_fn *fn, void *ctx, struct err *err) MUST_CHECK;
-/* The values that such sets have of one key. The callback gets the values, numbered from 1 in the
- * order they come, maybe the same one twice; out[i]: the number of the value that ids[i] has, 0
- * where it has none. Only where ops->values is set. */
-bool source_values(struct source *s, struct str key, const uint64_t *ids, uint32_t count,
-		   source_value_fn *fn, void *ctx, uint32_t *out, struct err *err) MUST_CHECK;
 bool source_links(struct source *s, const uint64_t *ids, uint32_t count, source_link_fn *fn,
 		  void *ctx, struct err *err) MUST_CHECK;
 

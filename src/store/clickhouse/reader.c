@@ -451,6 +451,7 @@ static const struct source_ops source_ops = {
 	.stacks = ch_stacks,
 	.locations = ch_locations,
 	.attributes = ch_attributes,
+	.sets_with_rows = true,
 	.links = ch_links,
 	.find_links = ch_find_links,
 	.coverage = ch_coverage,
