@@ -10,7 +10,7 @@
  *
  * Beside it, in the same run and with the same settings, the floor: the rows that each transaction
  * has added, dictionary and samples, read back and put into a second file by prepared statements
- * alone, in the same order and groups (without bucket, bucket_series, lookup and link_key, which
+ * alone, in the same order and groups (without bucket, lookup and link_key, which
  * count as ours; links have plain indices on their ids instead, or none with --bare-links).
  */
 #include <string.h>

@@ -15,24 +15,13 @@
 static const struct {
 	const char *table, *column, *of;
 } references[] = {
-	{ "sample", "stack_id", "stack" },
-	{ "sample", "attrset_id", "attrset" },
-	{ "sample", "link_id", "link" },
-	{ "sample", "series_id", "series" },
-	{ "series", "resource_id", "resource" },
-	{ "series", "scope_id", "scope" },
-	{ "series", "lifted_id", "attrset" },
-	{ "series", "service_id", "string" },
-	{ "resource", "attrset_id", "attrset" },
-	{ "scope", "attrset_id", "attrset" },
-	{ "profile", "attrset_id", "attrset" },
-	{ "location", "mapping_id", "mapping" },
-	{ "location", "attrset_id", "attrset" },
-	{ "mapping", "filename_id", "string" },
-	{ "mapping", "attrset_id", "attrset" },
-	{ "function", "name_id", "string" },
-	{ "function", "filename_id", "string" },
-	{ "attribute", "key_id", "string" },
+	{ "series", "resource_id", "resource" },    { "series", "scope_id", "scope" },
+	{ "series", "lifted_id", "attrset" },       { "series", "service_id", "string" },
+	{ "resource", "attrset_id", "attrset" },    { "scope", "attrset_id", "attrset" },
+	{ "profile", "attrset_id", "attrset" },     { "location", "mapping_id", "mapping" },
+	{ "location", "attrset_id", "attrset" },    { "mapping", "filename_id", "string" },
+	{ "mapping", "attrset_id", "attrset" },     { "function", "name_id", "string" },
+	{ "function", "filename_id", "string" },    { "attribute", "key_id", "string" },
 	{ "function", "system_name_id", "string" },
 };
 
@@ -325,7 +314,6 @@ bool store_check(const char *path, void (*found)(void *arg, const char *finding)
 		 struct err *err)
 {
 	struct checking c = { .found = found, .arg = arg };
-	int64_t version;
 	struct err cut;
 	bool ok = true;
 
@@ -336,16 +324,13 @@ bool store_check(const char *path, void (*found)(void *arg, const char *finding)
 		found(arg, cut.msg);
 		ok = db_exec(c.db, "PRAGMA writable_schema=ON; PRAGMA query_only=1", err);
 	}
-	ok = ok && (schema_check(c.db, &version, err) || err_prefix(err, "%s", path));
+	ok = ok && (schema_check(c.db, err) || err_prefix(err, "%s", path));
 	if (ok) {
 		check_pages(&c);
 		check_references(&c);
-		if (version > 2)
-			check_chunks(&c);
-		if (version > 3)
-			check_code(&c);
-		if (version > 5)
-			check_link_keys(&c);
+		check_chunks(&c);
+		check_code(&c);
+		check_link_keys(&c);
 	}
 	sqlite3_close(c.db);
 	return ok;

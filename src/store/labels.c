@@ -45,17 +45,6 @@ enum label_key label_key_of(struct str key, bool *exact)
 	return LABEL_NONE;
 }
 
-bool labels_say(struct str labels, uint32_t asked)
-{
-	uint32_t count = 0;
-
-	if (!(asked >> LABEL_PROFILER))
-		return true;
-	for (size_t i = 0; i < labels.len; i++) /* each varint's last byte */
-		count += (uint8_t)labels.ptr[i] < 0x80;
-	return count > LABEL_PROFILER;
-}
-
 /* The first one that is text, and not empty. */
 static const struct key_value *text_of(struct key_values list, struct str key)
 {

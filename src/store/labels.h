@@ -4,9 +4,7 @@
  *
  * A run of varints, the rows of `attribute` in the order of the keys below, 0 where it has none.
  * What was lifted from samples counts as its resource's. NULL: the attributes themselves must be
- * read (a row of an older version, or one that says such a key in its scope, twice, or in another
- * spelling). A run that ends before a key does not say it: it is from before the row kept that one;
- * until LABEL_PROFILER zeros at the end were left out, which say that there is none.
+ * read, as the series says such a key in its scope, twice, or in another spelling.
  */
 #pragma once
 #include "model/profiles.h"
@@ -30,8 +28,6 @@ enum label_key {
 /* *exact false: the key is spelled with other punctuation ("host_name"), as queries may have it. */
 enum label_key label_key_of(struct str key, bool *exact);
 
-/* Does a run that is not NULL say all that is asked (bits)? */
-bool labels_say(struct str labels, uint32_t asked);
 /* Of a resource's attributes the host whose profiler it is from, as queries have it: host.id, else
  * host.name. NULL: none is said, or the process's own SDK profiles it. */
 const struct key_value *label_profiler(struct key_values resource);

@@ -183,12 +183,6 @@ uint64_t process_hash(const struct process_parts *p)
 	return p->of[PROCESS_PARTS - 1] ? hash64(str_from(p->of, sizeof(p->of))) : 0;
 }
 
-static void note_all(struct process_parts *p, struct source_attributes list)
-{
-	for (uint32_t i = 0; i < list.count; i++)
-		process_note(p, list.ptr[i].key, &list.ptr[i].value);
-}
-
 uint64_t lifted_process(const struct profiles *p, const struct resource_profiles *r,
 			const struct attribute_index *at, uint32_t count)
 {
@@ -202,14 +196,5 @@ uint64_t lifted_process(const struct profiles *p, const struct resource_profiles
 
 		process_note(&parts, d->strings[a->key.v], &a->value);
 	}
-	return process_hash(&parts);
-}
-
-uint64_t store_process(struct source_attributes resource, struct source_attributes lifted)
-{
-	struct process_parts parts = { 0 };
-
-	note_all(&parts, resource);
-	note_all(&parts, lifted);
 	return process_hash(&parts);
 }

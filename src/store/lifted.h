@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "model/profiles.h"
 #include "store/ident.h"
-#include "store/source.h"
 
 /* Which of a message's attributes are lifted, found once each. */
 struct lifted {
@@ -68,7 +67,3 @@ struct process_parts {
 void process_note(struct process_parts *p, struct str key, const struct any_value *v);
 /* 0: without a pid nobody knows. Kept in files (series.process): never to change. */
 uint64_t process_hash(const struct process_parts *p);
-
-/* ---- for both readers ---- */
-
-uint64_t store_process(struct source_attributes resource, struct source_attributes lifted);

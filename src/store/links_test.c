@@ -1,5 +1,5 @@
-/* links_test.c - links are found by trace and span: those in link_key, those that came since, and
- * those of an older store, which has indices. */
+/* links_test.c - links are found by trace and span: those in link_key, and those that came since.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -191,31 +191,10 @@ static void max_size_counts_the_log_of_what_goes(void **state)
 	test_store_remove(&t);
 }
 
-static void an_older_store_keeps_its_indices(void **state)
-{
-	uint64_t now = UINT64_C(1800000000000000000);
-	struct test_store t;
-
-	(void)state;
-	test_store_make(&t);
-	put(&t, 0, FEW, now);
-	store_writer_close(t.w);
-	test_store_sql(t.path, "DROP TABLE link_key; CREATE INDEX link_span ON link(span_id); "
-			       "CREATE INDEX link_trace ON link(trace_id); PRAGMA user_version=5");
-	assert_found(&t, FEW);
-	test_store_open(&t);
-	put(&t, FEW, MANY, now);
-	assert_int_equal(keys(&t), 0);
-	assert_found(&t, FEW + MANY);
-	assert_whole(&t);
-	test_store_remove(&t);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(links_are_keyed_many_at_a_time),
-		cmocka_unit_test(an_older_store_keeps_its_indices),
 		cmocka_unit_test(max_size_counts_the_log_of_what_goes),
 	};
 

@@ -32,15 +32,6 @@ static const size_t kept_most_bytes = (size_t)8 << 20; /* of texts and sets that
 	"SELECT row(" table ".id, " columns ") FROM (SELECT value AS at FROM json_each(?1)) " \
 	"CROSS JOIN " table " ON " table ".id=at"
 
-/* Rows of a bucket; of a series in it, by time. enum sample_depth */
-#define TAKE(bucket, more) \
-	"SELECT take(" bucket ", series_id, dt, seq, value, more" more ") FROM sample "
-#define WITH_STACK      ", stack_id"
-#define WITH_ATTRIBUTES WITH_STACK ", attrset_id"
-#define WITH_ALL        WITH_ATTRIBUTES ", link_id"
-#define OF_BUCKET       "WHERE bucket=?1"
-#define OF_SERIES       "WHERE bucket=?1 AND series_id=?2 AND dt BETWEEN ?3 AND ?4"
-
 #define OF_WINDOW                                                         \
 	"(SELECT bucket FROM bucket WHERE bucket<=?2 AND (bucket>=?1 OR " \
 	"bucket*600000000000+599999999999+longest>=?3 OR longest<0))"
@@ -68,18 +59,13 @@ static const char *const sql[QUERY_COUNT] = {
 	[GET_SCOPE] = "SELECT name_id, version_id, attrset_id, schema_url_id, dropped, notes FROM "
 		      "scope WHERE id=?1",
 	[GET_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id=?1",
-	[GET_SERIES_OF_4] = "SELECT " SERIES ", process, NULL FROM series WHERE id=?1",
-	[GET_SERIES_OF_1] = "SELECT " SERIES ", NULL, NULL FROM series WHERE id=?1",
 	[EACH_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id BETWEEN ?1 AND ?2",
-	[EACH_SERIES_OF_4] =
-		"SELECT " SERIES ", process, NULL FROM series WHERE id BETWEEN ?1 AND ?2",
 	[EACH_BRIEF] = BRIEF("labels", SERIES_BETWEEN),
 	[PICK_BRIEF] = BRIEF("labels", SERIES_OF_LIST),
 	[EACH_BRIEF_PLAIN] = BRIEF("NULL", SERIES_BETWEEN),
 	[PICK_BRIEF_PLAIN] = BRIEF("NULL", SERIES_OF_LIST),
 	[SERVICES_OF_SERIES] =
 		"SELECT unmark(id, service_id) FROM series WHERE id BETWEEN ?1 AND ?2",
-	[MARK_SERIES] = "SELECT mark(series_id) FROM bucket_series WHERE bucket IN " OF_WINDOW,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
 	[EACH_STACK] = EACH("stack", "locations"),
 	[PICK_STACKS] = PICK("stack", "locations"),
@@ -100,8 +86,7 @@ static const char *const sql[QUERY_COUNT] = {
 	[NEXT_REQUEST] = "SELECT seq FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",
 	[GET_PROFILE] =
 		"SELECT p.seq, p.series, p.samples, coalesce(p.time, r.time), coalesce(p.duration, "
-		"r.duration), p.uid, p.attrset_id, p.dropped, p.t0, p.span, p.payload_format, "
-		"p.payload "
+		"r.duration), p.uid, p.attrset_id, p.dropped, p.payload_format, p.payload "
 		"FROM profile p, request r WHERE p.seq=?1 AND r.seq=(SELECT max(seq) FROM request "
 		"WHERE "
 		"seq<?1)",
@@ -110,17 +95,6 @@ static const char *const sql[QUERY_COUNT] = {
 		       "j.value->>5 FROM symbol s, json_each(s.lines) j WHERE s.build_id=?1 AND "
 		       "s.address=?2 ORDER BY j.key",
 	[LIST_BUCKETS] = "SELECT bucket, longest FROM bucket WHERE bucket<=?1 ORDER BY bucket",
-	[LIST_BUCKET_SERIES] = "SELECT series_id FROM bucket_series WHERE bucket=?1 ORDER BY "
-			       "series_id",
-	[SCAN_BUCKET + DEPTH_TIMES] = TAKE("?1", "") OF_BUCKET,
-	[SCAN_BUCKET + DEPTH_STACK] = TAKE("?1", WITH_STACK) OF_BUCKET,
-	[SCAN_BUCKET + DEPTH_ATTRIBUTES] = TAKE("?1", WITH_ATTRIBUTES) OF_BUCKET,
-	[SCAN_BUCKET + DEPTH_ALL] = TAKE("?1", WITH_ALL) OF_BUCKET,
-	[SCAN_SERIES + DEPTH_TIMES] = TAKE("?1", "") OF_SERIES,
-	[SCAN_SERIES + DEPTH_STACK] = TAKE("?1", WITH_STACK) OF_SERIES,
-	[SCAN_SERIES + DEPTH_ATTRIBUTES] = TAKE("?1", WITH_ATTRIBUTES) OF_SERIES,
-	[SCAN_SERIES + DEPTH_ALL] = TAKE("?1", WITH_ALL) OF_SERIES,
-	[SCAN_LINK] = TAKE("bucket", WITH_ALL) "WHERE link_id=?1",
 	[SCAN_CHUNKS + DEPTH_TIMES] = "SELECT " CHUNK_COLUMNS_TIMES CHUNKS_OF_BUCKET,
 	[SCAN_CHUNKS + DEPTH_STACK] = "SELECT " CHUNK_WITH_STACK CHUNKS_OF_BUCKET,
 	[SCAN_CHUNKS + DEPTH_ATTRIBUTES] = "SELECT " CHUNK_WITH_ATTRIBUTES CHUNKS_OF_BUCKET,
@@ -202,7 +176,7 @@ static void sqlite_close(struct store *store)
 	free(s);
 }
 
-static const struct source_ops without_events, with_events;
+static const struct source_ops source_ops;
 
 /* ---- snapshots: a connection each, two of them kept for the next question ---- */
 
@@ -212,8 +186,7 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 		return false;
 	sqlite3_extended_result_codes(snap->db, 1);
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
-	if (!reader_make_take(snap, err) || !reader_make_mark(snap, err) ||
-	    !reader_make_row(snap, err) || !reader_make_brief(snap, err))
+	if (!reader_make_row(snap, err) || !reader_make_brief(snap, err))
 		return false;
 	/* SQLite's own way to read a file that has fewer pages than its header says. */
 	if (snap->store->even_if_cut && !db_exec(snap->db, "PRAGMA writable_schema=ON", err))
@@ -247,7 +220,7 @@ static bool sqlite_begin(struct store *store, struct source **out, struct err *e
 {
 	struct sqlite_store *s = CONTAINER_OF(store, struct sqlite_store, base);
 	struct sqlite_snapshot *snap = take_idle(s);
-	int64_t symbols = 0, rows;
+	int64_t symbols = 0;
 	bool ok = true;
 
 	if (!snap) {
@@ -259,17 +232,15 @@ static bool sqlite_begin(struct store *store, struct source **out, struct err *e
 	}
 	/* The first read of the transaction fixes what it sees. Of a damaged file requests are
 	 * saved without the names that were found later. */
-	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, &snap->version, err) &&
+	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, err) &&
 	     (db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err) ||
-	      s->even_if_cut) &&
-	     db_number(snap->db, "SELECT 1 FROM sample LIMIT 1", 0, &rows, err);
+	      s->even_if_cut);
 	if (!ok) {
 		snapshot_free(snap);
 		return false;
 	}
 	snap->overlay = symbols;
-	snap->has_rows = rows;
-	snap->base.ops = snap->version > 2 && !rows ? &with_events : &without_events;
+	snap->base.ops = &source_ops;
 	*out = &snap->base;
 	return true;
 }
@@ -356,10 +327,6 @@ void reader_trim(struct sqlite_snapshot *snap)
 
 sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct err *err)
 {
-	if (q == GET_SERIES && snap->version < 5)
-		q = snap->version < 2 ? GET_SERIES_OF_1 : GET_SERIES_OF_4;
-	else if (q == EACH_SERIES && snap->version < 5)
-		q = EACH_SERIES_OF_4;
 	if (!snap->queries[q] && !db_prepare(snap->db, sql[q], &snap->queries[q], err))
 		return NULL;
 	return snap->queries[q];
@@ -415,24 +382,22 @@ static bool sqlite_names_state(struct source *source, uint64_t *out, struct err 
 	return true;
 }
 
-/* clang-format off */
-#define OPS \
-	.series = sqlite_series, \
-	.sample_keys = sqlite_sample_keys, \
-	.scan = sqlite_scan, \
-	.profiles = sqlite_profiles, \
-	.stacks = sqlite_stacks, \
-	.locations = sqlite_locations, \
-	.attributes = sqlite_attributes, \
-	.links = sqlite_links, \
-	.find_links = sqlite_find_links, \
-	.coverage = sqlite_coverage, \
-	.asof = sqlite_asof, \
-	.names_state = sqlite_names_state, \
-	.extent = sqlite_extent, \
-	.next_request = sqlite_next_request, \
-	.tolerate = sqlite_tolerate, \
-	.free = sqlite_end
-/* clang-format on */
-static const struct source_ops without_events = { OPS },
-			       with_events = { OPS, .events = sqlite_events };
+static const struct source_ops source_ops = {
+	.series = sqlite_series,
+	.sample_keys = sqlite_sample_keys,
+	.scan = sqlite_scan,
+	.events = sqlite_events,
+	.profiles = sqlite_profiles,
+	.stacks = sqlite_stacks,
+	.locations = sqlite_locations,
+	.attributes = sqlite_attributes,
+	.links = sqlite_links,
+	.find_links = sqlite_find_links,
+	.coverage = sqlite_coverage,
+	.asof = sqlite_asof,
+	.names_state = sqlite_names_state,
+	.extent = sqlite_extent,
+	.next_request = sqlite_next_request,
+	.tolerate = sqlite_tolerate,
+	.free = sqlite_end,
+};

@@ -57,8 +57,7 @@ const struct code_location *rebuild_again(struct rebuild *r, uint64_t location)
 	bool found, whole;
 	uint64_t first;
 
-	if (!slot && r->snap->version >= 4 && find_block(r, location, &first, &found, &ignored) &&
-	    found) {
+	if (!slot && find_block(r, location, &first, &found, &ignored) && found) {
 		buf_init(&bytes, 0);
 		if (reader_code_block(r->snap, first, &bytes, &whole, &ignored) && whole)
 			keep_block(r, first, rebuild_copy(r, buf_view(&bytes)));

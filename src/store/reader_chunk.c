@@ -1,10 +1,9 @@
 /* reader_chunk.c - samples out of the table `chunk` (chunk.h). */
 #include <stdlib.h>
 
-#include "base/vec.h"
 #include "store/chunk.h"
 #include "store/id_list.h"
-#include "store/reader_internal.h"
+#include "store/reader_walk.h"
 
 /* ---- one chunk ---- */
 
@@ -120,8 +119,6 @@ bool reader_scan_chunks(struct sample_scan *x, uint64_t bucket)
 {
 	sqlite3_stmt *s;
 
-	if (x->snap->version < 3)
-		return true;
 	x->all = !x->what->series;
 	s = query(x, SCAN_CHUNKS + x->depth, bucket, x->what->asof);
 	return s && give_rows(x, s);
@@ -131,8 +128,6 @@ bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last)
 {
 	sqlite3_stmt *s;
 
-	if (x->snap->version < 3)
-		return true;
 	x->all = !x->what->series;
 	s = query(x, EACH_CHUNK, first, last);
 	return s && give_rows(x, s);
@@ -140,94 +135,57 @@ bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last)
 
 /* ---- links ---- */
 
-struct number_list {
-	uint64_t *ptr;
-	size_t count, cap;
-};
-
-static void list_add(struct number_list *l, uint64_t v)
+static bool list_chunks(struct sample_scan *x, struct wanted_ids *chunks)
 {
-	VEC_ROOM(l->ptr, l->count, l->cap);
-	l->ptr[l->count++] = v;
-}
-
-static int number_order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void list_sort(struct number_list *l)
-{
-	size_t kept = 0;
-
-	if (l->count)
-		qsort(l->ptr, l->count, sizeof(*l->ptr), number_order);
-	for (size_t i = 0; i < l->count; i++)
-		if (!kept || l->ptr[kept - 1] != l->ptr[i])
-			l->ptr[kept++] = l->ptr[i];
-	l->count = kept;
-}
-
-static bool list_chunks(struct sample_scan *x, const struct number_list *links,
-			struct number_list *chunks)
-{
-	for (size_t i = 0; i < links->count; i++) {
-		sqlite3_stmt *s = query(x, CHUNKS_OF_LINK, links->ptr[i], 0);
+	for (uint32_t i = 0; i < x->what->link_count; i++) {
+		sqlite3_stmt *s = query(x, CHUNKS_OF_LINK, x->what->links[i], 0);
 		bool row = s != NULL;
 
 		while (row) {
 			if (!db_step(x->snap->db, s, &row, x->err, "reading links"))
 				return false;
 			if (row)
-				list_add(chunks, db_u64(s, 0));
+				wanted_ids_add(chunks, db_u64(s, 0));
 		}
 		if (!s)
 			return false;
 	}
-	list_sort(chunks);
+	wanted_ids_sort(chunks);
 	return true;
 }
 
-struct of_links {
-	const struct number_list *links;
+/* The caller of a scan of links, who gets only the samples that have one of them. */
+struct linked_scan {
+	const struct source_scan *what;
 	source_row_fn *fn;
 	void *arg;
 };
 
-static bool take_of_links(void *ctx, const struct source_row *s, struct err *err)
+static bool give_linked(void *ctx, const struct source_row *s, struct err *err)
 {
-	const struct of_links *l = ctx;
+	const struct linked_scan *l = ctx;
 
-	return !s->link || !id_list_has(l->links->ptr, l->links->count, s->link) ||
+	return !s->link || !id_list_has(l->what->links, l->what->link_count, s->link) ||
 	       l->fn(l->arg, s, err);
 }
 
-bool reader_scan_linked_chunks(struct sample_scan *x, const uint64_t *links, size_t count)
+bool reader_scan_linked_chunks(struct sample_scan *x)
 {
-	struct number_list wanted = { 0 }, chunks = { 0 };
-	struct of_links of = { &wanted, x->fn, x->arg };
+	struct linked_scan linked = { x->what, x->fn, x->arg };
 	struct sample_scan inner = *x;
-	bool ok;
+	struct wanted_ids chunks = { 0 };
+	bool ok = list_chunks(x, &chunks);
 
-	if (x->snap->version < 3)
-		return true;
-	for (size_t i = 0; i < count; i++)
-		list_add(&wanted, links[i]);
-	list_sort(&wanted);
-	inner.fn = take_of_links;
-	inner.arg = &of;
+	inner.fn = give_linked;
+	inner.arg = &linked;
 	inner.all = !x->what->series;
-	ok = list_chunks(x, &wanted, &chunks);
 	for (size_t i = 0; ok && !inner.ended && i < chunks.count; i++) {
-		sqlite3_stmt *s = query(x, GET_CHUNK, chunks.ptr[i], 0);
+		sqlite3_stmt *s = query(x, GET_CHUNK, chunks.ids[i], 0);
 
 		ok = s && give_rows(&inner, s);
 	}
 	x->ended = inner.ended;
-	free(wanted.ptr);
-	free(chunks.ptr);
+	free(chunks.ids);
 	return ok;
 }
 

@@ -330,7 +330,7 @@ static bool list_blocks(struct location_reader *r, size_t count, struct block_sp
 	sqlite3_stmt *s;
 	bool row = true;
 
-	if (count < BLOCK_LEAST || r->snap->version < 4)
+	if (count < BLOCK_LEAST)
 		return true;
 	s = reader_query(r->snap, LIST_CODE_BLOCKS, r->err);
 	if (!s)

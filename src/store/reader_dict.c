@@ -403,21 +403,14 @@ bool sqlite_links(struct source *source, const uint64_t *ids, uint32_t count, so
 	return true;
 }
 
-/* By the rarer of what is said. Where indices are, SQLite takes them; else link_key, and the rows
- * that are not in it yet. */
-static const char *links_sql(bool trace, bool span, bool indexed)
+/* By the rarer of what is said: from link_key, and the rows that are not in it yet. */
+static const char *links_sql(bool any)
 {
 #define MATCH "(?1 IS NULL OR +trace_id=?1) AND (?2 IS NULL OR +span_id=?2) "
-	if (!trace && !span)
-		return "SELECT id FROM link ORDER BY id";
-	if (indexed)
-		return !span    ? "SELECT id FROM link WHERE trace_id=?1 ORDER BY id"
-		       : !trace ? "SELECT id FROM link WHERE span_id=?2 ORDER BY id"
-				: "SELECT id FROM link WHERE span_id=?2 AND +trace_id=?1 ORDER BY "
-				  "id";
-	return "SELECT id FROM link_key JOIN link ON id=link_id WHERE key=coalesce(?2, ?1) "
-	       "AND " MATCH "UNION SELECT id FROM link WHERE id>coalesce((SELECT id FROM "
-	       "lookup_state WHERE kind=?3), 0) AND " MATCH "ORDER BY id";
+	return any ? "SELECT id FROM link ORDER BY id"
+		   : "SELECT id FROM link_key JOIN link ON id=link_id WHERE key=coalesce(?2, ?1) "
+		     "AND " MATCH "UNION SELECT id FROM link WHERE id>coalesce((SELECT id FROM "
+		     "lookup_state WHERE kind=?3), 0) AND " MATCH "ORDER BY id";
 #undef MATCH
 }
 
@@ -427,10 +420,9 @@ bool sqlite_find_links(struct source *source, const uint8_t *trace_id, const uin
 	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct wanted_ids ids = { 0 };
 	sqlite3_stmt *s = NULL;
-	bool ok, indexed, row = true;
+	bool ok, row = true;
 
-	ok = schema_has_link_indices(snap->db, &indexed, err) &&
-	     db_prepare(snap->db, links_sql(trace_id, span_id, indexed), &s, err);
+	ok = db_prepare(snap->db, links_sql(!trace_id && !span_id), &s, err);
 	if (ok && trace_id)
 		sqlite3_bind_blob(s, 1, trace_id, 16, SQLITE_STATIC);
 	if (ok && span_id)

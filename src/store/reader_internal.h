@@ -23,16 +23,12 @@ enum query {
 	GET_RESOURCE,
 	GET_SCOPE,
 	GET_SERIES,
-	GET_SERIES_OF_4, /* of schema versions 2 to 4 */
-	GET_SERIES_OF_1, /* of schema version 1 */
 	EACH_SERIES,
-	EACH_SERIES_OF_4,
 	EACH_BRIEF, /* behind each the same of a list of ids */
 	PICK_BRIEF,
 	EACH_BRIEF_PLAIN, /* without labels */
 	PICK_BRIEF_PLAIN,
 	SERVICES_OF_SERIES,
-	MARK_SERIES,
 	MARK_CHUNKS,
 	EACH_STACK, /* for row_each(); behind each the same of a list of ids */
 	PICK_STACKS,
@@ -54,10 +50,6 @@ enum query {
 	GET_NOTE,
 	GET_SYMBOL,
 	LIST_BUCKETS,
-	LIST_BUCKET_SERIES,
-	SCAN_BUCKET, /* and of each depth behind it */
-	SCAN_SERIES = SCAN_BUCKET + 4,
-	SCAN_LINK = SCAN_SERIES + 4,
 	SCAN_CHUNKS, /* of a bucket; and of each depth behind it */
 	GET_CHUNK = SCAN_CHUNKS + 4,
 	EACH_CHUNK, /* of a part of the line */
@@ -69,20 +61,6 @@ enum query {
 /* How much of a sample a scan reads; each has what those before it have. */
 enum sample_depth { DEPTH_TIMES, DEPTH_STACK, DEPTH_ATTRIBUTES, DEPTH_ALL, DEPTHS };
 
-/* The arguments of the SQL function take(), which is given each row of a scan: a step of SQLite's
- * for each row would cost twice as much. */
-enum sample_argument {
-	ARG_BUCKET,
-	ARG_SERIES,
-	ARG_DT,
-	ARG_SEQ,
-	ARG_VALUE,
-	ARG_MORE,
-	ARG_STACK,
-	ARG_ATTRSET,
-	ARG_LINK,
-};
-
 /* A walk over samples; callbacks of one may ask for what numbers mean, not for another walk. */
 struct sample_scan {
 	struct sqlite_snapshot *snap;
@@ -92,8 +70,6 @@ struct sample_scan {
 	struct event_room *room;  /* for those */
 	void *arg;
 	enum sample_depth depth;
-	size_t at;        /* in what->series: the whole bucket is read */
-	uint64_t t0_from; /* rows before are not looked at, one series at a time */
 	bool all, ended, failed;
 	struct err *err;
 };
@@ -112,9 +88,7 @@ struct sqlite_snapshot {
 	struct sqlite_store *store;
 	sqlite3 *db;
 	sqlite3_stmt *queries[QUERY_COUNT];
-	int64_t version;         /* of the file's schema */
 	bool overlay;            /* the table symbol has rows */
-	bool has_rows;           /* the table sample has: samples of an older version */
 	bool caches_more;        /* reader_cache_more() was called */
 	struct store_lost *lost; /* not NULL: leave out what cannot be read */
 
@@ -206,8 +180,7 @@ void reader_room(struct sqlite_snapshot *snap); /* for a sample of one value and
 /* reader_chunk.c: the samples of a bucket's chunks; of chunks that have one of the links (what is
  * to be given is still judged by the scan's fn); of a part of the line, in order. */
 bool reader_scan_chunks(struct sample_scan *x, uint64_t bucket) MUST_CHECK;
-bool reader_scan_linked_chunks(struct sample_scan *x, const uint64_t *links,
-			       size_t count) MUST_CHECK;
+bool reader_scan_linked_chunks(struct sample_scan *x) MUST_CHECK;
 bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last) MUST_CHECK;
 /* The first t0 and the last t1 that a bucket's chunks have; unchanged where there are none. */
 bool reader_chunk_ends(struct sqlite_snapshot *snap, uint64_t bucket, uint64_t *first,
@@ -220,9 +193,7 @@ bool event_room_make(struct sample_scan *x) MUST_CHECK;
 void event_room_free(struct sample_scan *x);
 bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
-/* Give the connection the functions mark(), brief() and unmark() (reader_series.c), take()
- * (reader_scan.c) and row() (reader_walk.c). */
-bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
+/* Give the connection the functions brief() and unmark() (reader_series.c) and row()
+ * (reader_walk.c). */
 bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_row(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
-bool reader_make_take(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

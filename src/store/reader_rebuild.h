@@ -22,7 +22,6 @@ struct rebuild {
 	uint64_t note_from, note_next; /* no notes from the one up to below the other */
 	struct kept_sample *line; /* the request's samples, by their place behind it; on the heap */
 	uint64_t line_first, line_cap;
-	bool on_line; /* they came from chunks; else each profile's rows are looked for */
 	struct err *err;
 	bool failed;
 };

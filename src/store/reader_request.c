@@ -13,14 +13,14 @@ enum { SAMPLES_MOST = 1 << 26 /* of a profile: more is damage, no request is tha
 /* ---- profiles ---- */
 
 struct profile_row {
-	uint64_t seq, time, duration, attrset, first, last;
+	uint64_t seq, time, duration, attrset;
 	uint32_t sample_count;
 	struct str series; /* varints */
 	struct str uid, payload_format, payload;
 	uint32_t dropped;
 };
 
-/* A sample's row until all of its profile are there: rows come by series and time. */
+/* A sample until all of its request are there: chunks come by ten minutes. */
 struct kept_sample {
 	bool there;
 	uint64_t stack, attrset, link;
@@ -61,7 +61,7 @@ static bool go_on(struct rebuild *r, uint64_t lost_samples)
 	return true;
 }
 
-/* ---- of chunks: all of a request at once ---- */
+/* ---- all samples of a request at once ---- */
 
 static bool want_place(struct rebuild *r, uint64_t place)
 {
@@ -89,7 +89,6 @@ static bool take_on_line(void *ctx, const struct source_row *x, struct err *err)
 			  "sample", x->sample);
 	if (r->failed)
 		return false;
-	r->on_line = true;
 	keep_sample(r, &r->line[x->sample - r->line_first], x);
 	return true;
 }
@@ -117,45 +116,6 @@ static void gather_line(struct rebuild *r, uint64_t request)
 	if (!r->failed && !reader_scan_line(&x, request, next))
 		r->failed = true;
 	go_on(r, 0);
-}
-
-/* ---- of rows: profile by profile ---- */
-
-struct gather {
-	struct rebuild *r;
-	const struct profile_row *p;
-	struct kept_sample *samples;
-};
-
-static bool gather_sample(void *ctx, const struct source_row *x, struct err *err)
-{
-	struct gather *g = ctx;
-
-	(void)err;
-	if (x->sample > g->p->seq && x->sample <= g->p->seq + g->p->sample_count)
-		keep_sample(g->r, &g->samples[x->sample - g->p->seq - 1], x);
-	return true;
-}
-
-static void gather_samples(struct rebuild *r, const struct profile_row *p,
-			   struct kept_sample *samples)
-{
-	struct gather g = { r, p, samples };
-	struct codec c = codec_of(p->series);
-	uint64_t *series = arena_alloc_array(&r->scratch, p->series.len + 1, sizeof(*series));
-	struct source_scan what = {
-		.range = { p->first, p->last == UINT64_MAX ? p->last : p->last + 1 },
-		.series = series,
-		.after = p->seq,
-		.asof = p->seq + p->sample_count,
-	};
-
-	while (codec_more(&c))
-		series[what.series_count++] = codec_get(&c);
-	rebuild_fail_when(r, c.failed, "profile", p->seq);
-	if (!r->failed && p->sample_count &&
-	    !sqlite_scan(&r->snap->base, &what, gather_sample, &g, r->err))
-		r->failed = true;
 }
 
 /* What a damaged table of notes says of the request: nothing. Most have none at all. */
@@ -226,15 +186,9 @@ static void put_samples(struct rebuild *r, const struct profile_row *p)
 			  p->seq);
 	if (r->failed)
 		return;
-	if (!r->on_line && r->snap->has_rows) {
-		samples = arena_zalloc(&r->scratch, (size_t)p->sample_count * sizeof(*samples));
-		gather_samples(r, p, samples);
-		go_on(r, 0);
-	} else {
-		rebuild_fail_when(r, !want_place(r, p->seq - r->line_first + p->sample_count),
-				  "profile", p->seq);
-		samples = r->line + (p->seq + 1 - r->line_first);
-	}
+	rebuild_fail_when(r, !want_place(r, p->seq - r->line_first + p->sample_count), "profile",
+			  p->seq);
+	samples = r->line + (p->seq + 1 - r->line_first);
 	for (uint32_t i = 0; i < p->sample_count && !r->failed; i++) {
 		const struct kept_sample *k = &samples[i];
 		struct parts parts;
@@ -271,13 +225,9 @@ static bool read_profile_row(struct rebuild *r, uint64_t seq, struct profile_row
 		.attrset = db_u64(s, 6),
 		.dropped = (uint32_t)db_u64(s, 7),
 		.uid = rebuild_copy(r, db_bytes(s, 5)),
-		.payload_format = rebuild_copy(r, db_bytes(s, 10)),
-		.payload = rebuild_copy(r, db_bytes(s, 11)),
+		.payload_format = rebuild_copy(r, db_bytes(s, 8)),
+		.payload = rebuild_copy(r, db_bytes(s, 9)),
 	};
-	p->first = p->time + db_u64(s, 8) * 1000;
-	p->last = p->first + db_u64(s, 9) * 1000 + 999;
-	if (p->last < p->first)
-		p->last = UINT64_MAX;
 	if (sqlite3_column_type(s, 1) == SQLITE_INTEGER)
 		codec_put(&number, db_u64(s, 1));
 	else

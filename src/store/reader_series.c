@@ -18,7 +18,7 @@ enum { COL_SERVICE = 9, COL_ID = 10, COL_PROCESS = 11, COL_LABELS = 12 };
 
 struct series_row {
 	uint64_t resource, scope, types[4], lifted, service;
-	bool process_known, labels_known;
+	bool labelled;
 };
 
 static uint64_t owner_of(uint64_t resource, uint64_t scope)
@@ -86,9 +86,8 @@ static bool read_row(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct serie
 	x->period = sqlite3_column_int64(s, 7);
 	r->lifted = db_u64(s, 8);
 	r->service = db_u64(s, COL_SERVICE);
-	r->process_known = sqlite3_column_type(s, COL_PROCESS) != SQLITE_NULL;
 	x->process = db_u64(s, COL_PROCESS);
-	r->labels_known = sqlite3_column_type(s, COL_LABELS) != SQLITE_NULL;
+	r->labelled = sqlite3_column_type(s, COL_LABELS) != SQLITE_NULL;
 	return reader_text(snap, r->types[0], &x->sample_type, err) &&
 	       reader_text(snap, r->types[1], &x->sample_unit, err) &&
 	       reader_text(snap, r->types[2], &x->period_type, err) &&
@@ -98,13 +97,9 @@ static bool read_row(struct sqlite_snapshot *snap, sqlite3_stmt *s, struct serie
 static bool fill(struct sqlite_snapshot *snap, const struct series_row *r,
 		 const uint64_t *resource_set, struct source_series *x, struct err *err)
 {
-	if (!(reader_attributes(snap, r->lifted, &x->lifted, err) &&
-	      fill_resource(snap, r->resource, resource_set, x, err) &&
-	      fill_scope(snap, r->scope, x, err)))
-		return false;
-	if (!r->process_known)
-		x->process = store_process(x->resource, x->lifted);
-	return true;
+	return reader_attributes(snap, r->lifted, &x->lifted, err) &&
+	       fill_resource(snap, r->resource, resource_set, x, err) &&
+	       fill_scope(snap, r->scope, x, err);
 }
 
 /* ---- labels ---- */
@@ -161,28 +156,6 @@ static bool mark_id(struct id_bits *b, uint64_t id)
 	return true;
 }
 
-static void mark(sqlite3_context *context, int count, sqlite3_value **args)
-{
-	struct sqlite_snapshot *snap = sqlite3_user_data(context);
-
-	(void)count;
-	if (!snap->marking || !mark_id(snap->marking, (uint64_t)sqlite3_value_int64(args[0])))
-		sqlite3_result_error_code(context, SQLITE_CORRUPT);
-}
-
-static void marked(sqlite3_context *context)
-{
-	sqlite3_result_null(context);
-}
-
-bool reader_make_mark(struct sqlite_snapshot *snap, struct err *err)
-{
-	int rc = sqlite3_create_function_v2(snap->db, "mark", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
-					    snap, NULL, mark, marked, NULL);
-
-	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
-}
-
 /* The series of a chunk's runs, from the columns of MARK_CHUNKS. */
 static bool mark_chunk(struct id_bits *b, sqlite3_stmt *row)
 {
@@ -200,13 +173,12 @@ static bool mark_chunk(struct id_bits *b, sqlite3_stmt *row)
 	return true;
 }
 
-/* Samples may end in the window though they began up to `longest` before it. What the chunks say is
- * read sooner than bucket_series, which older samples are only in. */
+/* Samples may end in the window though they began up to `longest` before it. */
 static bool mark_window(struct sqlite_snapshot *snap, const struct source_series_ask *ask,
 			struct id_bits *out, struct err *err)
 {
-	bool chunks = !snap->has_rows && snap->version > 2, row = true, ok;
-	sqlite3_stmt *s = reader_query(snap, chunks ? MARK_CHUNKS : MARK_SERIES, err);
+	sqlite3_stmt *s = reader_query(snap, MARK_CHUNKS, err);
+	bool row = true, ok;
 	int64_t most;
 
 	ok = s && db_number(snap->db, "SELECT max(id) FROM series", 0, &most, err);
@@ -216,13 +188,11 @@ static bool mark_window(struct sqlite_snapshot *snap, const struct source_series
 	db_bind_u64(s, 1, ask->range.from / STORE_BUCKET_NS);
 	db_bind_u64(s, 2, (ask->range.to - 1) / STORE_BUCKET_NS);
 	db_bind_u64(s, 3, ask->range.from > INT64_MAX ? INT64_MAX : ask->range.from);
-	snap->marking = out;
 	while (ok && row) {
 		ok = db_step(snap->db, s, &row, err, "listing series");
-		if (ok && row && chunks && !mark_chunk(out, s))
+		if (ok && row && !mark_chunk(out, s))
 			ok = err_set(err, ERR_INVALID, "the store is damaged: a chunk's series");
 	}
-	snap->marking = NULL;
 	sqlite3_reset(s);
 	return ok;
 }
@@ -271,8 +241,7 @@ static bool is_asked_for(struct series_walk *w, uint64_t service, bool *yes, str
 
 static bool is_full(const struct series_walk *w, const struct series_row *r)
 {
-	return !w->brief || !r->process_known || (w->labels && !r->labels_known) ||
-	       (w->ask->service.len && !r->service);
+	return !w->brief || (w->labels && !r->labelled) || (w->ask->service.len && !r->service);
 }
 
 static void trim(struct series_walk *w)
@@ -295,16 +264,6 @@ static bool read_scope(struct series_walk *w, uint64_t id, struct source_series 
 	}
 	x->scope_name = w->scope_name;
 	x->scope = w->scope;
-	return true;
-}
-
-/* The row's own labels may be of before some of those asked for were kept. */
-static bool read_said(struct series_walk *w, sqlite3_stmt *s, struct series_row *r,
-		      struct source_series *x, struct err *err)
-{
-	if (!read_row(w->snap, s, r, x, err))
-		return false;
-	r->labels_known = r->labels_known && labels_say(db_bytes(s, COL_LABELS), w->labels);
 	return true;
 }
 
@@ -335,7 +294,7 @@ static bool give_row(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 		memset(w->type_ids, 0, sizeof(w->type_ids));
 		memset(w->type_texts, 0, sizeof(w->type_texts));
 		trim(w);
-		ok = read_said(w, s, &r, &x, err) &&
+		ok = read_row(w->snap, s, &r, &x, err) &&
 		     (!w->labels || is_full(w, &r) ||
 		      read_labels(w->snap, db_bytes(s, COL_LABELS), w->labels, w->room, &x, err));
 	}
@@ -419,8 +378,12 @@ static bool give_brief(struct series_walk *w, sqlite3_value **args)
 
 static bool lacks_labels(const struct series_walk *w, sqlite3_value *labels)
 {
-	return w->labels && (sqlite3_value_type(labels) == SQLITE_NULL ||
-			     !labels_say(row_bytes(labels), w->labels));
+	return w->labels && sqlite3_value_type(labels) == SQLITE_NULL;
+}
+
+static void brief_end(sqlite3_context *context)
+{
+	sqlite3_result_null(context);
 }
 
 static void brief_step(sqlite3_context *context, int count, sqlite3_value **args)
@@ -434,8 +397,7 @@ static void brief_step(sqlite3_context *context, int count, sqlite3_value **args
 		if (!is_marked(w->marked, id))
 			return;
 		w->met++;
-		if (sqlite3_value_type(args[BRIEF_PROCESS]) == SQLITE_NULL ||
-		    lacks_labels(w, args[BRIEF_LABELS]) ||
+		if (lacks_labels(w, args[BRIEF_LABELS]) ||
 		    (w->ask->service.len && !u64_of(args, BRIEF_SERVICE)))
 			w->failed = !give_one(w, id, w->err);
 		else
@@ -587,7 +549,7 @@ static bool give_some(struct series_walk *w, struct some_series *some, struct er
 static bool take_row(struct series_walk *w, sqlite3_stmt *s, struct series_row *r,
 		     struct source_series *x, struct err *err)
 {
-	if (!read_said(w, s, r, x, err))
+	if (!read_row(w->snap, s, r, x, err))
 		return false;
 	if (!w->labels || is_full(w, r))
 		return true;
@@ -677,30 +639,12 @@ bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err)
 {
 	const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
 	int rc = sqlite3_create_function_v2(snap->db, "brief", BRIEF_ARGUMENTS, flags, snap, NULL,
-					    brief_step, marked, NULL);
+					    brief_step, brief_end, NULL);
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_create_function_v2(snap->db, "unmark", 2, flags, snap, NULL,
-						unmark_step, marked, NULL);
+						unmark_step, brief_end, NULL);
 	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
-}
-
-/* Rows from before labels were kept are read in full, for which walk_table() is the faster way. */
-static bool are_labelled(struct series_walk *w, bool *yes, struct err *err)
-{
-	sqlite3_stmt *s = NULL;
-	bool row = false, ok;
-
-	*yes = true;
-	if (!w->labels)
-		return true;
-	ok = db_prepare(w->snap->db, "SELECT labels FROM series ORDER BY id LIMIT 1", &s, err) &&
-	     db_step(w->snap->db, s, &row, err, "reading the first series");
-	if (ok && row)
-		*yes = sqlite3_column_type(s, 0) != SQLITE_NULL &&
-		       labels_say(db_bytes(s, 0), w->labels);
-	sqlite3_finalize(s);
-	return ok;
 }
 
 enum {
@@ -731,20 +675,20 @@ static bool is_dense(const struct id_span *span)
 	return span->count > (span->last - span->first + 1) / DENSE;
 }
 
-static bool walk_span(struct series_walk *w, struct id_bits *b, struct id_span *span, bool labelled,
+static bool walk_span(struct series_walk *w, struct id_bits *b, struct id_span *span,
 		      struct err *err)
 {
 	bool picked = w->ask->service.len && span->count > MANY && is_dense(span), ok = true;
 
 	if (picked && !unmark_others(w, b, span, err))
 		return false;
-	if (w->snap->version > 1 && is_dense(span)) {
-		if (w->brief && labelled && (picked || !w->ask->service.len))
+	if (is_dense(span)) {
+		if (w->brief && (picked || !w->ask->service.len))
 			return walk_brief(w, b, span, err);
 		if (span->count > FEW)
 			return walk_table(w, b, span, err);
 	}
-	if (w->brief && labelled && picked && span->count > FEW)
+	if (w->brief && picked && span->count > FEW)
 		return pick_brief(w, b, span, err);
 	for (uint64_t id = span->first; ok && id <= span->last && span->count; id++)
 		if (is_marked(b, id))
@@ -756,11 +700,10 @@ static bool walk_marked(struct series_walk *w, struct err *err)
 {
 	struct id_bits b = { 0 };
 	struct id_span span = { 0 };
-	bool labelled;
-	bool ok = mark_window(w->snap, w->ask, &b, err) && are_labelled(w, &labelled, err);
+	bool ok = mark_window(w->snap, w->ask, &b, err);
 
 	for (uint64_t at = 0; ok && next_span(&b, at, &span); at = span.last + 1)
-		ok = walk_span(w, &b, &span, labelled, err);
+		ok = walk_span(w, &b, &span, err);
 	free(b.bits);
 	return ok;
 }
@@ -778,7 +721,6 @@ bool sqlite_series(struct source *source, const struct source_series_ask *ask, s
 	w.scopes = ask->scopes || ask->profiler;
 	if (ask->profiler)
 		w.labels |= 1u << LABEL_PROFILER;
-	w.brief = w.brief && (!w.labels || snap->version > 4);
 	if (!w.brief)
 		w.labels = 0;
 	if (!ask->ids)
@@ -798,21 +740,13 @@ bool sqlite_sample_keys(struct source *source, source_key_fn *fn, void *arg, boo
 	sqlite3_stmt *s = NULL;
 	bool row = true, ok;
 
-	*known = snap->version > 1;
-	if (!*known)
-		return true;
+	*known = true;
 	ok = db_prepare(snap->db, "SELECT key FROM sample_key ORDER BY key", &s, err);
 	while (ok) {
-		struct str key;
-
 		ok = db_step(snap->db, s, &row, err, "reading the keys of samples");
 		if (!ok || !row)
 			break;
-		key = db_bytes(s, 0);
-		*known = key.len > 0;
-		if (!*known)
-			break;
-		ok = fn(arg, key, err);
+		ok = fn(arg, db_bytes(s, 0), err);
 	}
 	sqlite3_finalize(s);
 	return ok;

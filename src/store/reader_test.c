@@ -526,7 +526,8 @@ static void ask_series(struct source *snap, const struct source_series_ask *ask,
 }
 
 /* Copies of the first one: 1000 to 1599, 3000, 5000 and 6000, and each twentieth from 8000 to 9980;
- * in a bucket of their own. Thirty of the first 600 are of a service of their own. */
+ * each with a chunk, in a bucket of their own. Thirty of the first 600 are of a service of their
+ * own. */
 static const char spread_series[] =
 	"CREATE TEMP TABLE n AS WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n "
 	"WHERE i < 9999) SELECT i FROM n WHERE i < 1600 OR i IN (3000, 5000, 6000) OR (i >= 8000 "
@@ -537,8 +538,9 @@ static const char spread_series[] =
 	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, period_type_id, "
 	"period_unit_id, period, lifted_id, service_id, process, labels FROM n, series WHERE id=1;"
 	"INSERT INTO bucket VALUES(100, 0, 1, 1, 1);"
-	"INSERT INTO bucket_series SELECT 100, i FROM n;"
-	"INSERT INTO sample(bucket, series_id, dt, seq) VALUES(100, 1000, 0, 1);"
+	"INSERT INTO chunk(seq, bucket, n, runs, series0, series) SELECT 1000000 + i, 100, 1, 1, i "
+	"- 1, "
+	"x'01' FROM n;"
 	"INSERT INTO string(id, v) VALUES(90000, 'few');"
 	"UPDATE series SET service_id=90000 WHERE id BETWEEN 1000 AND 1599 AND id % 20 = 0;";
 

@@ -14,33 +14,30 @@
 /*
  * The tables whose rows cannot be had from others, in the order in which they are made, so that of
  * two that look alike the first has the first page. Columns: k the row's number, i a number, b
- * bytes, t text, each or NULL; * anything. A row may lack the last `later` columns, which came with
- * a later version.
+ * bytes, t text, each or NULL; * anything.
  */
 static const struct table {
 	const char *name, *columns;
-	uint32_t later;
 	bool index; /* it is a tree of entries (WITHOUT ROWID) */
 } tables[] = {
-	{ "string", "kt", 0, false },
-	{ "attribute", "kii*ib", 0, false },
-	{ "attrset", "kb", 0, false },
-	{ "function", "kbiiiib", 0, false },
-	{ "mapping", "kbiiiiitb", 0, false },
-	{ "location", "kbiiiibb", 0, false },
-	{ "stack", "kbibb", 0, false },
-	{ "link", "kbbb", 0, false },
-	{ "resource", "kiiib", 0, false },
-	{ "scope", "kiiiiib", 0, false },
-	{ "series", "kiiiiiiiiiiib", 2, false },
-	{ "request", "kibiiiiiib", 0, false },
-	{ "profile", "k*iiibiiiitb", 0, false },
-	{ "note", "kb", 0, false },
-	{ "chunk", "kiiiibbibibibibibibibbi", 0, false },
-	{ "code_block", "kiiib", 0, false },
-	{ "sample", "iiiiiiii*", 0, true },
-	{ "bucket", "kiiii", 0, false },
-	{ "symbol", "tit", 0, true },
+	{ "string", "kt", false },
+	{ "attribute", "kii*ib", false },
+	{ "attrset", "kb", false },
+	{ "function", "kbiiiib", false },
+	{ "mapping", "kbiiiiitb", false },
+	{ "location", "kbiiiibb", false },
+	{ "stack", "kbibb", false },
+	{ "link", "kbbb", false },
+	{ "resource", "kiiib", false },
+	{ "scope", "kiiiiib", false },
+	{ "series", "kiiiiiiiiiiib", false },
+	{ "request", "kibiiiiiib", false },
+	{ "profile", "k*iiibiiiitb", false },
+	{ "note", "kb", false },
+	{ "chunk", "kiiiibbibibibibibibibbi", false },
+	{ "code_block", "kiiib", false },
+	{ "bucket", "kiiii", false },
+	{ "symbol", "tit", true },
 };
 enum { TABLES = sizeof(tables) / sizeof(tables[0]), NO_TABLE = TABLES };
 
@@ -73,9 +70,7 @@ bool store_needs_recovery(const char *path)
 			continue;
 
 		snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s NOT INDEXED", tables[i].name);
-		/* An older store lacks some, and has none of its samples in them. */
-		whole = db_number(db, sql, 0, &n, &ignored) ||
-			strstr(sqlite3_errmsg(db), "no such table");
+		whole = db_number(db, sql, 0, &n, &ignored);
 	}
 	sqlite3_close(db);
 	return !whole;
@@ -103,7 +98,7 @@ static bool is_row_of(const struct table *t, const struct page_row *row)
 {
 	size_t columns = strlen(t->columns);
 
-	if (row->count > columns || row->count + t->later < columns)
+	if (row->count != columns)
 		return false;
 	for (uint32_t i = 0; i < row->count; i++)
 		if (!fits(t->columns[i], &row->values[i]))

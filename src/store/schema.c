@@ -1,8 +1,5 @@
 #include "store/schema.h"
 
-/* The empty key: there are samples from before this table was kept, with any keys. */
-#define SAMPLE_KEY "CREATE TABLE sample_key(key TEXT NOT NULL, PRIMARY KEY(key)) WITHOUT ROWID;\n"
-
 /* chunk.h says what is in the columns. */
 #define CHUNK                                                                                    \
 	"CREATE TABLE chunk(seq INTEGER PRIMARY KEY, bucket INTEGER NOT NULL, n INTEGER NOT "    \
@@ -25,16 +22,6 @@
 #define LINK_KEY                                                                               \
 	"CREATE TABLE link_key(key BLOB NOT NULL, link_id INTEGER NOT NULL, PRIMARY KEY(key, " \
 	"link_id)) WITHOUT ROWID;\n"
-
-/* From the version before. */
-static const char *const steps[] = {
-	[2] = "ALTER TABLE series ADD COLUMN process INTEGER; " SAMPLE_KEY
-	      "INSERT INTO sample_key VALUES('');",
-	[3] = CHUNK,
-	[4] = CODE_BLOCK,
-	[5] = "ALTER TABLE series ADD COLUMN labels BLOB;",
-	[6] = LINK_KEY,
-};
 
 /*
  * The order of columns matters for size: NULL, 0 and 1 take no byte beyond their byte in the row's
@@ -80,15 +67,9 @@ static const char tables[] =
 	"time INTEGER, duration INTEGER, uid BLOB, attrset_id INTEGER, dropped INTEGER, "
 	"t0 INTEGER, span INTEGER, payload_format TEXT, payload BLOB);\n"
 	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n" CHUNK CODE_BLOCK
-	/* A sample a row, from schema versions 1 and 2. t0 = bucket * 600 s + dt */
-	"CREATE TABLE sample(bucket INTEGER NOT NULL, series_id INTEGER NOT NULL, dt INTEGER NOT "
-	"NULL, seq INTEGER NOT NULL, stack_id INTEGER, attrset_id INTEGER, link_id INTEGER, value "
-	"INTEGER, more, PRIMARY KEY(bucket, series_id, dt, seq)) WITHOUT ROWID;\n"
-	"CREATE INDEX sample_link ON sample(link_id) WHERE link_id IS NOT NULL;\n"
 	"CREATE TABLE bucket(bucket INTEGER PRIMARY KEY, longest INTEGER, first_seq INTEGER, "
 	"last_seq INTEGER, n INTEGER);\n"
-	"CREATE TABLE bucket_series(bucket INTEGER NOT NULL, series_id INTEGER NOT NULL, PRIMARY "
-	"KEY(bucket, series_id)) WITHOUT ROWID;\n" SAMPLE_KEY
+	"CREATE TABLE sample_key(key TEXT NOT NULL, PRIMARY KEY(key)) WITHOUT ROWID;\n"
 	"CREATE TABLE coverage(host_id INTEGER, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, "
 	"reason_id "
 	"INTEGER, n INTEGER, seq INTEGER, PRIMARY KEY(t0, host_id, reason_id, seq)) WITHOUT "
@@ -122,10 +103,9 @@ static bool judge(int64_t application, int64_t version, struct err *err)
 			       "this SQLite file is not a store of flametap (application_id is "
 			       "0x%llx, not 0x%x)",
 			       (long long)application, STORE_APPLICATION_ID);
-	if (version > STORE_VERSION)
+	if (version != STORE_VERSION)
 		return err_set(err, ERR_UNSUPPORTED,
-			       "the store has schema version %lld, this program knows up to %d: "
-			       "it was written by a newer flametap",
+			       "the store has schema version %lld, this program reads version %d",
 			       (long long)version, STORE_VERSION);
 	return true;
 }
@@ -136,102 +116,6 @@ static bool make(sqlite3 *db, struct err *err)
 			 "BEGIN IMMEDIATE; PRAGMA application_id=%d; PRAGMA user_version=%d; %s %s "
 			 "COMMIT",
 			 STORE_APPLICATION_ID, STORE_VERSION, tables, schema_views());
-}
-
-/* Views hold nothing: each program has its own. A store of an older version has those that show
- * frames; the others are of tables that it lacks. */
-struct view_set {
-	int count;
-	const char *drop, *words;
-};
-
-static struct view_set views_of(int64_t version)
-{
-	if (version < STORE_VERSION)
-		return (struct view_set){
-			2, "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text;",
-			schema_frame_views()
-		};
-	return (struct view_set){ 4,
-				  "DROP VIEW IF EXISTS samples; DROP VIEW IF EXISTS chunk_rows; "
-				  "DROP VIEW IF EXISTS frames; DROP VIEW IF EXISTS stacks_text;",
-				  schema_views() };
-}
-
-static bool make_views(sqlite3 *db, int64_t version, struct err *err)
-{
-	struct view_set views = views_of(version);
-
-	return db_exec_f(db, err, "%s %s", views.drop, views.words);
-}
-
-/* All steps at once or none. */
-static bool upgrade(sqlite3 *db, int64_t version, struct err *err)
-{
-	struct err ignored;
-	bool ok;
-
-	if (version >= STORE_VERSION)
-		return true;
-	if (version < 1)
-		return err_set(err, ERR_INVALID, "the store says schema version %lld",
-			       (long long)version);
-	ok = db_exec(db, "BEGIN IMMEDIATE", err);
-	for (int64_t i = version + 1; ok && i <= STORE_VERSION; i++)
-		ok = db_exec(db, steps[i], err);
-	ok = ok && make_views(db, STORE_VERSION, err) &&
-	     db_exec_f(db, err, "PRAGMA user_version=%d; COMMIT", STORE_VERSION);
-	if (!ok) {
-		err_prefix(err, "bringing the store from schema version %lld to %d",
-			   (long long)version, STORE_VERSION);
-		if (!db_exec(db, "ROLLBACK", &ignored))
-			return false;
-	}
-	return ok;
-}
-
-/* SQLite keeps a view's words as they were given. */
-static bool views_are_ours(sqlite3 *db, int64_t version, bool *out, struct err *err)
-{
-	struct view_set views = views_of(version);
-	sqlite3_stmt *count;
-	bool row, ok;
-
-	if (!db_prepare(db,
-			"SELECT count(*) = ?2 FROM sqlite_schema WHERE type='view' AND "
-			"name IN ('samples', 'chunk_rows', 'frames', 'stacks_text') AND "
-			"instr(?1, sql || ';')",
-			&count, err))
-		return false;
-	db_bind_text(count, 1, str_cstr(views.words));
-	sqlite3_bind_int(count, 2, views.count);
-	ok = db_step(db, count, &row, err, "reading the views");
-	if (ok)
-		*out = row && sqlite3_column_int(count, 0);
-	sqlite3_finalize(count);
-	return ok;
-}
-
-bool schema_renew_views(sqlite3 *db, int64_t version, struct err *err)
-{
-	bool ours;
-
-	return views_are_ours(db, version, &ours, err) && (ours || make_views(db, version, err));
-}
-
-/* Those of another program of this version. Where there is no room for ours, its views stay: they
- * are for people, and no reason to refuse the store. */
-static bool renew_views(sqlite3 *db, struct err *err)
-{
-	struct err ignored;
-	bool ours;
-
-	if (!views_are_ours(db, STORE_VERSION, &ours, err))
-		return false;
-	if (ours || (db_exec(db, "BEGIN IMMEDIATE", &ignored) &&
-		     make_views(db, STORE_VERSION, &ignored) && db_exec(db, "COMMIT", &ignored)))
-		return true;
-	return sqlite3_get_autocommit(db) || db_exec(db, "ROLLBACK", err);
 }
 
 bool schema_prepare(sqlite3 *db, struct err *err)
@@ -249,28 +133,16 @@ bool schema_prepare(sqlite3 *db, struct err *err)
 		return false;
 	if (count == 0 && (application == 0 || application == STORE_APPLICATION_ID))
 		return db_exec(db, "PRAGMA journal_mode=WAL", err) && make(db, err);
-	return judge(application, version, err) && db_exec(db, "PRAGMA journal_mode=WAL", err) &&
-	       upgrade(db, version, err) && renew_views(db, err);
+	return judge(application, version, err) && db_exec(db, "PRAGMA journal_mode=WAL", err);
 }
 
-bool schema_has_link_indices(sqlite3 *db, bool *out, struct err *err)
+bool schema_check(sqlite3 *db, struct err *err)
 {
-	int64_t count;
+	int64_t application, version, count;
 
-	if (!db_number(db, "SELECT count(*) FROM sqlite_schema WHERE name='link_span'", 0, &count,
-		       err))
-		return false;
-	*out = count > 0;
-	return true;
-}
-
-bool schema_check(sqlite3 *db, int64_t *version, struct err *err)
-{
-	int64_t application, count;
-
-	if (!read_marks(db, &application, version, &count, err))
+	if (!read_marks(db, &application, &version, &count, err))
 		return false;
 	if (count == 0 && application == 0)
 		return err_set(err, ERR_NOT_FOUND, "the store is empty: nothing was written yet");
-	return judge(application, *version, err);
+	return judge(application, version, err);
 }

@@ -60,9 +60,9 @@
 #define UP_TO(n) "json_each('[0' || replace(hex(zeroblob(" n " - 1)), '00', ',0') || ']')"
 
 /*
- * chunk_rows: the samples of chunks, as rows of the table sample are. A chunk's columns are held
- * while its runs are walked, and a run's while its samples are: LIMIT -1 keeps SQLite from reading
- * them again for each number.
+ * chunk_rows: the samples of chunks, a row each; t0 = bucket * 600 s + dt. A chunk's columns are
+ * held while its runs are walked, and a run's while its samples are: LIMIT -1 keeps SQLite from
+ * reading them again for each number.
  * samples: a row a sample; value as in OTLP: events when none were sent; the period is what one
  * event stands for.
  */
@@ -90,9 +90,7 @@
 	" AS resource, lower(hex(k.trace_id)) AS trace_id, lower(hex(k.span_id)) AS span_id, " \
 	"coalesce(e.period, 0) AS period, " TEXT("e.period_type_id") " AS period_type, " \
 	TEXT("e.period_unit_id") " AS period_unit FROM " \
-	"(SELECT bucket, series_id, dt, seq, stack_id, attrset_id, link_id, value FROM " \
-	"chunk_rows UNION ALL SELECT bucket, series_id, dt, seq, stack_id, attrset_id, " \
-	"link_id, value FROM sample) s JOIN series e ON e.id=s.series_id LEFT JOIN link k " \
+	"chunk_rows s JOIN series e ON e.id=s.series_id LEFT JOIN link k " \
 	"ON k.id=s.link_id;\n"
 
 /*
@@ -122,13 +120,6 @@
 		"t.id=f.name_id ORDER BY n DESC)), " FOUND_NAMES ", " NAMELESS \
 		") AS name FROM walk, location l WHERE l.id=walk.v ORDER BY n DESC)) AS text FROM stack " \
 		"s;\n"
-
-const char *schema_frame_views(void)
-{
-	static const char views[] = FRAME_VIEWS;
-
-	return views;
-}
 
 const char *schema_views(void)
 {

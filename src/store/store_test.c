@@ -161,10 +161,9 @@ static void shift(struct profiles *p, uint64_t ns)
 }
 
 static const char *const all_tables[] = {
-	"chunk",   "sample",        "chunk_link", "profile",    "request",  "note",
-	"bucket",  "bucket_series", "stack",      "location",   "function", "mapping",
-	"attrset", "attribute",     "string",     "series",     "resource", "scope",
-	"link",    "lookup",        "coverage",   "code_block", "link_key",
+	"chunk",    "chunk_link", "profile", "request", "note",      "bucket",     "stack",
+	"location", "function",   "mapping", "attrset", "attribute", "string",     "series",
+	"resource", "scope",      "link",    "lookup",  "coverage",  "code_block", "link_key",
 };
 
 /* What arrived too long ago goes with all that only it needed; what its sender calls old but came
@@ -272,7 +271,7 @@ static void test_retention_within_a_bucket(void **state)
 	assert_same(out, kept, "what stays");
 	profiles_free(out);
 	test_store_end(&t, snap);
-	test_store_put_at(&t, old, 3, now); /* its series are noted again */
+	test_store_put_at(&t, old, 3, now);
 	assert_int_equal(rows_of(&t, "samples"), kept->sample_count + old->sample_count);
 	snap = test_store_read(&t);
 	if (!snap->ops->next_request(snap, seq, &seq, &out, &err))

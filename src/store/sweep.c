@@ -40,13 +40,9 @@ static const struct source {
 	struct reference columns[COLUMNS_MOST];
 } sources[] = {
 	{ 0,
-	  "SELECT stack_id, attrset_id, link_id FROM sample",
-	  { { FORM_ID, KIND_STACK }, { FORM_ID, KIND_ATTRSET }, { FORM_ID, KIND_LINK } } },
-	{ 0,
 	  "SELECT " CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK CHUNK_COLUMNS_ATTRIBUTES
 		  CHUNK_COLUMNS_LINK " FROM chunk",
 	  { { FORM_CHUNK, 0 } } },
-	{ 0, "SELECT series_id FROM bucket_series", { { FORM_ID, KIND_SERIES } } },
 	{ 0,
 	  "SELECT series, attrset_id FROM profile",
 	  { { FORM_NUMBER_OR_IDS, KIND_SERIES }, { FORM_ID, KIND_ATTRSET } } },
@@ -255,6 +251,8 @@ static bool mark_chunk(struct sweep *s, sqlite3_stmt *row, struct err *err)
 		mark(s, KIND_ATTRSET, cells_id(&c.attrset, i));
 		mark(s, KIND_LINK, cells_id(&c.link, i));
 	}
+	for (uint32_t i = 0; i < c.runs; i++)
+		mark(s, KIND_SERIES, cells_id(&c.series, i));
 	return true;
 }
 

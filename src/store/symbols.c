@@ -16,7 +16,6 @@ enum { BUSY_MS = 60000 };
 struct store_symbols {
 	struct ch_symbols *clickhouse; /* NULL: it is in db */
 	sqlite3 *db;
-	int64_t version;
 	struct arena arena;
 	struct store_nameless *list;
 	size_t count, cap;
@@ -61,8 +60,7 @@ bool store_symbols_open(const char *path, struct store_symbols **out, struct err
 	} else {
 		sqlite3_extended_result_codes(s->db, 1);
 		sqlite3_busy_timeout(s->db, BUSY_MS);
-		ok = db_exec(s->db, "PRAGMA trusted_schema=0", err) &&
-		     schema_check(s->db, &s->version, err);
+		ok = db_exec(s->db, "PRAGMA trusted_schema=0", err) && schema_check(s->db, err);
 	}
 	if (!ok) {
 		err_prefix(err, "%s", path);
@@ -177,9 +175,7 @@ bool store_symbols_put(struct store_symbols *s, const struct store_symbol *symbo
 		return ch_symbols_put(s->clickhouse, symbols, count, err);
 	if (!db_exec(s->db, "BEGIN IMMEDIATE", err))
 		return false;
-	/* Views of an older program do not look at names found later. */
-	ok = schema_renew_views(s->db, s->version, err) &&
-	     db_prepare(s->db, "INSERT OR REPLACE INTO symbol VALUES(?1, ?2, ?3)", &insert, err);
+	ok = db_prepare(s->db, "INSERT OR REPLACE INTO symbol VALUES(?1, ?2, ?3)", &insert, err);
 	if (ok) {
 		ok = put_all(s, insert, symbols, count, err);
 		sqlite3_finalize(insert);

@@ -188,7 +188,6 @@ static void close_db(struct store_writer *w)
 	}
 	sweep_free(w->sweep);
 	w->sweep = NULL;
-	writer_purge_free(w);
 	sqlite3_close(w->db);
 	w->db = NULL;
 }
@@ -275,10 +274,8 @@ static bool check_whole(struct store_writer *w, struct err *err)
 static bool may_become_ours(const char *path)
 {
 	sqlite3 *db = NULL;
-	int64_t version;
 	struct err why;
-	bool ok = db_open_to_read(path, db_is_immutable(path), &db, &why) &&
-		  schema_check(db, &version, &why);
+	bool ok = db_open_to_read(path, db_is_immutable(path), &db, &why) && schema_check(db, &why);
 
 	sqlite3_close(db);
 	return ok || why.kind == ERR_NOT_FOUND;

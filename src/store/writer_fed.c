@@ -77,8 +77,6 @@ static const struct {
 	[FED_PROFILE] = { FEED_INTO("profile", C12), "adding profiles", 12, NULL },
 	[FED_CHUNK_LINK] = { "INSERT OR IGNORE INTO chunk_link SELECT " C2 " FROM feed",
 			     "noting links", 2, NULL },
-	[FED_BUCKET_SERIES] = { "INSERT OR IGNORE INTO bucket_series SELECT " C2 " FROM feed",
-				"noting series", 2, NULL },
 	[FED_LOOKUP] = { "INSERT OR IGNORE INTO lookup SELECT " C3 " FROM feed",
 			 "adding content hashes", 3, NULL },
 };

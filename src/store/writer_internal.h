@@ -26,7 +26,6 @@ enum fed_table {
 	FED_SERIES,
 	FED_PROFILE,
 	FED_CHUNK_LINK,
-	FED_BUCKET_SERIES,
 	FED_LOOKUP,
 	FED_COUNT,
 };
@@ -44,15 +43,12 @@ enum statement {
 	STATEMENT_COUNT,
 };
 
-/* Pseudo kind in the cache of known ids: a row of bucket_series. */
-enum { KIND_BUCKET_SERIES = KIND_COUNT };
-
 struct bucket_state {
 	uint64_t bucket, longest, first_seq, last_seq, n;
 	bool dirty;
 };
 enum { WRITER_BUSY_MS = 5000 }; /* how long SQLite waits for others' locks */
-enum { BUCKETS_MOST = 64, CUTS_MOST = 8 };
+enum { BUCKETS_MOST = 64 };
 
 /* What a rollback takes back. */
 struct writer_marks {
@@ -76,9 +72,8 @@ struct store_writer {
 	sqlite3_stmt *verify[KIND_COUNT];
 	struct known known;
 	struct spool_seen seen;
-	bool lookup_used;   /* the table `lookup` has rows */
-	uint64_t *filter;   /* hash_filter.h: of all of them; NULL: they are too many */
-	bool links_indexed; /* an older store: SQLite does it */
+	bool lookup_used; /* the table `lookup` has rows */
+	uint64_t *filter; /* hash_filter.h: of all of them; NULL: they are too many */
 	bool in_transaction, damaged;
 	struct sweep *sweep;        /* under way, or NULL */
 	uint64_t unswept_samples;   /* deleted since the last sweep began; STORE_STATE_UNSWEPT */
@@ -89,10 +84,7 @@ struct store_writer {
 	uint32_t code_looked_at;    /* the newest location when none did */
 	uint64_t cutting_to;        /* samples below are being deleted for their age; 0 = none */
 	bool over_size;             /* and nothing but the newest request is left to go */
-	struct writer_purge *purge; /* under way, or NULL */
-	uint64_t cut[CUTS_MOST];    /* buckets that lost samples, to be purged */
-	uint32_t cut_count;
-	bool trimming, shrinking; /* requests are to go; free pages are to be given back */
+	bool trimming, shrinking;   /* requests are to go; free pages are to be given back */
 	struct writer_marks now, committed;
 	struct bucket_state buckets[BUCKETS_MOST];
 	uint32_t bucket_count;
@@ -179,36 +171,17 @@ bool writer_put_code(struct store_writer *w, struct err *err) MUST_CHECK;
 
 /*
  * writer_cut.c: samples go in the order of their arrival, a slice at a time; all in a transaction
- * of the caller's. A bucket that lost some may be left with series that have no samples in it: they
- * are purged from it, so that the sweep can take them.
+ * of the caller's.
  */
-struct writer_cut {
-	bool due;
-	bool rows;      /* samples that have rows, of `bucket` */
-	int64_t bucket; /* of those */
-	uint64_t below; /* else chunks below this number */
-};
-/* *cut: are there samples that arrived before the number `due`? The rest but for `below` is set. */
-bool writer_cut_find(struct store_writer *w, uint64_t due, struct writer_cut *cut,
-		     struct err *err) MUST_CHECK;
-bool writer_cut_some(struct store_writer *w, const struct writer_cut *cut,
-		     struct err *err) MUST_CHECK;
-/* False: nothing was cut since. */
-bool writer_purge_begin(struct store_writer *w);
-/* w->purge is NULL at its end. */
-bool writer_purge_on(struct store_writer *w, uint64_t deadline_ns, struct err *err) MUST_CHECK;
-void writer_purge_free(struct store_writer *w);
+/* *due: are there samples that arrived before the number `below`? */
+bool writer_cut_is_due(struct store_writer *w, uint64_t below, bool *due,
+		       struct err *err) MUST_CHECK;
+/* A slice of those below that number. */
+bool writer_cut_some(struct store_writer *w, uint64_t below, struct err *err) MUST_CHECK;
 
 /* writer_coverage.c */
 void writer_put_coverage(struct store_writer *w, const struct resource_profiles *r,
 			 const struct profile *f, uint64_t seq);
-
-/* The cache's name for a row of bucket_series. */
-static inline struct hash128 bucket_series_key(uint64_t bucket, uint64_t series)
-{
-	return (struct hash128){ bucket * UINT64_C(0x9e3779b97f4a7c15) ^ series,
-				 bucket << 32 ^ series };
-}
 
 /* A sample on its way in; bucket, dt and span: t0 = bucket * 600 s + dt, t1 = t0 + span. */
 struct sample_row {

@@ -3,8 +3,7 @@
  *
  * These ids are random: indices on the columns would write two pages for each new link, half of all
  * that a request writes. So they are put in sorted, thousands at a time; lookup_state says up to
- * which link, and a reader looks at the rows that came since. A store from before schema version 6
- * has the indices, and keeps them.
+ * which link, and a reader looks at the rows that came since.
  */
 #include <stdio.h>
 
@@ -18,8 +17,7 @@ bool writer_load_links(struct store_writer *w, struct err *err)
 	char sql[64];
 
 	snprintf(sql, sizeof(sql), "SELECT id FROM lookup_state WHERE kind=%d", STORE_STATE_LINKS);
-	if (!schema_has_link_indices(w->db, &w->links_indexed, err) ||
-	    !db_number(w->db, sql, 0, &keyed, err))
+	if (!db_number(w->db, sql, 0, &keyed, err))
 		return false;
 	w->now.keyed_links = (uint32_t)keyed;
 	return true;
@@ -29,7 +27,7 @@ void writer_key_links(struct store_writer *w)
 {
 	uint32_t from = w->now.keyed_links, to = w->now.last_id[KIND_LINK];
 
-	if (w->failed || w->links_indexed || to < from + LINKS_AT_ONCE)
+	if (w->failed || to < from + LINKS_AT_ONCE)
 		return;
 	if (!db_exec_f(w->db, w->err,
 		       "INSERT OR IGNORE INTO link_key SELECT * FROM (SELECT trace_id, id FROM "

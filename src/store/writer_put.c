@@ -167,19 +167,6 @@ static void note_bucket(struct store_writer *w, const struct sample_row *r)
 		b->last_seq = r->seq;
 }
 
-static void note_bucket_series(struct store_writer *w, const struct sample_row *r)
-{
-	struct hash128 key = bucket_series_key(r->bucket, r->series);
-	struct feed_value *v;
-
-	if (known_cached(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key))
-		return;
-	v = writer_row(w, FED_BUCKET_SERIES);
-	v[0] = feed_number(r->bucket);
-	v[1] = feed_number(r->series);
-	known_cache(&w->known, (enum store_kind)KIND_BUCKET_SERIES, key, 1);
-}
-
 /* ---- samples ---- */
 
 static int by_bucket(const void *a, const void *b)
@@ -202,18 +189,10 @@ static bool are_sorted(const struct sample_row *rows, uint32_t count)
 
 static void add_samples(struct putting *x)
 {
-	const struct sample_row *before = NULL;
-
 	if (!are_sorted(x->rows, x->row_count))
 		qsort(x->rows, x->row_count, sizeof(*x->rows), by_bucket);
-	for (uint32_t i = 0; i < x->row_count && !x->w->failed; i++) {
-		const struct sample_row *r = &x->rows[i];
-
-		if (!before || before->bucket != r->bucket || before->series != r->series)
-			note_bucket_series(x->w, r);
-		note_bucket(x->w, r);
-		before = r;
-	}
+	for (uint32_t i = 0; i < x->row_count && !x->w->failed; i++)
+		note_bucket(x->w, &x->rows[i]);
 	writer_put_chunks(x->w, x->rows, x->row_count);
 }
 

@@ -80,9 +80,11 @@ static bool arrived_since(struct store_writer *w, uint64_t age_ns, uint64_t *out
 	return true;
 }
 
-static bool cut_by_age(struct store_writer *w, struct writer_cut *cut, struct err *err)
+/* *below: samples below that number are to go; 0: none. */
+static bool cut_by_age(struct store_writer *w, uint64_t *below, struct err *err)
 {
 	uint64_t slack = w->options.retention_ns / SLACK_SHARE, due, boundary;
+	bool is_due;
 
 	if (!w->options.retention_ns)
 		return true;
@@ -99,20 +101,19 @@ static bool cut_by_age(struct store_writer *w, struct writer_cut *cut, struct er
 	if (w->cutting_to > due)
 		due = w->cutting_to;
 	w->cutting_to = 0;
-	if (!writer_cut_find(w, due, cut, err))
+	if (!writer_cut_is_due(w, due, &is_due, err))
 		return false;
-	if (cut->due) {
-		cut->below = boundary;
-		w->cutting_to = boundary;
-	}
+	if (is_due)
+		*below = w->cutting_to = boundary;
 	return true;
 }
 
 /* Up to a request's beginning; the newest one stays. */
-static bool cut_by_size(struct store_writer *w, struct writer_cut *cut, struct err *err)
+static bool cut_by_size(struct store_writer *w, uint64_t *below, struct err *err)
 {
 	uint64_t used;
-	int64_t kept, newest, first, below;
+	int64_t kept, newest, first, next;
+	bool is_due;
 
 	w->over_size = false;
 	if (!w->options.max_size_bytes)
@@ -125,20 +126,20 @@ static bool cut_by_size(struct store_writer *w, struct writer_cut *cut, struct e
 		return true;
 	if (!db_number(w->db, "SELECT max(seq) FROM request", 0, &newest, err) ||
 	    !db_number(w->db, "SELECT min(seq) FROM chunk", newest, &first, err) ||
-	    !number(w, newest, &below, err,
+	    !number(w, newest, &next, err,
 		    "SELECT seq FROM request WHERE seq>%lld ORDER BY seq LIMIT 1 OFFSET %d",
 		    (long long)first, SLICE_REQUESTS) ||
-	    !writer_cut_find(w, (uint64_t)below, cut, err))
+	    !writer_cut_is_due(w, (uint64_t)next, &is_due, err))
 		return false;
-	cut->below = (uint64_t)below;
-	w->over_size = !cut->due;
+	*below = is_due ? (uint64_t)next : 0;
+	w->over_size = !is_due;
 	return true;
 }
 
-static bool find_cut(struct store_writer *w, struct writer_cut *cut, struct err *err)
+static bool find_cut(struct store_writer *w, uint64_t *below, struct err *err)
 {
-	*cut = (struct writer_cut){ .due = false };
-	return cut_by_age(w, cut, err) && (cut->due || cut_by_size(w, cut, err));
+	*below = 0;
+	return cut_by_age(w, below, err) && (*below || cut_by_size(w, below, err));
 }
 
 /* ---- requests ---- */
@@ -221,7 +222,7 @@ static bool begin_sweep(struct store_writer *w, struct err *err)
 		return true;
 	if (!db_number(w->db, "SELECT sum(n) FROM bucket", 0, &kept, err))
 		return false;
-	if (w->unswept_samples * SWEEP_SHARE < (uint64_t)kept || writer_purge_begin(w))
+	if (w->unswept_samples * SWEEP_SHARE < (uint64_t)kept)
 		return true;
 	w->sweep = sweep_new(w->path, w->committed.last_id, err);
 	if (!w->sweep)
@@ -256,7 +257,6 @@ static bool in_transaction(struct store_writer *w, struct err *err, bool ok)
 		w->damaged |= db_is_damage(sqlite3_errcode(w->db));
 		sqlite3_exec(w->db, "ROLLBACK", NULL, NULL, NULL);
 		abandon_sweep(w);
-		writer_purge_free(w);
 		return false;
 	}
 	w->committed.facts = w->now.facts;
@@ -280,27 +280,24 @@ static bool give_pages_back(struct store_writer *w, struct err *err)
 /* One slice; *more when another one is due. */
 static bool one_slice(struct store_writer *w, uint64_t deadline_ns, bool *more, struct err *err)
 {
-	struct writer_cut cut;
+	uint64_t below;
 
 	*more = true;
 	if (w->sweep)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err, sweep_on(w, deadline_ns, err));
-	if (w->purge)
-		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
-		       in_transaction(w, err, writer_purge_on(w, deadline_ns, err));
-	if (!find_cut(w, &cut, err))
+	if (!find_cut(w, &below, err))
 		return false;
-	if (cut.due)
+	if (below)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err,
-				      writer_cut_some(w, &cut, err) && note_unswept(w, err));
+				      writer_cut_some(w, below, err) && note_unswept(w, err));
 	if (w->trimming)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err, trim_line(w, err));
 	if (!begin_sweep(w, err))
 		return false;
-	if (w->sweep || w->purge)
+	if (w->sweep)
 		return true;
 	if (w->shrinking)
 		return give_pages_back(w, err);
@@ -365,7 +362,7 @@ bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
 	look_at_size(w);
 	if (is_urgent(w))
 		deadline += (HURRY - 1) * budget_ns;
-	if (!w->sweep && !w->purge && !w->trimming && !w->shrinking && now < w->next_retention_ns &&
+	if (!w->sweep && !w->trimming && !w->shrinking && now < w->next_retention_ns &&
 	    !is_over(w, 0))
 		return true;
 	at = now;
