@@ -297,18 +297,17 @@ static void note_forgotten(struct chart *c)
 static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 {
 	struct query *q = c->q;
+	struct walk w = walk_of(q, ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES);
 	uint64_t *ids = NULL, events = q->events;
 	uint32_t cap = 0;
 	bool ok = query_grow(q, &ids, &cap, c->pair_count + 1u, sizeof(*ids), err);
 
 	for (uint32_t i = 0; ok && i < c->pair_count; i++)
 		ids[i] = q->series[c->pairs[i].series].id;
-	q->only = ids;
-	q->only_count = ok ? (uint32_t)id_list_sort(ids, c->pair_count) : 0;
-	q->parts = ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES;
-	ok = ok && engine_batches(q, q->group_key, chart_take_page, t, err);
+	w.series = ids;
+	w.series_count = ok ? (uint32_t)id_list_sort(ids, c->pair_count) : 0;
+	ok = ok && engine_batches(q, &w, chart_take_page, t, err);
 	q->events = events; /* of the whole selection */
-	q->only = NULL;
 	query_drop(q, &ids, &cap, sizeof(*ids));
 	return ok;
 }
@@ -342,11 +341,11 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 	struct query *q = c->q;
 	const struct query_type *type = q->type < q->type_count ? &q->types[q->type] : NULL;
 	struct taking t = { .c = c, .bytes_most = q->limit_bytes / 3 * 2 };
+	const struct walk w = walk_of(q, ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES);
 
 	c->timed = type && str_is(type->unit, "nanoseconds");
 	set_width(c, o->width);
-	q->parts = ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES;
-	if (!engine_batches(q, q->group_key, chart_take_all, &t, err))
+	if (!engine_batches(q, &w, chart_take_all, &t, err))
 		return false;
 	query_fit(q, &c->events, &c->event_cap, c->event_count, sizeof(*c->events));
 	query_fit(q, &c->durations, &c->duration_cap, c->event_count, sizeof(*c->durations));

@@ -436,9 +436,10 @@ static bool collect(struct collecting *c, struct err *err)
 	struct query *q = c->q;
 	struct source *s = q->request.source;
 	struct source_series_ask ask = { .range = q->request.range };
+	const struct walk w = walk_of(q, 0);
 
 	c->one_unit = differ_in_unit(q);
-	if (!weigh(c, err) || !engine_events(q, q->group_key, keep_row, c, err) ||
+	if (!weigh(c, err) || !engine_events(q, &w, keep_row, c, err) ||
 	    !engine_load_profiles(q, err) || !put_dictionary(c, err))
 		return false;
 	if (c->rows.count)

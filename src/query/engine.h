@@ -158,14 +158,7 @@ struct query {
 	bool profiles_loaded;
 
 	uint64_t events; /* of the last walk */
-	const uint64_t
-		*only; /* series that the next walk is about, ascending; NULL: all. As parts */
-	uint32_t only_count;
-	unsigned parts; /* of rows that the next walk's callback looks at (ROW_STACK, ...; 0: all);
-			   walks leave it 0 */
-	bool mixed;     /* the next engine_batches() may put series of one group together: its
-			   callback looks at no series. It leaves it false */
-	void **given;   /* arrays of answers, until the end */
+	void **given;    /* arrays of answers, until the end */
 	uint32_t given_count, given_cap;
 	bool partial;
 	char reason[400];
@@ -203,15 +196,28 @@ struct engine_event {
 };
 typedef bool engine_event_fn(void *ctx, const struct engine_event *event, struct err *err);
 
-/* Every event of the selection in the window. With group_key not empty each has its group. Where
- * the callback looks at few parts of a row, q->parts says so before. */
-bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
+/* Which events of the selection a walk gives, and what of them is looked at. */
+struct walk {
+	struct source_range range;
+	unsigned parts;         /* of rows: ROW_STACK, ...; 0: all */
+	const uint64_t *series; /* of the selected ones, sorted; NULL: all of them */
+	uint32_t series_count;
+	bool alike; /* engine_batches(): the callback looks at no series, so that a source may
+		       give events of several that say the same together */
+};
+/* The window of the request. */
+static inline struct walk walk_of(const struct query *q, unsigned parts)
+{
+	return (struct walk){ .range = q->request.range, .parts = parts };
+}
+/* Every such event, with its group of q->group_key. */
+bool engine_events(struct query *q, const struct walk *w, engine_event_fn *fn, void *ctx,
 		   struct err *err) MUST_CHECK;
 /* From here on events have their group of this key; what the walks before noted of others is gone.
  */
 bool engine_group(struct query *q, struct str group_key, struct err *err) MUST_CHECK;
-/* Events of one series (q->mixed: of several, the first of which is named) and group, side by side;
- * times, stacks and attributes as far as q->parts says. */
+/* Events of one series (with walk.alike: of several, the first of which is named) and group, side
+ * by side; times, stacks and attributes as far as walk.parts says. */
 struct engine_batch {
 	const struct engine_series *series;
 	struct str group;
@@ -222,11 +228,8 @@ struct engine_batch {
 };
 typedef bool engine_batch_fn(void *ctx, const struct engine_batch *batch, struct err *err);
 /* The same events many at a time, which is several times faster where the source has columns. */
-bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, void *ctx,
+bool engine_batches(struct query *q, const struct walk *w, engine_batch_fn *fn, void *ctx,
 		    struct err *err) MUST_CHECK;
-/* As engine_events(), over another window. */
-bool engine_events_within(struct query *q, struct source_range range, struct str group_key,
-			  engine_event_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 /* The window, or, where it is open at an end, what the source has. Empty when there is nothing. */
 bool engine_bounds(struct query *q, struct source_range *out, struct err *err) MUST_CHECK;
 /* Series that the last walk met, with all their attributes. */

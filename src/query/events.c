@@ -9,9 +9,9 @@
 #include "query/select.h"
 #include "store/id_list.h"
 
-struct walk {
+struct walking {
 	struct query *q;
-	struct source_range range;
+	struct walk asked;
 	engine_event_fn *fn;
 	void *ctx;
 	uint32_t empty_match;
@@ -60,23 +60,23 @@ static bool rows_decide(const struct query *q)
 
 /* What of rows is looked at, beyond what the callback does: what their series do not say is said by
  * their own attributes. */
-static unsigned parts_of(const struct query *q)
+static unsigned parts_of(const struct query *q, unsigned looked_at)
 {
-	if (!q->parts)
+	if (!looked_at)
 		return 0;
-	return q->parts | (rows_decide(q) ? ROW_ATTRIBUTES : 0) | (q->by_stack ? ROW_STACK : 0);
+	return looked_at | (rows_decide(q) ? ROW_ATTRIBUTES : 0) | (q->by_stack ? ROW_STACK : 0);
 }
 
-static struct source_scan scan_of(const struct query *q, struct source_range range)
+static struct source_scan scan_of(const struct query *q, const struct walk *w)
 {
 	return (struct source_scan){
-		.range = range,
-		.series = q->only ? q->only : q->series_ids,
-		.series_count = q->only ? q->only_count : q->series_count,
+		.range = w->range,
+		.series = w->series ? w->series : q->series_ids,
+		.series_count = w->series ? w->series_count : q->series_count,
 		.links = q->by_link ? q->links : NULL,
 		.link_count = q->link_count,
 		.asof = q->request.asof,
-		.parts = parts_of(q),
+		.parts = parts_of(q, w->parts),
 		.after = q->request.after,
 	};
 }
@@ -84,11 +84,9 @@ static struct source_scan scan_of(const struct query *q, struct source_range ran
 /* Profiles that may have samples of what is selected. */
 static struct source_scan profiles_scan(const struct query *q)
 {
-	struct source_scan scan = scan_of(q, q->request.range);
+	const struct walk all = walk_of(q, 0);
+	struct source_scan scan = scan_of(q, &all);
 
-	scan.series = q->series_ids;
-	scan.series_count = q->series_count;
-	scan.parts = 0;
 	if (q->linked_range.to) {
 		if (q->linked_range.from > scan.range.from)
 			scan.range.from = q->linked_range.from;
@@ -192,7 +190,7 @@ struct engine_series *engine_find_series(const struct query *q, uint64_t id)
 	return low < q->series_count && q->series[low].id == id ? &q->series[low] : NULL;
 }
 
-static struct engine_series *series_of(struct walk *w, uint64_t id)
+static struct engine_series *series_of(struct walking *w, uint64_t id)
 {
 	const struct query *q = w->q;
 
@@ -215,7 +213,7 @@ static struct str series_group(const struct query *q, const struct engine_series
 }
 
 /* By what each level says; set and profile NULL: nothing. */
-static bool judge(const struct walk *w, const struct series_says *says,
+static bool judge(const struct walking *w, const struct series_says *says,
 		  const struct attribute_match *set, const struct engine_profile *profile,
 		  struct str *group)
 {
@@ -239,7 +237,7 @@ static bool judge(const struct walk *w, const struct series_says *says,
 }
 
 /* Whether a row matches, and its group: the sample's own value, else the series', the profile's. */
-static bool judge_row(struct walk *w, const struct source_row *row,
+static bool judge_row(struct walking *w, const struct source_row *row,
 		      const struct engine_series *series, bool *matches, struct str *group,
 		      struct err *err)
 {
@@ -272,14 +270,14 @@ static bool judge_row(struct walk *w, const struct source_row *row,
 	return true;
 }
 
-static bool in_window(const struct walk *w, uint64_t time)
+static bool in_window(const struct walking *w, uint64_t time)
 {
-	return time >= w->range.from && time < w->range.to;
+	return time >= w->asked.range.from && time < w->asked.range.to;
 }
 
 static bool walk_row(void *ctx, const struct source_row *row, struct err *err)
 {
-	struct walk *w = ctx;
+	struct walking *w = ctx;
 	struct engine_event e = { .row = row, .first = true, .series = series_of(w, row->series) };
 	bool matches;
 	int64_t sum;
@@ -354,41 +352,31 @@ bool engine_group(struct query *q, struct str group_key, struct err *err)
 	return select_series(q, group_key, err);
 }
 
-/* Before a walk: false in *any where there can be no event. */
-static bool begin_walk(struct walk *w, struct str group_key, struct source_scan *scan, bool *any,
-		       struct err *err)
+/* False in *any: there can be no event. */
+static bool begin_walk(struct walking *w, struct source_scan *scan, bool *any, struct err *err)
 {
 	struct query *q = w->q;
 
-	if (!engine_group(q, group_key, err))
-		return false;
-	*scan = scan_of(q, w->range);
-	for (uint32_t i = 0; i < q->series_count && !q->only; i++)
+	*scan = scan_of(q, &w->asked);
+	for (uint32_t i = 0; i < q->series_count && !w->asked.series; i++)
 		q->series[i].seen = false;
-	q->parts = 0;
-	q->only = NULL;
 	q->events = 0;
-	*any = q->series_count && (!q->by_link || q->link_count) && w->range.from < w->range.to;
+	*any = q->series_count && (!q->by_link || q->link_count) &&
+	       w->asked.range.from < w->asked.range.to;
 	return label_empty_match(q, &w->empty_match, err) &&
 	       (!*any || !rows_decide(q) || known_sets_load(q, scan, err));
 }
 
-bool engine_events_within(struct query *q, struct source_range range, struct str group_key,
-			  engine_event_fn *fn, void *ctx, struct err *err)
+bool engine_events(struct query *q, const struct walk *asked, engine_event_fn *fn, void *ctx,
+		   struct err *err)
 {
 	struct source *s = q->request.source;
-	struct walk w = { .q = q, .range = range, .fn = fn, .ctx = ctx };
+	struct walking w = { .q = q, .asked = *asked, .fn = fn, .ctx = ctx };
 	struct source_scan scan;
 	bool any;
 
-	return begin_walk(&w, group_key, &scan, &any, err) &&
+	return begin_walk(&w, &scan, &any, err) &&
 	       (!any || source_scan(s, &scan, walk_row, &w, err));
-}
-
-bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, void *ctx,
-		   struct err *err)
-{
-	return engine_events_within(q, q->request.range, group_key, fn, ctx, err);
 }
 
 /* ---- many at a time ---- */
@@ -396,12 +384,11 @@ bool engine_events(struct query *q, struct str group_key, engine_event_fn *fn, v
 enum { BATCH = 1024 };
 
 struct batching {
-	struct walk walk;
+	struct walking walk;
 	engine_batch_fn *fn;
 	void *ctx;
 	struct engine_batch batch;
 	struct engine_series *batch_series; /* the batch's */
-	bool mixed;                         /* series that say the same go together */
 	bool judged;                        /* by their attribute sets: each for itself */
 	uint64_t times[BATCH], stacks[BATCH], attributes[BATCH];
 	int64_t values[BATCH];
@@ -523,8 +510,8 @@ static bool take_judged(struct batching *b, const struct source_events *e, uint3
 	return query_alive(q, err) && give_batch(b, err);
 }
 
-static bool take_between(struct batching *b, const struct source_events *e, uint32_t from,
-			 uint32_t to, struct err *err)
+static bool take_run(struct batching *b, const struct source_events *e, uint32_t from, uint32_t to,
+		     struct err *err)
 {
 	if (b->judged)
 		return take_judged(b, e, from, to, err);
@@ -553,60 +540,68 @@ static bool are_alike(const struct query *q)
 	return true;
 }
 
-/* Neighbouring runs whose series say the same go together, where the callback may have them so. */
 static bool take_events(void *ctx, const struct source_events *e, struct err *err)
 {
 	struct batching *b = ctx;
-	struct engine_series *series, *at_hand = NULL;
-	uint32_t from = 0, begin = 0;
+	uint32_t from = 0;
 
 	see_shared(b, e);
-	for (uint32_t run = 0; run < e->run_count; begin = e->ends[run++]) {
-		series = series_of(&b->walk, e->series[run]);
-		if (at_hand && series && b->mixed && series->says == at_hand->says) {
-			series->seen = true;
-			continue;
-		}
-		if (at_hand && !take_between(b, e, from, begin, err))
-			return false;
-		at_hand = b->batch_series = series;
-		from = begin;
+	for (uint32_t run = 0; run < e->run_count; from = e->ends[run++]) {
+		struct engine_series *series = series_of(&b->walk, e->series[run]);
+
 		if (!series)
 			continue;
+		b->batch_series = series;
 		b->batch.series = series;
 		b->batch.group = series_group(b->walk.q, series);
 		b->batch.timed = e->timed;
+		if (!take_run(b, e, from, e->ends[run], err))
+			return false;
 	}
-	return !at_hand || take_between(b, e, from, begin, err);
+	return true;
 }
 
-bool engine_batches(struct query *q, struct str group_key, engine_batch_fn *fn, void *ctx,
+static bool can_take_columns(const struct batching *b, const struct source_scan *scan)
+{
+	const struct query *q = b->walk.q;
+
+	return q->request.source->ops->events && !scan->links && !q->request.profile_id_count &&
+	       (!b->judged || known_sets_suffice(q, b->walk.asked.range));
+}
+
+static bool walk_batches(struct batching *b, struct err *err)
+{
+	struct query *q = b->walk.q;
+	struct source *s = q->request.source;
+	struct source_scan scan;
+	bool any;
+
+	if (!begin_walk(&b->walk, &scan, &any, err))
+		return false;
+	b->judged = rows_decide(q);
+	scan.alike = b->walk.asked.alike && !q->by_stack && !b->judged && are_alike(q);
+	if (!any)
+		return true;
+	if (can_take_columns(b, &scan))
+		return source_events(s, &scan, take_events, b, err);
+	return source_scan(s, &scan, walk_row, &b->walk, err) && give_batch(b, err);
+}
+
+bool engine_batches(struct query *q, const struct walk *asked, engine_batch_fn *fn, void *ctx,
 		    struct err *err)
 {
-	struct source *s = q->request.source;
 	struct batching *b = calloc(1, sizeof(*b));
-	struct source_scan scan;
-	bool any = false, ok;
+	bool ok;
 
 	assert(b);
-	b->walk = (struct walk){ .q = q, .range = q->request.range, .fn = gather, .ctx = b };
+	b->walk = (struct walking){ .q = q, .asked = *asked, .fn = gather, .ctx = b };
 	b->fn = fn;
 	b->ctx = ctx;
-	b->mixed = q->mixed && !q->by_stack;
-	q->mixed = false;
 	b->batch.times = b->times;
 	b->batch.values = b->values;
 	b->batch.stacks = b->stacks;
 	b->batch.attributes = b->attributes;
-	ok = begin_walk(&b->walk, group_key, &scan, &any, err);
-	b->judged = rows_decide(q);
-	b->mixed = b->mixed && !b->judged;
-	scan.alike = ok && b->mixed && are_alike(q);
-	if (ok && any && s->ops->events && !scan.links && !q->request.profile_id_count &&
-	    (!b->judged || known_sets_suffice(q, b->walk.range)))
-		ok = source_events(s, &scan, take_events, b, err);
-	else if (ok && any)
-		ok = source_scan(s, &scan, walk_row, &b->walk, err) && give_batch(b, err);
+	ok = walk_batches(b, err);
 	free(b);
 	return ok;
 }

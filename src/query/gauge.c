@@ -403,13 +403,13 @@ struct gauge_weights *gauge_weights_new(struct query *q, const struct gauge_buck
 					struct err *err)
 {
 	struct gauge_weights *g = calloc(1, sizeof(*g));
+	const struct walk w = walk_of(q, ROW_TIMES);
 
 	assert(g);
 	*g = (struct gauge_weights){ .q = q, .buckets = *buckets };
-	q->parts = ROW_TIMES;
 	/* The weights of an answer without groups: group keys change no profile's number. */
 	if (!weigh_profiles(g, err) || !engine_load_profiles(q, err) ||
-	    !engine_events(q, q->group_key, weigh_event, g, err)) {
+	    !engine_events(q, &w, weigh_event, g, err)) {
 		gauge_weights_free(q, g);
 		return NULL;
 	}

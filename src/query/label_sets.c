@@ -166,11 +166,11 @@ static bool find_combinations(struct pairing *p, struct err *err)
 	struct query *q = p->q;
 	struct source *s = q->request.source;
 	struct source_scan scan = engine_series_scan(q);
+	const struct walk w = walk_of(q, ROW_ATTRIBUTES);
 
 	if (!engine_load_profiles(q, err) || !s->ops->profiles(s, &scan, name_profile, p, err))
 		return false;
-	q->parts = ROW_ATTRIBUTES;
-	if (!engine_events(q, q->group_key, note, p, err))
+	if (!engine_events(q, &w, note, p, err))
 		return false;
 	if (p->set_count)
 		qsort(p->set_ids, p->set_count, sizeof(*p->set_ids), id_list_order);

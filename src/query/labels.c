@@ -117,9 +117,9 @@ static bool visit_series(void *ctx, const struct source_series *s, struct err *e
 bool query_each_series(struct query *q, source_series_fn *fn, void *ctx, struct err *err)
 {
 	struct visiting v = { q, fn, ctx };
+	const struct walk w = walk_of(q, ROW_TIMES);
 
-	q->parts = ROW_TIMES;
-	return engine_events(q, q->group_key, ignore_event, NULL, err) &&
+	return engine_events(q, &w, ignore_event, NULL, err) &&
 	       engine_each_series(q, visit_series, &v, err);
 }
 
@@ -147,9 +147,9 @@ static bool name_all(struct naming *n, struct err *err)
 	struct query *q = n->q;
 	struct source *s = q->request.source;
 	struct source_scan scan = engine_series_scan(q);
+	const struct walk w = walk_of(q, ROW_ATTRIBUTES);
 
-	q->parts = ROW_ATTRIBUTES;
-	if (!engine_events(q, q->group_key, note_set, n, err))
+	if (!engine_events(q, &w, note_set, n, err))
 		return false;
 	if (!q->events)
 		return true;
@@ -214,6 +214,7 @@ static bool weigh_value(void *ctx, const struct engine_event *e, struct err *err
 static bool weigh_values(struct naming *n, struct str key, struct err *err)
 {
 	struct query *q = n->q;
+	const struct walk w = walk_of(q, ROW_TIMES); /* the group comes beside them */
 
 	/* First: weights know profiles by numbers that another group key takes away. */
 	if (!engine_group(q, key, err))
@@ -223,8 +224,7 @@ static bool weigh_values(struct naming *n, struct str key, struct err *err)
 		if (!n->weights)
 			return false;
 	}
-	q->parts = ROW_TIMES; /* the group is told beside them */
-	if (!engine_events(q, key, weigh_value, n, err))
+	if (!engine_events(q, &w, weigh_value, n, err))
 		return false;
 	for (uint32_t i = 0; n->weights && i < n->count; i++)
 		n->labels[i].value = llround(n->levels[i]);

@@ -363,6 +363,7 @@ bool query_samples(struct query *q, const struct query_samples_options *o,
 	struct paging p = {
 		.q = q, .newest_first = o && o->newest_first, .rows.q = q, .copier.arena = &q->arena
 	};
+	const struct walk w = walk_of(q, 0);
 	bool ok;
 
 	o = o ? o : &defaults;
@@ -374,10 +375,10 @@ bool query_samples(struct query *q, const struct query_samples_options *o,
 	if (p.most > PAGE_MOST)
 		return err_set(err, ERR_LIMIT, "a page of %u samples; at most %d", o->page,
 			       PAGE_MOST);
-	ok = engine_events(q, q->group_key, choose, &p, err);
+	ok = engine_events(q, &w, choose, &p, err);
 	if (ok && p.count)
 		qsort(p.heap, p.count, sizeof(*p.heap), place_order);
-	ok = ok && engine_events(q, q->group_key, keep, &p, err) && fill(&p, &frames, err);
+	ok = ok && engine_events(q, &w, keep, &p, err) && fill(&p, &frames, err);
 	if (ok)
 		*out = (struct query_samples){ p.out, p.rows.count, p.more, frames };
 	query_drop(q, &p.heap, &p.cap, sizeof(*p.heap));

@@ -227,6 +227,7 @@ static void add_up(struct query *q, struct stack_sums *out)
 bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *out, struct err *err)
 {
 	struct summing s = { .q = q, .out = out, .grouped = group_by.len > 0 };
+	struct walk w = walk_of(q, ROW_STACK);
 	/* First: gauges' weights know profiles by numbers that another group key takes away. */
 	bool ok = !s.grouped || engine_group(q, group_by, err);
 	bool gauge = ok && q->type < q->type_count && q->types[q->type].gauge;
@@ -236,10 +237,9 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 		s.weights = gauge_weights_new(q, &(struct gauge_buckets){ 0 }, err);
 		ok = s.weights != NULL;
 	}
-	q->parts = ROW_STACK;
-	q->mixed = ok && !gauge;
-	ok = ok && (gauge ? engine_events(q, q->group_key, add_gauge, &s, err)
-			  : engine_batches(q, q->group_key, add_batch, &s, err));
+	w.alike = true;
+	ok = ok && (gauge ? engine_events(q, &w, add_gauge, &s, err)
+			  : engine_batches(q, &w, add_batch, &s, err));
 	if (ok && gauge)
 		round_averages(&s);
 	number_release(q, &s.stacks);

@@ -148,19 +148,19 @@ static bool draw_events(struct drawing *d, struct source_range within, bool batc
 			struct err *err)
 {
 	struct query *q = d->q;
+	struct walk w = walk_of(q, ROW_TIMES);
 
 	if (batches && !d->weights && !d->average) {
-		q->parts = ROW_TIMES;
-		q->mixed = true;
-		if (engine_batches(q, q->group_key, draw_batch, d, err))
+		w.alike = true;
+		if (engine_batches(q, &w, draw_batch, d, err))
 			return true;
 		if (!d->lasting)
 			return false;
 		d->line_count = 0;
 		number_release(q, &d->labels);
 	}
-	q->parts = ROW_TIMES;
-	return engine_events_within(q, within, q->group_key, draw_event, d, err);
+	w.range = within;
+	return engine_events(q, &w, draw_event, d, err);
 }
 
 static int heavier_line(const void *a, const void *b)
@@ -387,18 +387,17 @@ static bool fill_cells(struct query *q, struct heat *h, struct err *err)
 	const struct gauge_buckets buckets = {
 		.from = h->from, .step_ns = h->column, .end = UINT64_MAX, .rows = h->rows
 	};
+	struct walk w = walk_of(q, ROW_TIMES);
 	bool ok;
 
 	if (q->type == q->type_count || !q->types[q->type].gauge) {
-		q->parts = ROW_TIMES;
-		q->mixed = true;
-		return engine_batches(q, q->group_key, heat_batch, h, err);
+		w.alike = true;
+		return engine_batches(q, &w, heat_batch, h, err);
 	}
 	h->q = q;
 	h->levels = query_alloc(q, count + 1, sizeof(double), err);
 	h->weights = h->levels ? gauge_weights_new(q, &buckets, err) : NULL;
-	q->parts = ROW_TIMES;
-	ok = h->weights && engine_events(q, q->group_key, heat_level, h, err);
+	ok = h->weights && engine_events(q, &w, heat_level, h, err);
 	gauge_weights_free(q, h->weights);
 	for (uint64_t i = 0; ok && i < count; i++)
 		h->cells[i] = whole(h->levels[i]);

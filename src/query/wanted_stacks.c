@@ -87,13 +87,13 @@ bool engine_filters_choose(const struct query_request *r)
 bool wanted_stacks_select(struct query *q, struct err *err)
 {
 	struct finding f = { .q = q };
+	const struct walk w = walk_of(q, ROW_STACK);
 	bool ok;
 
 	if (!q->request.call_site_count &&
 	    !(q->request.filters_choose && engine_filters_choose(&q->request)))
 		return true;
-	q->parts = ROW_STACK;
-	ok = engine_events(q, q->group_key, note_stack, &f, err);
+	ok = engine_events(q, &w, note_stack, &f, err);
 	number_release(q, &f.met);
 	if (f.count)
 		qsort(f.ids, f.count, sizeof(*f.ids), id_list_order);
