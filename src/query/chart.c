@@ -303,7 +303,7 @@ static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 	bool ok = query_grow(q, &ids, &cap, c->pair_count + 1u, sizeof(*ids), err);
 
 	for (uint32_t i = 0; ok && i < c->pair_count; i++)
-		ids[i] = q->series[c->pairs[i].series].id;
+		ids[i] = q->selected.series[c->pairs[i].series].id;
 	w.series = ids;
 	w.series_count = ok ? (uint32_t)id_list_sort(ids, c->pair_count) : 0;
 	ok = ok && engine_batches(q, &w, chart_take_page, t, err);
@@ -339,8 +339,8 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 		 struct err *err)
 {
 	struct query *q = c->q;
-	const struct query_type *type = q->type < q->type_count ? &q->types[q->type] : NULL;
-	struct taking t = { .c = c, .bytes_most = q->limit_bytes / 3 * 2 };
+	const struct query_type *type = query_type_of(q);
+	struct taking t = { .c = c, .bytes_most = q->memory.limit_bytes / 3 * 2 };
 	const struct walk w = walk_of(q, ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES);
 
 	c->timed = type && str_is(type->unit, "nanoseconds");

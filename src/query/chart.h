@@ -18,7 +18,7 @@ struct chart_pair {
 	uint64_t set;
 	uint64_t events, latest;
 	int64_t value;
-	uint32_t series, lane; /* places in q->series, chart.lanes */
+	uint32_t series, lane; /* places in q->selected.series, chart.lanes */
 	uint32_t next;         /* the pair of the same set and another series; UINT32_MAX: none */
 };
 
@@ -88,7 +88,7 @@ static inline uint64_t chart_usual(const struct chart *c, const struct series_sa
 static inline const struct series_says *chart_says(const struct chart *c,
 						   const struct chart_pair *p)
 {
-	return c->q->series[p->series].says;
+	return c->q->selected.series[p->series].says;
 }
 
 /* chart_events.c: walks over events (engine_batch_fn, ctx: struct taking). The first one counts all

@@ -114,7 +114,7 @@ static bool new_pair(struct taking *t, uint32_t series, uint64_t set, uint32_t *
 {
 	struct chart *c = t->c;
 
-	if (c->pair_count >= c->q->limit_bytes / PAIR_BYTES && !forget_light(t, err))
+	if (c->pair_count >= c->q->memory.limit_bytes / PAIR_BYTES && !forget_light(t, err))
 		return false;
 	while (!add_pair(c, set, series, out, err))
 		if (err->kind != ERR_LIMIT || !chart_make_room(t, err))
@@ -216,7 +216,7 @@ bool chart_take_all(void *ctx, const struct engine_batch *b, struct err *err)
 	struct taking *t = ctx;
 	struct chart *c = t->c;
 	const struct lasting l = lasting_of(c, b);
-	const uint32_t series = (uint32_t)(b->series - c->q->series);
+	const uint32_t series = (uint32_t)(b->series - c->q->selected.series);
 	struct err full;
 
 	if (!t->full)
@@ -244,7 +244,7 @@ bool chart_take_page(void *ctx, const struct engine_batch *b, struct err *err)
 	struct taking *t = ctx;
 	struct chart *c = t->c;
 	const struct lasting l = lasting_of(c, b);
-	const uint32_t series = (uint32_t)(b->series - c->q->series);
+	const uint32_t series = (uint32_t)(b->series - c->q->selected.series);
 
 	if (!reserve(t, b->count, err))
 		return false;

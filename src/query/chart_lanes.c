@@ -62,7 +62,7 @@ static void number_threads(struct chart *c, const struct threads *t)
 static bool add_to_lane(struct chart *c, struct number_table *lanes, struct chart_pair *p,
 			uint64_t tid, struct err *err)
 {
-	const struct engine_series *s = &c->q->series[p->series];
+	const struct engine_series *s = &c->q->selected.series[p->series];
 	/* Without a pid, whoever sent it stands for the process. */
 	uint64_t parts[] = { s->process ? s->process : s->owner, s->process != 0, tid };
 	uint64_t key = hash64(str_from(parts, sizeof(parts)));
@@ -285,7 +285,7 @@ static bool take_series(void *ctx, const struct source_series *s, struct err *er
 	for (uint32_t i = 0; i < c->lane_count; i++) {
 		const struct chart_lane *lane = &c->lanes[i];
 
-		if (c->q->series[c->pairs[lane->latest_pair].series].id == s->id &&
+		if (c->q->selected.series[c->pairs[lane->latest_pair].series].id == s->id &&
 		    !name_of_series(c->q, s, &n->out[i], err))
 			return false;
 	}
@@ -304,7 +304,7 @@ bool chart_name_lanes(struct chart *c, struct query_lane *out, struct err *err)
 	if (!sets || !ids)
 		return false;
 	for (uint32_t i = 0; i < c->lane_count; i++)
-		ids[i] = c->q->series[c->pairs[c->lanes[i].latest_pair].series].id;
+		ids[i] = c->q->selected.series[c->pairs[c->lanes[i].latest_pair].series].id;
 	ask.ids = ids;
 	ask.id_count = (uint32_t)id_list_sort(ids, c->lane_count);
 	for (uint32_t i = 0; i < c->lane_count; i++)

@@ -355,7 +355,7 @@ static void clip_time(const struct query *q, struct profile *p)
 static void put_profile(struct collecting *c, const struct source_series *s,
 			const struct engine_profile *p, const struct kept_row *first)
 {
-	const struct query_type *type = &c->q->types[c->q->type];
+	const struct query_type *type = query_type_of(c->q);
 	struct profile *out = builder_begin_profile(c->b);
 
 	out->sample_type = c->one_unit ? put_type(c->b, type->type, type->unit)
@@ -407,7 +407,7 @@ static bool weigh(struct collecting *c, struct err *err)
 {
 	struct query *q = c->q;
 
-	if (!q->request.average || q->type == q->type_count || !q->types[q->type].gauge)
+	if (!q->request.average || !query_of_gauge(q))
 		return true;
 	c->weights = gauge_weights_new(q, &(struct gauge_buckets){ 0 }, err);
 	return c->weights != NULL;
@@ -416,11 +416,12 @@ static bool weigh(struct collecting *c, struct err *err)
 /* Would a reader that adds up the samples' own values add up different things? */
 static bool differ_in_unit(const struct query *q)
 {
-	const struct series_says *first = q->series_count ? q->series[0].says : NULL;
+	const struct series_says *first =
+		q->selected.series_count ? q->selected.series[0].says : NULL;
 	bool counted = false, own = false, scaled = false, several = false;
 
-	for (uint32_t i = 0; i < q->series_count; i++) {
-		const struct series_says *says = q->series[i].says;
+	for (uint32_t i = 0; i < q->selected.series_count; i++) {
+		const struct series_says *says = q->selected.series[i].says;
 
 		counted |= says->counted;
 		own |= !says->counted;
@@ -444,8 +445,8 @@ static bool collect(struct collecting *c, struct err *err)
 		return false;
 	if (c->rows.count)
 		qsort(c->rows.ptr, c->rows.count, sizeof(*c->rows.ptr), row_order);
-	ask.ids = q->series_ids;
-	ask.id_count = q->series_count;
+	ask.ids = q->selected.series_ids;
+	ask.id_count = q->selected.series_count;
 	return source_series(s, &ask, put_series, c, err);
 }
 
@@ -529,7 +530,8 @@ static bool collect_merged(struct collecting *c, struct err *err)
 static bool make(struct query *q, bool (*fill)(struct collecting *c, struct err *err),
 		 struct profiles **out, struct err *err)
 {
-	struct builder_options options = { .limit_bytes = q->limit_bytes, .copy_strings = true };
+	struct builder_options options = { .limit_bytes = q->memory.limit_bytes,
+					   .copy_strings = true };
 	struct collecting c = { .q = q, .b = builder_new(&options), .rows.q = q };
 	bool ok;
 

@@ -86,7 +86,7 @@ struct match_bits {
 
 /* What many series have in common: there is one a process, and hundreds of thousands of these. */
 struct series_says {
-	uint32_t type; /* of q->types */
+	uint32_t type; /* of q->selected.types */
 	bool counted;  /* values count periods of a time */
 	bool has_group, group_weak;
 	int64_t scale; /* values times this are in the type's unit */
@@ -115,54 +115,83 @@ struct engine_profile {
 	struct attribute_match match;
 };
 
-struct query {
-	struct query_request request;
-	struct selector *selector;
-	struct arena arena;
-	enum query_by filter_by; /* what the frames that are shown are called */
+/* What a question may use, and what of it is in use. */
+struct query_memory {
+	struct arena arena; /* for what lives as long as the query */
 	size_t heap_bytes, limit_bytes;
-	struct large_pages pages; /* for what of it is not small, once there is much */
-	uint32_t ticks;
+	struct large_pages pages; /* for what of the heap is not small, once there is much */
+	void **given;             /* arrays of answers, until the end */
+	uint32_t given_count, given_cap;
+	uint32_t ticks; /* of query_alive() */
+};
 
+/* Links of the trace and span that are asked for, and where their samples are. */
+struct query_links {
+	bool asked;
+	uint64_t *ids;
+	uint32_t count, cap;
+	uint64_t *series; /* that have such samples, sorted; none: it may be any */
+	uint32_t series_count, series_cap;
+	struct source_range range; /* of these samples' events; to 0: not known */
+};
+
+/* What the request means in this source. */
+struct query_selected {
 	struct query_type *types;
 	uint32_t type_count, type_cap, type; /* type: the one answered about; type_count: none */
 	struct engine_series *series;        /* by id; of the chosen type */
 	uint64_t *series_ids;
 	uint32_t series_count, series_cap, series_ids_cap;
-	uint64_t *measured; /* ascending: series of the same profilers; none: not asked for yet */
-	uint32_t measured_count, measured_cap;
 	const struct series_says **says; /* each once; says_numbers: place by hash */
 	uint32_t says_count, says_cap;
 	struct number_table says_numbers;
-	uint64_t *links;
-	uint32_t link_count, link_cap;
-	bool by_link;
-	uint64_t
-		*linked; /* series of samples that have the links, ascending; none: it may be any */
-	uint32_t linked_count, linked_cap;
-	struct source_range
-		linked_range; /* of those samples' events, [from, to); to 0: not known */
 	struct number_table wanted_stacks; /* by_stack: only rows of these */
 	bool by_stack;
 	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
+	bool group_open;        /* a sample or a profile may say the group */
+	struct str group_key;   /* of the answer at hand; empty: none */
+};
 
-	bool group_open;                 /* a sample or a profile may say the group */
-	struct str group_key;            /* of the answer at hand; empty: none */
+/* What walks have read so far, for those that follow. */
+struct query_known {
+	struct attribute_match *sets;
+	uint32_t set_count, set_cap;
 	struct number_table set_numbers; /* known_sets.c: place in `sets` by id */
 	struct source_range sets_known;  /* all sets of this time are among them; to 0: of none */
 	bool met_no_set;                 /* there are samples without attributes there */
-	struct attribute_match *sets;
-	uint32_t set_count, set_cap;
 	struct engine_profile *profiles; /* by first_sample */
 	uint32_t profile_count, profile_cap;
 	bool profiles_loaded;
+	uint64_t *measured; /* sorted: series of the same profilers; none: not asked for yet */
+	uint32_t measured_count, measured_cap;
+};
 
+struct query {
+	struct query_request request;
+	struct selector *selector;
+	enum query_by filter_by; /* what the frames that are shown are called */
+	struct query_memory memory;
+	struct query_links links;
+	struct query_selected selected;
+	struct query_known known;
 	uint64_t events; /* of the last walk */
-	void **given;    /* arrays of answers, until the end */
-	uint32_t given_count, given_cap;
 	bool partial;
 	char reason[400];
 };
+
+/* The type that is answered about; NULL: nothing matches. */
+static inline const struct query_type *query_type_of(const struct query *q)
+{
+	const struct query_selected *s = &q->selected;
+
+	return s->type < s->type_count ? &s->types[s->type] : NULL;
+}
+static inline bool query_of_gauge(const struct query *q)
+{
+	const struct query_type *type = query_type_of(q);
+
+	return type && type->gauge;
+}
 
 void query_note_partial(struct query *q, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -191,7 +220,7 @@ struct engine_event {
 	int64_t value; /* in the type's unit */
 	const struct source_row *row;
 	const struct engine_series *series;
-	struct str group; /* of q->group_key */
+	struct str group; /* of q->selected.group_key */
 	bool first;       /* of its row's events in the window */
 };
 typedef bool engine_event_fn(void *ctx, const struct engine_event *event, struct err *err);
@@ -210,7 +239,7 @@ static inline struct walk walk_of(const struct query *q, unsigned parts)
 {
 	return (struct walk){ .range = q->request.range, .parts = parts };
 }
-/* Every such event, with its group of q->group_key. */
+/* Every such event, with its group of q->selected.group_key. */
 bool engine_events(struct query *q, const struct walk *w, engine_event_fn *fn, void *ctx,
 		   struct err *err) MUST_CHECK;
 /* From here on events have their group of this key; what the walks before noted of others is gone.
@@ -239,14 +268,14 @@ bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx,
 static inline struct source_scan engine_series_scan(const struct query *q)
 {
 	return (struct source_scan){ .range = q->request.range,
-				     .series = q->series_ids,
-				     .series_count = q->series_count,
+				     .series = q->selected.series_ids,
+				     .series_count = q->selected.series_count,
 				     .asof = q->request.asof };
 }
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
 /* Is it one of those that request.profile_ids is about? */
 bool engine_profile_wanted(const struct query *q, const struct source_profile *p);
-/* Loads q->profiles; the profile a sample is of, or NULL. */
+/* Loads q->known.profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;
 /* When the selection's profilers took profiles, be they of what is selected or of something else
  * beside it, without keeping them. */
@@ -280,11 +309,11 @@ static inline int64_t engine_scaled(int64_t value, int64_t scale) /* scales are 
 	return value < 0 ? INT64_MIN : INT64_MAX;
 }
 
-/* Finds q->linked (linked.c). */
+/* Finds q->links.series (linked.c). */
 bool linked_series(struct query *q, struct err *err) MUST_CHECK;
 /* May a filter leave stacks out? The other kinds change what is shown of a stack. */
 bool engine_filters_choose(const struct query_request *r);
-/* Finds q->wanted_stacks, where the request's call site or its filters choose some. */
+/* Finds q->selected.wanted_stacks, where the request's call site or its filters choose some. */
 bool wanted_stacks_select(struct query *q, struct err *err) MUST_CHECK;
 
 /* ---- gauges: averages over profiles (gauge.c) ---- */

@@ -45,17 +45,17 @@ static bool take_profile(void *ctx, const struct source_profile *p, struct err *
 				&out.match.group_weak, ok ? err : &(struct err){ 0 }) ||
 	    !ok)
 		return false;
-	if (!query_grow(q, &q->profiles, &q->profile_cap, q->profile_count + 1u,
-			sizeof(*q->profiles), err))
+	if (!query_grow(q, &q->known.profiles, &q->known.profile_cap, q->known.profile_count + 1u,
+			sizeof(*q->known.profiles), err))
 		return false;
-	q->profiles[q->profile_count++] = out;
+	q->known.profiles[q->known.profile_count++] = out;
 	return query_alive(q, err);
 }
 
 /* Whether a row has to be looked at for itself: its series does not say all. */
 static bool rows_decide(const struct query *q)
 {
-	return (selector_all(q->selector) & q->open_matchers) || q->group_open;
+	return (selector_all(q->selector) & q->selected.open_matchers) || q->selected.group_open;
 }
 
 /* What of rows is looked at, beyond what the callback does: what their series do not say is said by
@@ -64,17 +64,18 @@ static unsigned parts_of(const struct query *q, unsigned looked_at)
 {
 	if (!looked_at)
 		return 0;
-	return looked_at | (rows_decide(q) ? ROW_ATTRIBUTES : 0) | (q->by_stack ? ROW_STACK : 0);
+	return looked_at | (rows_decide(q) ? ROW_ATTRIBUTES : 0) |
+	       (q->selected.by_stack ? ROW_STACK : 0);
 }
 
 static struct source_scan scan_of(const struct query *q, const struct walk *w)
 {
 	return (struct source_scan){
 		.range = w->range,
-		.series = w->series ? w->series : q->series_ids,
-		.series_count = w->series ? w->series_count : q->series_count,
-		.links = q->by_link ? q->links : NULL,
-		.link_count = q->link_count,
+		.series = w->series ? w->series : q->selected.series_ids,
+		.series_count = w->series ? w->series_count : q->selected.series_count,
+		.links = q->links.asked ? q->links.ids : NULL,
+		.link_count = q->links.count,
 		.asof = q->request.asof,
 		.parts = parts_of(q, w->parts),
 		.after = q->request.after,
@@ -87,11 +88,11 @@ static struct source_scan profiles_scan(const struct query *q)
 	const struct walk all = walk_of(q, 0);
 	struct source_scan scan = scan_of(q, &all);
 
-	if (q->linked_range.to) {
-		if (q->linked_range.from > scan.range.from)
-			scan.range.from = q->linked_range.from;
-		if (q->linked_range.to < scan.range.to)
-			scan.range.to = q->linked_range.to;
+	if (q->links.range.to) {
+		if (q->links.range.from > scan.range.from)
+			scan.range.from = q->links.range.from;
+		if (q->links.range.to < scan.range.to)
+			scan.range.to = q->links.range.to;
 	}
 	return scan;
 }
@@ -101,10 +102,10 @@ bool engine_load_profiles(struct query *q, struct err *err)
 	struct source *s = q->request.source;
 	struct source_scan scan = profiles_scan(q);
 
-	if (q->profiles_loaded)
+	if (q->known.profiles_loaded)
 		return true;
-	q->profile_count = 0;
-	q->profiles_loaded = true;
+	q->known.profile_count = 0;
+	q->known.profiles_loaded = true;
 	return s->ops->profiles(s, &scan, take_profile, q, err);
 }
 
@@ -133,30 +134,30 @@ bool engine_profile_times(struct query *q,
 	scan.parts = ROW_TIMES;
 	if (!measured_series(q, &scan.series, &scan.series_count, err))
 		return false;
-	if (!q->profiles_loaded || scan.series != q->series_ids)
+	if (!q->known.profiles_loaded || scan.series != q->selected.series_ids)
 		return s->ops->profiles(s, &scan, pass_times, &w, err);
-	for (uint32_t i = 0; i < q->profile_count && ok; i++)
+	for (uint32_t i = 0; i < q->known.profile_count && ok; i++)
 		ok = query_alive(q, err) &&
-		     fn(ctx, q->profiles[i].time, q->profiles[i].duration, err);
+		     fn(ctx, q->known.profiles[i].time, q->known.profiles[i].duration, err);
 	return ok;
 }
 
 const struct engine_profile *engine_profile_of(const struct query *q, uint64_t sample)
 {
-	uint32_t low = 0, high = q->profile_count;
+	uint32_t low = 0, high = q->known.profile_count;
 
 	while (low < high) { /* the first that begins behind it */
 		uint32_t mid = low + (high - low) / 2;
 
-		if (q->profiles[mid].first_sample <= sample)
+		if (q->known.profiles[mid].first_sample <= sample)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	if (low == 0 ||
-	    sample - q->profiles[low - 1].first_sample >= q->profiles[low - 1].sample_count)
+	if (low == 0 || sample - q->known.profiles[low - 1].first_sample >=
+				q->known.profiles[low - 1].sample_count)
 		return NULL;
-	return &q->profiles[low - 1];
+	return &q->known.profiles[low - 1];
 }
 
 bool engine_event_end(struct query *q, const struct engine_event *e, uint64_t *out, struct err *err)
@@ -177,17 +178,19 @@ bool engine_event_end(struct query *q, const struct engine_event *e, uint64_t *o
 
 struct engine_series *engine_find_series(const struct query *q, uint64_t id)
 {
-	uint32_t low = 0, high = q->series_count;
+	uint32_t low = 0, high = q->selected.series_count;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (q->series[mid].id < id)
+		if (q->selected.series[mid].id < id)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return low < q->series_count && q->series[low].id == id ? &q->series[low] : NULL;
+	return low < q->selected.series_count && q->selected.series[low].id == id
+		       ? &q->selected.series[low]
+		       : NULL;
 }
 
 static struct engine_series *series_of(struct walking *w, uint64_t id)
@@ -195,7 +198,8 @@ static struct engine_series *series_of(struct walking *w, uint64_t id)
 	const struct query *q = w->q;
 
 	/* Neighbours in time are often neighbours in number. */
-	if (w->series && w->series + 1 < q->series + q->series_count && w->series[1].id == id)
+	if (w->series && w->series + 1 < q->selected.series + q->selected.series_count &&
+	    w->series[1].id == id)
 		w->series++;
 	else if (!w->series || w->series->id != id)
 		w->series = engine_find_series(q, id);
@@ -207,7 +211,7 @@ static struct str series_group(const struct query *q, const struct engine_series
 {
 	if (series->says->has_group)
 		return series->says->group;
-	if (q->group_key.len && label_key_is(STR("service.name"), q->group_key))
+	if (q->selected.group_key.len && label_key_is(STR("service.name"), q->selected.group_key))
 		return STR(UNKNOWN_SERVICE); /* every sample has a service name */
 	return (struct str){ 0 };
 }
@@ -230,7 +234,7 @@ static bool judge(const struct walking *w, const struct series_says *says,
 		*group = set->group;
 	else if (says->has_group)
 		*group = says->group;
-	else if (label_key_is(STR("service.name"), q->group_key))
+	else if (label_key_is(STR("service.name"), q->selected.group_key))
 		*group = STR(UNKNOWN_SERVICE); /* every sample has a service name */
 	return label_bits_match(q, set ? &set->bits : NULL, &says->bits,
 				profile ? &profile->match.bits : NULL, w->empty_match);
@@ -284,8 +288,8 @@ static bool walk_row(void *ctx, const struct source_row *row, struct err *err)
 
 	if (!query_alive(w->q, err))
 		return false;
-	if (!e.series ||
-	    (w->q->by_stack && number_find(&w->q->wanted_stacks, row->stack) == UINT32_MAX))
+	if (!e.series || (w->q->selected.by_stack &&
+			  number_find(&w->q->selected.wanted_stacks, row->stack) == UINT32_MAX))
 		return true;
 	if (!judge_row(w, row, e.series, &matches, &e.group, err))
 		return false;
@@ -321,11 +325,11 @@ bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx, struct
 	struct source_series_ask ask = { .range = q->request.range };
 	uint64_t *ids = NULL;
 	uint32_t cap = 0;
-	bool ok = query_grow(q, &ids, &cap, q->series_count + 1u, sizeof(*ids), err);
+	bool ok = query_grow(q, &ids, &cap, q->selected.series_count + 1u, sizeof(*ids), err);
 
-	for (uint32_t i = 0; ok && i < q->series_count; i++)
-		if (q->series[i].seen)
-			ids[ask.id_count++] = q->series[i].id;
+	for (uint32_t i = 0; ok && i < q->selected.series_count; i++)
+		if (q->selected.series[i].seen)
+			ids[ask.id_count++] = q->selected.series[i].id;
 	if (ask.id_count)
 		qsort(ids, ask.id_count, sizeof(*ids), id_list_order);
 	ask.ids = ids;
@@ -336,17 +340,17 @@ bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx, struct
 
 static void forget_groups(struct query *q)
 {
-	number_release(q, &q->set_numbers);
-	q->set_count = 0;
-	q->sets_known = (struct source_range){ 0 };
-	q->met_no_set = false;
-	q->profiles_loaded = false;
-	q->profile_count = 0;
+	number_release(q, &q->known.set_numbers);
+	q->known.set_count = 0;
+	q->known.sets_known = (struct source_range){ 0 };
+	q->known.met_no_set = false;
+	q->known.profiles_loaded = false;
+	q->known.profile_count = 0;
 }
 
 bool engine_group(struct query *q, struct str group_key, struct err *err)
 {
-	if (str_equal(group_key, q->group_key))
+	if (str_equal(group_key, q->selected.group_key))
 		return true;
 	forget_groups(q);
 	return select_series(q, group_key, err);
@@ -358,10 +362,10 @@ static bool begin_walk(struct walking *w, struct source_scan *scan, bool *any, s
 	struct query *q = w->q;
 
 	*scan = scan_of(q, &w->asked);
-	for (uint32_t i = 0; i < q->series_count && !w->asked.series; i++)
-		q->series[i].seen = false;
+	for (uint32_t i = 0; i < q->selected.series_count && !w->asked.series; i++)
+		q->selected.series[i].seen = false;
 	q->events = 0;
-	*any = q->series_count && (!q->by_link || q->link_count) &&
+	*any = q->selected.series_count && (!q->links.asked || q->links.count) &&
 	       w->asked.range.from < w->asked.range.to;
 	return label_empty_match(q, &w->empty_match, err) &&
 	       (!*any || !rows_decide(q) || known_sets_load(q, scan, err));
@@ -443,7 +447,7 @@ static uint32_t keep_wanted(struct batching *b, const struct source_events *e, u
 	uint32_t n = 0;
 
 	for (uint32_t i = from; i < to; i++) {
-		if (number_find(&b->walk.q->wanted_stacks, e->stacks[i]) == UINT32_MAX)
+		if (number_find(&b->walk.q->selected.wanted_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
 		b->walk.q->events += count_events(e, i, i + 1);
 		b->times[n] = e->times[i];
@@ -461,7 +465,7 @@ static bool take_some(struct batching *b, const struct source_events *e, uint32_
 	struct query *q = b->walk.q;
 	struct engine_batch some = b->batch;
 
-	if (q->by_stack) {
+	if (q->selected.by_stack) {
 		some.count = keep_wanted(b, e, from, to);
 	} else {
 		some.count = to - from;
@@ -489,7 +493,8 @@ static bool take_judged(struct batching *b, const struct source_events *e, uint3
 		struct str group;
 		uint32_t at;
 
-		if (q->by_stack && number_find(&q->wanted_stacks, e->stacks[i]) == UINT32_MAX)
+		if (q->selected.by_stack &&
+		    number_find(&q->selected.wanted_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
 		if (!known_set(q, e->attributes[i], &set, err))
 			return false;
@@ -534,8 +539,8 @@ static void see_shared(struct batching *b, const struct source_events *e)
 /* Whether they say the same, so that nobody needs to know which of them an event is of. */
 static bool are_alike(const struct query *q)
 {
-	for (uint32_t i = 1; i < q->series_count; i++)
-		if (q->series[i].says != q->series[0].says)
+	for (uint32_t i = 1; i < q->selected.series_count; i++)
+		if (q->selected.series[i].says != q->selected.series[0].says)
 			return false;
 	return true;
 }
@@ -579,7 +584,7 @@ static bool walk_batches(struct batching *b, struct err *err)
 	if (!begin_walk(&b->walk, &scan, &any, err))
 		return false;
 	b->judged = rows_decide(q);
-	scan.alike = b->walk.asked.alike && !q->by_stack && !b->judged && are_alike(q);
+	scan.alike = b->walk.asked.alike && !q->selected.by_stack && !b->judged && are_alike(q);
 	if (!any)
 		return true;
 	if (can_take_columns(b, &scan))

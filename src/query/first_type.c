@@ -26,8 +26,8 @@ static void note_last(struct query *q, struct first_type *before, uint64_t owner
 	if (type == before->type)
 		return;
 	if (before->counted)
-		q->types[before->type].last_of--;
-	q->types[type].last_of++;
+		q->selected.types[before->type].last_of--;
+	q->selected.types[type].last_of++;
 	before->type = type;
 	before->counted = true;
 }
@@ -38,7 +38,7 @@ void first_type_note(struct query *q, struct first_type *before, const struct so
 	const struct any_value *first = said(s, PPROF_DEFAULT_SAMPLE_TYPE);
 
 	if (first && first->kind == ANY_STRING && first->string.len)
-		q->types[type].preferred |= str_equal(first->string, s->sample_type);
+		q->selected.types[type].preferred |= str_equal(first->string, s->sample_type);
 	else if (said(s, PPROF_SAMPLE_TYPE_ORDER))
 		note_last(q, before, s->owner, type);
 	else

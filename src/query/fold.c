@@ -147,7 +147,7 @@ static bool has_many_frames(const struct frame_set *s)
 {
 	enum { FRAME_BYTES = 200, SHARE = 8 };
 
-	return (size_t)s->frame_count * FRAME_BYTES > s->q->limit_bytes / SHARE;
+	return (size_t)s->frame_count * FRAME_BYTES > s->q->memory.limit_bytes / SHARE;
 }
 
 enum folding_result folding_cut(struct folding *f, struct err *err)

@@ -247,11 +247,11 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 	const struct source_series_ask ask = { .range = q->request.range,
 					       .asof = q->request.asof,
 					       .brief = true };
-	bool all = !q->selector->count && !q->linked_count, ok = true, added;
+	bool all = !q->selector->count && !q->links.series_count, ok = true, added;
 	uint32_t ignored;
 
-	for (uint32_t i = 0; ok && i < q->series_count; i++) {
-		const struct engine_series *s = &q->series[i];
+	for (uint32_t i = 0; ok && i < q->selected.series_count; i++) {
+		const struct engine_series *s = &q->selected.series[i];
 		const struct owned_series own = { .id = s->id,
 						  .owner = s->owner,
 						  .process = s->process,

@@ -18,17 +18,19 @@ static bool take_set(void *ctx, uint64_t id, struct source_attributes attributes
 	bool added, ok;
 
 	if (!query_alive(q, err) ||
-	    !query_grow(q, &q->sets, &q->set_cap, q->set_count + 1u, sizeof(*q->sets), err))
+	    !query_grow(q, &q->known.sets, &q->known.set_cap, q->known.set_count + 1u,
+			sizeof(*q->known.sets), err))
 		return false;
-	out = &q->sets[q->set_count];
+	out = &q->known.sets[q->known.set_count];
 	*out = (struct attribute_match){ 0 };
 	label_matching_init(&m, q);
 	ok = label_match_attributes(&m, attributes, err);
 	if (!label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
 				ok ? err : &(struct err){ 0 }) ||
-	    !ok || !number_enter(q, &q->set_numbers, id, q->set_count, &place, &added, err))
+	    !ok ||
+	    !number_enter(q, &q->known.set_numbers, id, q->known.set_count, &place, &added, err))
 		return false;
-	q->set_count += added;
+	q->known.set_count += added;
 	return true;
 }
 
@@ -40,16 +42,16 @@ bool known_set(struct query *q, uint64_t id, const struct attribute_match **out,
 	*out = NULL;
 	if (!id)
 		return true;
-	at = number_find(&q->set_numbers, id);
+	at = number_find(&q->known.set_numbers, id);
 	if (at == UINT32_MAX) {
 		if (!source_attributes(s, &id, 1, take_set, q, err))
 			return false;
-		at = number_find(&q->set_numbers, id);
+		at = number_find(&q->known.set_numbers, id);
 	}
 	if (at == UINT32_MAX)
 		return err_set(err, ERR_INTERNAL, "nothing is said of the attribute set %llu",
 			       (unsigned long long)id);
-	*out = &q->sets[at];
+	*out = &q->known.sets[at];
 	return true;
 }
 
@@ -62,26 +64,26 @@ bool known_sets_ask_profile(const struct query *q, const struct series_says *say
 	bool has_group = (set && set->has_group && !set->group_weak) ||
 			 (says->has_group && !says->group_weak);
 
-	return (selector_all(q->selector) & q->open_matchers & ~present) ||
-	       (q->group_open && !has_group);
+	return (selector_all(q->selector) & q->selected.open_matchers & ~present) ||
+	       (q->selected.group_open && !has_group);
 }
 
 bool known_sets_suffice(const struct query *q, struct source_range range)
 {
 	struct series_says all = { .has_group = true, .bits.present = UINT32_MAX };
 
-	if (range.from < q->sets_known.from || range.to > q->sets_known.to)
+	if (range.from < q->known.sets_known.from || range.to > q->known.sets_known.to)
 		return false;
-	for (uint32_t i = 0; i < q->series_count; i++) {
-		const struct series_says *says = q->series[i].says;
+	for (uint32_t i = 0; i < q->selected.series_count; i++) {
+		const struct series_says *says = q->selected.series[i].says;
 
 		all.bits.present &= says->bits.present;
 		all.has_group = all.has_group && says->has_group && !says->group_weak;
 	}
-	if (q->met_no_set && known_sets_ask_profile(q, &all, NULL))
+	if (q->known.met_no_set && known_sets_ask_profile(q, &all, NULL))
 		return false;
-	for (uint32_t i = 0; i < q->set_count; i++)
-		if (known_sets_ask_profile(q, &all, &q->sets[i]))
+	for (uint32_t i = 0; i < q->known.set_count; i++)
+		if (known_sets_ask_profile(q, &all, &q->known.sets[i]))
 			return false;
 	return true;
 }
@@ -103,7 +105,7 @@ static bool meet(struct meeting *m, uint64_t id, struct err *err)
 	bool added;
 
 	m->before = id;
-	if (number_find(&q->set_numbers, id) != UINT32_MAX)
+	if (number_find(&q->known.set_numbers, id) != UINT32_MAX)
 		return true;
 	if (!query_grow(q, &m->ids, &m->cap, m->count + 1u, sizeof(*m->ids), err) ||
 	    !number_enter(q, &m->met, id, 0, &ignored, &added, err))
@@ -124,9 +126,10 @@ static bool meet_events(void *ctx, const struct source_events *e, struct err *er
 
 		if (id == m->before)
 			continue;
-		if (q->by_stack && number_find(&q->wanted_stacks, e->stacks[i]) == UINT32_MAX)
+		if (q->selected.by_stack &&
+		    number_find(&q->selected.wanted_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
-		q->met_no_set |= !id;
+		q->known.met_no_set |= !id;
 		if (id && !meet(m, id, err))
 			return false;
 	}
@@ -155,13 +158,14 @@ bool known_sets_load(struct query *q, const struct source_scan *scan, struct err
 
 	if (!ops->events || ops->sets_with_rows || scan->links || q->request.profile_id_count)
 		return true;
-	if (q->sets_known.from <= scan->range.from && scan->range.to <= q->sets_known.to)
+	if (q->known.sets_known.from <= scan->range.from &&
+	    scan->range.to <= q->known.sets_known.to)
 		return true;
-	columns.parts = ROW_ATTRIBUTES | (q->by_stack ? ROW_STACK : 0);
+	columns.parts = ROW_ATTRIBUTES | (q->selected.by_stack ? ROW_STACK : 0);
 	/* Where there is no room for all, those that there was none for are read as they come. */
 	if (!find_and_read(&m, &columns, err))
 		return err->kind == ERR_LIMIT;
-	if (scan->series == q->series_ids)
-		q->sets_known = scan->range;
+	if (scan->series == q->selected.series_ids)
+		q->known.sets_known = scan->range;
 	return true;
 }

@@ -87,8 +87,8 @@ static bool match_plain(struct label_matching *m, struct str key, struct str val
 		    !note(m, 1u << i, matcher, value, str_equal(key, matcher->key), err))
 			return false;
 	}
-	if (m->q->group_key.len && key_is(key, m->q->group_key))
-		note_group(m, value, str_equal(key, m->q->group_key));
+	if (m->q->selected.group_key.len && key_is(key, m->q->selected.group_key))
+		note_group(m, value, str_equal(key, m->q->selected.group_key));
 	return true;
 }
 
@@ -105,7 +105,8 @@ static bool match_service(struct label_matching *m, struct str executable, struc
 	for (uint32_t i = 0; i < s->count && ok; i++)
 		if (is_service_key(s->matchers[i].key))
 			ok = note_weak(m, 1u << i, &s->matchers[i], buf_view(&made), err);
-	if (ok && m->q->group_key.len && is_service_key(m->q->group_key) && !m->has_group) {
+	if (ok && m->q->selected.group_key.len && is_service_key(m->q->selected.group_key) &&
+	    !m->has_group) {
 		note_group(m, buf_view(&made), false);
 		m->group_weak = true;
 	}
@@ -193,7 +194,7 @@ uint32_t label_key_concerns(const struct query *q, struct str key, bool *group)
 	for (uint32_t i = 0; i < q->selector->count; i++)
 		if (concerns(key, q->selector->matchers[i].key))
 			bits |= 1u << i;
-	*group = q->group_key.len && concerns(key, q->group_key);
+	*group = q->selected.group_key.len && concerns(key, q->selected.group_key);
 	return bits;
 }
 

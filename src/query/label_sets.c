@@ -14,7 +14,7 @@ struct level {
 
 struct combination {
 	uint64_t series, attributes;
-	uint32_t profile; /* of q->profiles; UINT32_MAX: none, or they say nothing */
+	uint32_t profile; /* of q->known.profiles; UINT32_MAX: none, or they say nothing */
 };
 
 struct pairing {

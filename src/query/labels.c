@@ -219,7 +219,7 @@ static bool weigh_values(struct naming *n, struct str key, struct err *err)
 	/* First: weights know profiles by numbers that another group key takes away. */
 	if (!engine_group(q, key, err))
 		return false;
-	if (q->type < q->type_count && q->types[q->type].gauge) {
+	if (query_of_gauge(q)) {
 		n->weights = gauge_weights_new(q, &(struct gauge_buckets){ 0 }, err);
 		if (!n->weights)
 			return false;

@@ -11,13 +11,13 @@ static void drop_doubles(struct query *q)
 {
 	uint32_t kept = 0;
 
-	if (!q->linked_count)
+	if (!q->links.series_count)
 		return;
-	qsort(q->linked, q->linked_count, sizeof(*q->linked), id_list_order);
-	for (uint32_t i = 0; i < q->linked_count; i++)
-		if (i == 0 || q->linked[i] != q->linked[kept - 1])
-			q->linked[kept++] = q->linked[i];
-	q->linked_count = kept;
+	qsort(q->links.series, q->links.series_count, sizeof(*q->links.series), id_list_order);
+	for (uint32_t i = 0; i < q->links.series_count; i++)
+		if (i == 0 || q->links.series[i] != q->links.series[kept - 1])
+			q->links.series[kept++] = q->links.series[i];
+	q->links.series_count = kept;
 }
 
 struct linking {
@@ -41,19 +41,20 @@ static bool take_row(void *ctx, const struct source_row *row, struct err *err)
 	if (!query_alive(q, err))
 		return false;
 	if (!row->timestamp_count)
-		widen(&q->linked_range, row->time);
+		widen(&q->links.range, row->time);
 	for (uint32_t i = 0; i < row->timestamp_count; i++)
-		widen(&q->linked_range, row->timestamps[i]);
-	if (l->too_many || (q->linked_count && q->linked[q->linked_count - 1] == row->series))
+		widen(&q->links.range, row->timestamps[i]);
+	if (l->too_many ||
+	    (q->links.series_count && q->links.series[q->links.series_count - 1] == row->series))
 		return true;
-	if (q->linked_count == COLLECT_MOST) {
+	if (q->links.series_count == COLLECT_MOST) {
 		drop_doubles(q);
-		l->too_many = q->linked_count > LINKED_MOST;
+		l->too_many = q->links.series_count > LINKED_MOST;
 	}
-	if (!query_grow(q, &q->linked, &q->linked_cap, q->linked_count + 1u, sizeof(*q->linked),
-			err))
+	if (!query_grow(q, &q->links.series, &q->links.series_cap, q->links.series_count + 1u,
+			sizeof(*q->links.series), err))
 		return false;
-	q->linked[q->linked_count++] = row->series;
+	q->links.series[q->links.series_count++] = row->series;
 	return true;
 }
 
@@ -63,19 +64,19 @@ bool linked_series(struct query *q, struct err *err)
 	struct linking l = { .q = q };
 	const struct source_scan scan = {
 		.range = q->request.range,
-		.links = q->links,
-		.link_count = q->link_count,
+		.links = q->links.ids,
+		.link_count = q->links.count,
 		.asof = q->request.asof,
 		.after = q->request.after,
 		.parts = ROW_TIMES,
 	};
 
-	if (!q->by_link || !q->link_count)
+	if (!q->links.asked || !q->links.count)
 		return true;
 	if (!source_scan(s, &scan, take_row, &l, err))
 		return false;
 	drop_doubles(q);
-	if (l.too_many || q->linked_count > LINKED_MOST)
-		q->linked_count = 0;
+	if (l.too_many || q->links.series_count > LINKED_MOST)
+		q->links.series_count = 0;
 	return true;
 }

@@ -23,7 +23,7 @@ struct measuring {
 	struct told *told;      /* of every series of the window */
 	uint32_t count, cap;
 	struct number_table profilers; /* of the selection */
-	bool open; /* which of q->series are selected is told by their samples */
+	bool open; /* which of q->selected.series are selected is told by their samples */
 };
 
 static struct str text_of(struct source_attributes list, struct str key)
@@ -80,13 +80,15 @@ static bool keep_measured(struct measuring *m, struct err *err)
 {
 	struct query *q = m->q;
 
-	if (!query_grow(q, &q->measured, &q->measured_cap, m->count + 1u, sizeof(uint64_t), err))
+	if (!query_grow(q, &q->known.measured, &q->known.measured_cap, m->count + 1u,
+			sizeof(uint64_t), err))
 		return false;
 	for (uint32_t i = 0; i < m->count; i++)
 		if (number_find(&m->profilers, m->told[i].profiler) != UINT32_MAX)
-			q->measured[q->measured_count++] = m->told[i].series;
-	qsort(q->measured, q->measured_count, sizeof(uint64_t), id_list_order);
-	query_fit(q, &q->measured, &q->measured_cap, q->measured_count, sizeof(uint64_t));
+			q->known.measured[q->known.measured_count++] = m->told[i].series;
+	qsort(q->known.measured, q->known.measured_count, sizeof(uint64_t), id_list_order);
+	query_fit(q, &q->known.measured, &q->known.measured_cap, q->known.measured_count,
+		  sizeof(uint64_t));
 	return true;
 }
 
@@ -125,16 +127,17 @@ bool measured_series(struct query *q, const uint64_t **ids, uint32_t *count, str
 {
 	struct measuring m = { .q = q,
 			       .of = q,
-			       .open = q->open_matchers & selector_all(q->selector) };
+			       .open = q->selected.open_matchers & selector_all(q->selector) };
 
-	*ids = q->series_ids;
-	*count = q->series_count;
+	*ids = q->selected.series_ids;
+	*count = q->selected.series_count;
 	/* All are selected; or what a trace has, whose time is that around its samples. */
-	if (!q->selector->count || q->by_link || (!q->series_count && !q->request.after))
+	if (!q->selector->count || q->links.asked ||
+	    (!q->selected.series_count && !q->request.after))
 		return true;
-	if (!q->measured_count && !measure_since(&m, err))
+	if (!q->known.measured_count && !measure_since(&m, err))
 		return false;
-	*ids = q->measured;
-	*count = q->measured_count;
+	*ids = q->known.measured;
+	*count = q->known.measured_count;
 	return true;
 }

@@ -18,12 +18,12 @@ enum {
 
 static bool take(struct query *q, size_t bytes, struct err *err)
 {
-	if (bytes > q->limit_bytes ||
-	    q->heap_bytes + q->arena.reserved_bytes > q->limit_bytes - bytes)
+	if (bytes > q->memory.limit_bytes ||
+	    q->memory.heap_bytes + q->memory.arena.reserved_bytes > q->memory.limit_bytes - bytes)
 		return err_set(err, ERR_LIMIT,
 			       "the answer needs more than the %zu KiB that one query has",
-			       q->limit_bytes >> 10);
-	q->heap_bytes += bytes;
+			       q->memory.limit_bytes >> 10);
+	q->memory.heap_bytes += bytes;
 	return true;
 }
 
@@ -42,14 +42,15 @@ static bool has_pages(struct query *q)
 {
 	if (BLOCKS_ARE_WATCHED)
 		return false;
-	return q->pages.base ||
-	       (q->heap_bytes >= PAGES_FROM && large_pages_map(&q->pages, q->limit_bytes));
+	return q->memory.pages.base || (q->memory.heap_bytes >= PAGES_FROM &&
+					large_pages_map(&q->memory.pages, q->memory.limit_bytes));
 }
 
 static void *new_block(struct query *q, size_t bytes, bool zeros)
 {
-	void *p = bytes >= PAGES_LEAST && has_pages(q) ? large_pages_take(&q->pages, bytes, zeros)
-						       : NULL;
+	void *p = bytes >= PAGES_LEAST && has_pages(q)
+			  ? large_pages_take(&q->memory.pages, bytes, zeros)
+			  : NULL;
 
 	if (!p)
 		p = zeros ? calloc(1, bytes) : malloc(bytes);
@@ -59,15 +60,15 @@ static void *new_block(struct query *q, size_t bytes, bool zeros)
 
 static void free_block(struct query *q, void *block, size_t bytes)
 {
-	if (block && large_pages_have(&q->pages, block))
-		large_pages_give_back(&q->pages, block, bytes);
+	if (block && large_pages_have(&q->memory.pages, block))
+		large_pages_give_back(&q->memory.pages, block, bytes);
 	else
 		free(block);
 }
 
 static void *grow_block(struct query *q, void *block, size_t bytes, size_t to)
 {
-	bool paged = block && large_pages_have(&q->pages, block);
+	bool paged = block && large_pages_have(&q->memory.pages, block);
 	void *grown;
 
 	if (!paged && (to < PAGES_LEAST || !has_pages(q))) {
@@ -75,7 +76,7 @@ static void *grow_block(struct query *q, void *block, size_t bytes, size_t to)
 		assert(grown);
 		return grown;
 	}
-	grown = paged ? large_pages_grow(&q->pages, block, bytes, to) : NULL;
+	grown = paged ? large_pages_grow(&q->memory.pages, block, bytes, to) : NULL;
 	if (grown)
 		return grown;
 	grown = new_block(q, to, false);
@@ -89,8 +90,8 @@ static void *shrink_block(struct query *q, void *block, size_t bytes, size_t to)
 {
 	void *fitted;
 
-	if (large_pages_have(&q->pages, block)) {
-		large_pages_shrink(&q->pages, block, bytes, to);
+	if (large_pages_have(&q->memory.pages, block)) {
+		large_pages_shrink(&q->memory.pages, block, bytes, to);
 		return block;
 	}
 	fitted = realloc(block, to);
@@ -106,7 +107,7 @@ void *query_take(struct query *q, size_t bytes, struct err *err)
 void query_give_back(struct query *q, void *block, size_t bytes)
 {
 	if (block)
-		q->heap_bytes -= bytes;
+		q->memory.heap_bytes -= bytes;
 	free_block(q, block, bytes);
 }
 
@@ -138,7 +139,7 @@ void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_by
 
 	free_block(q, *array, *cap * entry_bytes);
 	*array = NULL;
-	q->heap_bytes -= (size_t)*cap * entry_bytes;
+	q->memory.heap_bytes -= (size_t)*cap * entry_bytes;
 	*cap = 0;
 }
 
@@ -149,7 +150,7 @@ void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, 
 	if (count == 0 || count >= *cap)
 		return;
 	*array = shrink_block(q, *array, *cap * entry_bytes, count * entry_bytes);
-	q->heap_bytes -= (size_t)(*cap - count) * entry_bytes;
+	q->memory.heap_bytes -= (size_t)(*cap - count) * entry_bytes;
 	*cap = count;
 }
 
@@ -157,9 +158,10 @@ bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err
 {
 	void **array = array_ptr;
 
-	if (!query_grow(q, &q->given, &q->given_cap, q->given_count + 1u, sizeof(*q->given), err))
+	if (!query_grow(q, &q->memory.given, &q->memory.given_cap, q->memory.given_count + 1u,
+			sizeof(*q->memory.given), err))
 		return false;
-	q->given[q->given_count++] = *array;
+	q->memory.given[q->memory.given_count++] = *array;
 	*array = NULL;
 	*cap = 0;
 	return true;
@@ -167,7 +169,7 @@ bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err
 
 void query_free_given(struct query *q, void *array)
 {
-	if (!large_pages_have(&q->pages, array)) /* those go with the question */
+	if (!large_pages_have(&q->memory.pages, array)) /* those go with the question */
 		free(array);
 }
 
@@ -176,12 +178,13 @@ void *query_alloc(struct query *q, uint64_t count, size_t bytes, struct err *err
 	size_t want;
 	void *p = NULL;
 
-	if (!__builtin_mul_overflow(count, bytes, &want) && want < q->limit_bytes &&
-	    want + q->heap_bytes + q->arena.reserved_bytes <= q->limit_bytes + (64u << 10))
-		p = arena_zalloc(&q->arena, want);
+	if (!__builtin_mul_overflow(count, bytes, &want) && want < q->memory.limit_bytes &&
+	    want + q->memory.heap_bytes + q->memory.arena.reserved_bytes <=
+		    q->memory.limit_bytes + (64u << 10))
+		p = arena_zalloc(&q->memory.arena, want);
 	if (!p)
 		err_set(err, ERR_LIMIT, "the answer needs more than the %zu KiB that one query has",
-			q->limit_bytes >> 10);
+			q->memory.limit_bytes >> 10);
 	return p;
 }
 
@@ -210,7 +213,7 @@ bool query_alive_now(struct query *q, struct err *err)
 
 bool query_alive(struct query *q, struct err *err)
 {
-	return q->ticks++ % TICKS || query_alive_now(q, err);
+	return q->memory.ticks++ % TICKS || query_alive_now(q, err);
 }
 
 void query_note_partial(struct query *q, const char *format, ...)
@@ -263,7 +266,7 @@ static bool numbers_double(struct query *q, struct number_table *t, struct err *
 		if (old[i].value)
 			*slot_for(t, old[i].number) = old[i];
 	free_block(q, old, old_cap * sizeof(*slots));
-	q->heap_bytes -= old_cap * sizeof(*slots);
+	q->memory.heap_bytes -= old_cap * sizeof(*slots);
 	return true;
 }
 
@@ -287,7 +290,8 @@ static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t num
 	struct err full;
 
 	if (number >= PAGED_MOST ||
-	    t->page_count > FREE_PAGES + q->limit_bytes / FREE_SHARE / bytes + t->paged / PAGE_FILL)
+	    t->page_count >
+		    FREE_PAGES + q->memory.limit_bytes / FREE_SHARE / bytes + t->paged / PAGE_FILL)
 		return NULL;
 	if (!list_pages(q, t, page + 1) || !take(q, bytes, &full))
 		return NULL;
@@ -345,14 +349,14 @@ void number_reset(struct query *q, struct number_table *t, uint32_t count)
 		return;
 	t->slots = new_block(q, cap * sizeof(*t->slots), true);
 	t->cap = cap;
-	q->heap_bytes += cap * sizeof(*t->slots);
+	q->memory.heap_bytes += cap * sizeof(*t->slots);
 }
 
 void number_release(struct query *q, struct number_table *t)
 {
 	free_block(q, t->slots, t->cap * sizeof(*t->slots));
-	q->heap_bytes -= t->cap * sizeof(*t->slots);
-	q->heap_bytes -= (size_t)t->page_count * NUMBER_PAGE * sizeof(uint32_t);
+	q->memory.heap_bytes -= t->cap * sizeof(*t->slots);
+	q->memory.heap_bytes -= (size_t)t->page_count * NUMBER_PAGE * sizeof(uint32_t);
 	for (uint32_t i = 0; i < t->page_cap; i++)
 		free_block(q, t->pages[i], NUMBER_PAGE * sizeof(uint32_t));
 	query_drop(q, &t->pages, &t->page_cap, sizeof(*t->pages));

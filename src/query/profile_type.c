@@ -86,7 +86,9 @@ static bool is_shown_as(const struct source_series *s, struct shown_type shown,
 
 bool profile_type_is_chosen(const struct query *q, const struct source_series *s)
 {
-	return q->type < q->type_count && is_shown_as(s, show_type(s), &q->types[q->type]);
+	const struct query_type *type = query_type_of(q);
+
+	return type && is_shown_as(s, show_type(s), type);
 }
 
 bool profile_type_enter(struct query *q, const struct source_series *s, struct shown_type shown,
@@ -94,17 +96,17 @@ bool profile_type_enter(struct query *q, const struct source_series *s, struct s
 {
 	uint32_t at;
 
-	for (at = 0; at < q->type_count; at++)
-		if (is_shown_as(s, shown, &q->types[at]))
+	for (at = 0; at < q->selected.type_count; at++)
+		if (is_shown_as(s, shown, &q->selected.types[at]))
 			break;
-	if (at == q->type_count) {
-		if (!query_grow(q, &q->types, &q->type_cap, q->type_count + 1u, sizeof(*q->types),
-				err) ||
-		    !dup_type(q, s, shown, &q->types[at], err))
+	if (at == q->selected.type_count) {
+		if (!query_grow(q, &q->selected.types, &q->selected.type_cap,
+				q->selected.type_count + 1u, sizeof(*q->selected.types), err) ||
+		    !dup_type(q, s, shown, &q->selected.types[at], err))
 			return false;
-		q->type_count++;
+		q->selected.type_count++;
 	}
-	q->types[at].series_count++;
+	q->selected.types[at].series_count++;
 	series->type = at;
 	series->scale = shown.scale;
 	series->counted = shown.counted;
@@ -149,13 +151,13 @@ static bool no_such_type(const struct query *q, struct str wanted, struct err *e
 	char list[sizeof(err->msg) / 2];
 	size_t len = 0;
 
-	for (uint32_t i = 0; i < q->type_count; i++) {
-		struct str id = q->types[i].id;
+	for (uint32_t i = 0; i < q->selected.type_count; i++) {
+		struct str id = q->selected.types[i].id;
 		size_t room = sizeof(list) - len - sizeof(", and 4294967295 more");
 
 		if (id.len + 2 > room) {
 			snprintf(list + len, sizeof(list) - len, "%s%u%s", len ? " and " : "",
-				 q->type_count - i, len ? " more" : " with long names");
+				 q->selected.type_count - i, len ? " more" : " with long names");
 			break;
 		}
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s", len ? ", " : "",
@@ -170,7 +172,8 @@ static bool no_such_type(const struct query *q, struct str wanted, struct err *e
 /* Among types that answer alike to the name: those that the selection has come first. */
 static bool is_better(const struct query *q, const uint32_t *selected, uint32_t one, uint32_t other)
 {
-	int rank = type_rank(&q->types[one]), other_rank = type_rank(&q->types[other]);
+	int rank = type_rank(&q->selected.types[one]),
+	    other_rank = type_rank(&q->selected.types[other]);
 
 	if (!selected[one] != !selected[other])
 		return selected[one];
@@ -178,21 +181,21 @@ static bool is_better(const struct query *q, const uint32_t *selected, uint32_t 
 		return rank < other_rank;
 	if (selected[one] != selected[other])
 		return selected[one] > selected[other];
-	return q->types[one].series_count > q->types[other].series_count;
+	return q->selected.types[one].series_count > q->selected.types[other].series_count;
 }
 
 static void choose(struct query *q, struct str wanted, const uint32_t *selected)
 {
 	int best_called = 0;
 
-	q->type = q->type_count;
-	for (uint32_t i = 0; i < q->type_count; i++) {
-		int called = wanted.len ? type_is_called(&q->types[i], wanted) : 1;
+	q->selected.type = q->selected.type_count;
+	for (uint32_t i = 0; i < q->selected.type_count; i++) {
+		int called = wanted.len ? type_is_called(&q->selected.types[i], wanted) : 1;
 
 		if (called < best_called || !called)
 			continue;
-		if (called > best_called || is_better(q, selected, i, q->type))
-			q->type = i;
+		if (called > best_called || is_better(q, selected, i, q->selected.type))
+			q->selected.type = i;
 		best_called = called;
 	}
 }
@@ -204,8 +207,8 @@ static bool count_selected(struct query *q, uint32_t *selected, struct err *err)
 
 	if (!label_empty_match(q, &empty_match, err))
 		return false;
-	for (uint32_t i = 0; i < q->series_count; i++) {
-		const struct series_says *says = q->series[i].says;
+	for (uint32_t i = 0; i < q->selected.series_count; i++) {
+		const struct series_says *says = q->selected.series[i].says;
 
 		selected[says->type] += label_series_matches(&says->bits, all, empty_match);
 	}
@@ -217,7 +220,7 @@ static bool count_selected(struct query *q, uint32_t *selected, struct err *err)
 static bool selector_agrees(const struct query *q, struct err *err)
 {
 	struct str said = q->selector->profile_type;
-	const struct query_type *t = &q->types[q->type];
+	const struct query_type *t = &q->selected.types[q->selected.type];
 
 	if (!said.len || type_is_called(t, said))
 		return true;
@@ -232,14 +235,14 @@ bool profile_type_choose(struct query *q, struct err *err)
 {
 	struct str wanted =
 		q->request.profile_type.len ? q->request.profile_type : q->selector->profile_type;
-	size_t bytes = (q->type_count + 1u) * sizeof(uint32_t);
+	size_t bytes = (q->selected.type_count + 1u) * sizeof(uint32_t);
 	uint32_t *selected = query_take(q, bytes, err);
 	bool ok = selected && count_selected(q, selected, err);
 
 	if (ok)
 		choose(q, wanted, selected);
 	query_give_back(q, selected, bytes);
-	if (!ok || q->type < q->type_count)
+	if (!ok || q->selected.type < q->selected.type_count)
 		return ok && selector_agrees(q, err);
-	return !wanted.len || !q->type_count || no_such_type(q, wanted, err);
+	return !wanted.len || !q->selected.type_count || no_such_type(q, wanted, err);
 }

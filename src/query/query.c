@@ -14,13 +14,13 @@ static int hash_order(const void *a, const void *b)
 
 static uint32_t count_processes(const struct query *q)
 {
-	uint64_t *hashes = calloc(q->series_count + 1u, sizeof(*hashes));
+	uint64_t *hashes = calloc(q->selected.series_count + 1u, sizeof(*hashes));
 	uint32_t count = 0, distinct = 0;
 
 	assert(hashes);
-	for (uint32_t i = 0; i < q->series_count; i++)
-		if (q->series[i].seen && q->series[i].process)
-			hashes[count++] = q->series[i].process;
+	for (uint32_t i = 0; i < q->selected.series_count; i++)
+		if (q->selected.series[i].seen && q->selected.series[i].process)
+			hashes[count++] = q->selected.series[i].process;
 	if (count)
 		qsort(hashes, count, sizeof(*hashes), hash_order);
 	for (uint32_t i = 0; i < count; i++)
@@ -51,8 +51,8 @@ struct query *query_begin(const struct query_request *request, struct err *err)
 	assert(q);
 	q->request = *request;
 	q->filter_by = request->by;
-	q->limit_bytes = request->limit_bytes ? request->limit_bytes : QUERY_LIMIT_BYTES;
-	arena_init(&q->arena, 16384, q->limit_bytes);
+	q->memory.limit_bytes = request->limit_bytes ? request->limit_bytes : QUERY_LIMIT_BYTES;
+	arena_init(&q->memory.arena, 16384, q->memory.limit_bytes);
 	if (!begin(q, err)) {
 		query_end(q);
 		return NULL;
@@ -65,23 +65,24 @@ void query_end(struct query *q)
 	if (!q)
 		return;
 	selector_free(q->selector);
-	query_drop(q, &q->types, &q->type_cap, sizeof(*q->types));
-	query_drop(q, &q->series, &q->series_cap, sizeof(*q->series));
-	query_drop(q, &q->series_ids, &q->series_ids_cap, sizeof(*q->series_ids));
-	query_drop(q, &q->measured, &q->measured_cap, sizeof(*q->measured));
-	query_drop(q, &q->says, &q->says_cap, sizeof(*q->says));
-	number_release(q, &q->says_numbers);
-	query_drop(q, &q->links, &q->link_cap, sizeof(*q->links));
-	query_drop(q, &q->linked, &q->linked_cap, sizeof(*q->linked));
-	query_drop(q, &q->sets, &q->set_cap, sizeof(*q->sets));
-	query_drop(q, &q->profiles, &q->profile_cap, sizeof(*q->profiles));
-	number_release(q, &q->set_numbers);
-	number_release(q, &q->wanted_stacks);
-	for (uint32_t i = 0; i < q->given_count; i++)
-		query_free_given(q, q->given[i]);
-	query_drop(q, &q->given, &q->given_cap, sizeof(*q->given));
-	arena_release(&q->arena);
-	large_pages_release(&q->pages);
+	query_drop(q, &q->selected.types, &q->selected.type_cap, sizeof(*q->selected.types));
+	query_drop(q, &q->selected.series, &q->selected.series_cap, sizeof(*q->selected.series));
+	query_drop(q, &q->selected.series_ids, &q->selected.series_ids_cap,
+		   sizeof(*q->selected.series_ids));
+	query_drop(q, &q->known.measured, &q->known.measured_cap, sizeof(*q->known.measured));
+	query_drop(q, &q->selected.says, &q->selected.says_cap, sizeof(*q->selected.says));
+	number_release(q, &q->selected.says_numbers);
+	query_drop(q, &q->links.ids, &q->links.cap, sizeof(*q->links.ids));
+	query_drop(q, &q->links.series, &q->links.series_cap, sizeof(*q->links.series));
+	query_drop(q, &q->known.sets, &q->known.set_cap, sizeof(*q->known.sets));
+	query_drop(q, &q->known.profiles, &q->known.profile_cap, sizeof(*q->known.profiles));
+	number_release(q, &q->known.set_numbers);
+	number_release(q, &q->selected.wanted_stacks);
+	for (uint32_t i = 0; i < q->memory.given_count; i++)
+		query_free_given(q, q->memory.given[i]);
+	query_drop(q, &q->memory.given, &q->memory.given_cap, sizeof(*q->memory.given));
+	arena_release(&q->memory.arena);
+	large_pages_release(&q->memory.pages);
 	free(q);
 }
 
@@ -90,11 +91,11 @@ struct query_facts query_facts(const struct query *q)
 	struct query_facts f = {
 		.range = q->request.range,
 		.asof = q->request.asof,
-		.types = q->types,
-		.type_count = q->type_count,
+		.types = q->selected.types,
+		.type_count = q->selected.type_count,
 		.type_asked = q->request.profile_type.len || q->selector->profile_type.len,
-		.series_count = q->series_count,
-		.period = q->series_count ? q->series[0].says->period : 0,
+		.series_count = q->selected.series_count,
+		.period = q->selected.series_count ? q->selected.series[0].says->period : 0,
 		.events = q->events,
 		.processes = count_processes(q),
 		.partial = q->partial,
@@ -102,8 +103,8 @@ struct query_facts query_facts(const struct query *q)
 		.filtered = engine_filters_choose(&q->request),
 	};
 
-	if (q->type < q->type_count)
-		f.type = q->types[q->type];
+	if (query_type_of(q))
+		f.type = *query_type_of(q);
 	return f;
 }
 

@@ -94,11 +94,11 @@ static size_t needed(const struct adding *a)
 	const struct frame_set *s = a->l.set;
 	const struct query *q = s->q;
 	bool table = a->use && a->use->tabulates;
-	size_t least = q->limit_bytes / (table ? 16 : 6);
+	size_t least = q->memory.limit_bytes / (table ? 16 : 6);
 
 	if (least > LEAST_BYTES)
 		least = LEAST_BYTES;
-	return q->heap_bytes + q->arena.reserved_bytes - transient(a) +
+	return q->memory.heap_bytes + q->memory.arena.reserved_bytes - transient(a) +
 	       (size_t)s->run_count * RUN_BYTES +
 	       (size_t)s->frame_count * (table ? 0 : FRAME_BYTES) + least;
 }
@@ -107,9 +107,9 @@ static size_t needed(const struct adding *a)
 static bool is_full(const struct adding *a)
 {
 	const struct query *q = a->l.set->q;
-	size_t limit = q->limit_bytes, share = a->count > MANY ? 8 : 4;
+	size_t limit = q->memory.limit_bytes, share = a->count > MANY ? 8 : 4;
 
-	return q->heap_bytes + q->arena.reserved_bytes > limit - limit / share ||
+	return q->memory.heap_bytes + q->memory.arena.reserved_bytes > limit - limit / share ||
 	       needed(a) > limit - limit / share;
 }
 
@@ -141,7 +141,7 @@ static void fit_runs(struct frame_set *s)
 static bool make_space(struct adding *a, struct err *err)
 {
 	const struct frame_set *s = a->l.set;
-	size_t limit = s->q->limit_bytes;
+	size_t limit = s->q->memory.limit_bytes;
 	bool done = true;
 
 	if (loading_bytes(&a->l) > limit / LOCATIONS_SHARE)
@@ -239,7 +239,7 @@ static bool leave_room(struct adding *a, struct err *err)
 	loading_release(&a->l);
 	if (!s->run_count) /* a table has looked at all of them */
 		fit_runs(s);
-	while (needed(a) > s->q->limit_bytes) {
+	while (needed(a) > s->q->memory.limit_bytes) {
 		if (!done)
 			return err_set(err, ERR_LIMIT,
 				       "%u stacks of %u frames leave no room for an answer",
@@ -264,12 +264,12 @@ static void note_what_is_coarse(const struct adding *a)
 			q,
 			"%u of %u stacks are resolved, the heaviest among them: one query has %zu "
 			"KiB",
-			a->done, a->l.sums->met, q->limit_bytes >> 10);
+			a->done, a->l.sums->met, q->memory.limit_bytes >> 10);
 	else if (depth != UINT32_MAX)
 		query_note_partial(q,
 				   "of most of the %u stacks the first %u frames are told apart: "
 				   "one query has %zu KiB",
-				   a->l.sums->met, depth, q->limit_bytes >> 10);
+				   a->l.sums->met, depth, q->memory.limit_bytes >> 10);
 }
 
 static void count_unresolved(const struct adding *a)
@@ -317,7 +317,7 @@ static struct set_mark mark_set(struct frame_set *s)
 				  .pool = s->pool_count,
 				  .stacks = s->stack_count,
 				  .total = { s->total[0], s->total[1] },
-				  .names = arena_mark(&s->q->arena) };
+				  .names = arena_mark(&s->q->memory.arena) };
 }
 
 static bool rewind_set(struct frame_set *s, const struct set_mark *m, struct err *err)
@@ -329,7 +329,7 @@ static bool rewind_set(struct frame_set *s, const struct set_mark *m, struct err
 	fit_runs(s);
 	if (!frame_set_forget(s, s->kept_frames, s->kept_texts, err))
 		return false;
-	arena_rewind(&s->q->arena, m->names);
+	arena_rewind(&s->q->memory.arena, m->names);
 	return true;
 }
 
@@ -376,12 +376,10 @@ static bool is_plain(const struct query_type *t)
 
 static bool same_type(const struct query *a, const struct query *b, struct err *err)
 {
-	const struct query_type *x, *y;
+	const struct query_type *x = query_type_of(a), *y = query_type_of(b);
 
-	if (a->type == a->type_count || b->type == b->type_count)
+	if (!x || !y)
 		return true; /* one side is empty */
-	x = &a->types[a->type];
-	y = &b->types[b->type];
 	if (str_equal(x->type, y->type) && str_equal(x->unit, y->unit))
 		return true;
 	if (a->request.by_share && (is_plain(x) || is_plain(y)))

@@ -360,9 +360,10 @@ bool query_samples(struct query *q, const struct query_samples_options *o,
 {
 	static const struct query_samples_options defaults;
 	struct query_frames frames = { 0 };
-	struct paging p = {
-		.q = q, .newest_first = o && o->newest_first, .rows.q = q, .copier.arena = &q->arena
-	};
+	struct paging p = { .q = q,
+			    .newest_first = o && o->newest_first,
+			    .rows.q = q,
+			    .copier.arena = &q->memory.arena };
 	const struct walk w = walk_of(q, 0);
 	bool ok;
 

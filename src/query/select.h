@@ -20,10 +20,11 @@ bool profile_type_enter(struct query *q, const struct source_series *s, struct s
 /* The same with what the series is usually shown as. */
 bool profile_type_of(struct query *q, const struct source_series *s, struct series_says *series,
 		     struct err *err) MUST_CHECK;
-/* Is the series shown as what q->type is? */
+/* Is the series shown as what q->selected.type is? */
 bool profile_type_is_chosen(const struct query *q, const struct source_series *s);
-/* Sets q->type, of the series selected so far: to what the request or its selector asks for, else
- * to what most people want of what the selection has. ERR_NOT_FOUND names what there is. */
+/* Sets q->selected.type, of the series selected so far: to what the request or its selector asks
+ * for, else to what most people want of what the selection has. ERR_NOT_FOUND names what there is.
+ */
 bool profile_type_choose(struct query *q, struct err *err) MUST_CHECK;
 
 /* ---- first_type.c ---- */
@@ -41,7 +42,8 @@ void first_type_note(struct query *q, struct first_type *before, const struct so
 
 /* ---- series_says.c ---- */
 
-/* The one that says the same as x, of q->says or added to it; two of one hash stay apart. */
+/* The one that says the same as x, of q->selected.says or added to it; two of one hash stay apart.
+ */
 bool series_says_share(struct query *q, const struct series_says *x, const struct series_says **out,
 		       struct err *err) MUST_CHECK;
 
@@ -60,5 +62,5 @@ bool select_series(struct query *q, struct str group_key, struct err *err) MUST_
 /* {trace_id="...", span_id="..."} of the selector: through the links, so that a store need not look
  * at all samples. */
 bool selector_take_ids(struct query *q, struct err *err) MUST_CHECK;
-/* q->links: those of the request's trace and span. */
+/* q->links.ids: those of the request's trace and span. */
 bool select_links(struct query *q, struct err *err) MUST_CHECK;

@@ -9,9 +9,10 @@ static bool take_link(void *ctx, const struct source_link *link, struct err *err
 {
 	struct query *q = ctx;
 
-	if (!query_grow(q, &q->links, &q->link_cap, q->link_count + 1u, sizeof(*q->links), err))
+	if (!query_grow(q, &q->links.ids, &q->links.cap, q->links.count + 1u, sizeof(*q->links.ids),
+			err))
 		return false;
-	q->links[q->link_count++] = link->id;
+	q->links.ids[q->links.count++] = link->id;
 	return true;
 }
 
@@ -59,28 +60,28 @@ static void drop_doubles(struct query *q)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < q->link_count; i++)
-		if (i == 0 || q->links[i] != q->links[kept - 1])
-			q->links[kept++] = q->links[i];
-	q->link_count = kept;
+	for (uint32_t i = 0; i < q->links.count; i++)
+		if (i == 0 || q->links.ids[i] != q->links.ids[kept - 1])
+			q->links.ids[kept++] = q->links.ids[i];
+	q->links.count = kept;
 }
 
 bool select_links(struct query *q, struct err *err)
 {
 	struct source *s = q->request.source;
 
-	q->by_link = q->request.trace_id || q->request.span_id;
-	if (!q->by_link)
+	q->links.asked = q->request.trace_id || q->request.span_id;
+	if (!q->links.asked)
 		return true;
-	if (!query_grow(q, &q->links, &q->link_cap, 1, sizeof(*q->links), err))
+	if (!query_grow(q, &q->links.ids, &q->links.cap, 1, sizeof(*q->links.ids), err))
 		return false;
 	for (uint32_t t = 0; t == 0 || t < q->request.trace_count; t++)
 		for (uint32_t n = 0; n == 0 || n < q->request.span_count; n++)
 			if (!s->ops->find_links(s, id_at(q->request.trace_id, 16, t),
 						id_at(q->request.span_id, 8, n), take_link, q, err))
 				return false;
-	if (q->link_count)
-		qsort(q->links, q->link_count, sizeof(*q->links), id_list_order);
+	if (q->links.count)
+		qsort(q->links.ids, q->links.count, sizeof(*q->links.ids), id_list_order);
 	drop_doubles(q);
 	return true;
 }

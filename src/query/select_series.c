@@ -13,7 +13,7 @@ static bool match_series(struct query *q, const struct source_series *s, struct 
 	struct label_matching m;
 
 	label_matching_init(&m, q);
-	return label_match_series(&m, s, q->types[out->type].id, err) &&
+	return label_match_series(&m, s, q->selected.types[out->type].id, err) &&
 	       label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
 				  err);
 }
@@ -34,7 +34,8 @@ static bool judge_series(struct selecting *x, const struct source_series *s, uin
 {
 	struct query *q = x->q;
 	/* Nothing of it is matched but, perhaps, its service, which it is of. */
-	bool plain = (!q->selector->count && !q->group_key.len) || (s->brief && x->by_service);
+	bool plain =
+		(!q->selector->count && !q->selected.group_key.len) || (s->brief && x->by_service);
 	struct series_says says = { .period = s->period };
 
 	*out = NULL;
@@ -68,10 +69,10 @@ static bool take_series(void *ctx, const struct source_series *s, struct err *er
 	first_type_note(q, &x->before, s, type);
 	if (!series.says)
 		return true;
-	if (!query_grow(q, &q->series, &q->series_cap, q->series_count + 1u, sizeof(*q->series),
-			err))
+	if (!query_grow(q, &q->selected.series, &q->selected.series_cap,
+			q->selected.series_count + 1u, sizeof(*q->selected.series), err))
 		return false;
-	q->series[q->series_count++] = series;
+	q->selected.series[q->selected.series_count++] = series;
 	return true;
 }
 
@@ -88,20 +89,23 @@ static bool keep_chosen(struct query *q, struct err *err)
 	uint32_t kept = 0;
 	bool ordered = true; /* stores give them so */
 
-	for (uint32_t i = 0; i < q->series_count; i++) {
-		if (q->series[i].says->type != q->type)
+	for (uint32_t i = 0; i < q->selected.series_count; i++) {
+		if (q->selected.series[i].says->type != q->selected.type)
 			continue;
-		ordered = ordered && (!kept || q->series[kept - 1].id < q->series[i].id);
-		q->series[kept++] = q->series[i];
+		ordered = ordered &&
+			  (!kept || q->selected.series[kept - 1].id < q->selected.series[i].id);
+		q->selected.series[kept++] = q->selected.series[i];
 	}
-	q->series_count = kept;
-	query_fit(q, &q->series, &q->series_cap, kept, sizeof(*q->series));
+	q->selected.series_count = kept;
+	query_fit(q, &q->selected.series, &q->selected.series_cap, kept,
+		  sizeof(*q->selected.series));
 	if (!ordered)
-		qsort(q->series, kept, sizeof(*q->series), series_order);
-	if (!query_grow(q, &q->series_ids, &q->series_ids_cap, kept + 1u, sizeof(uint64_t), err))
+		qsort(q->selected.series, kept, sizeof(*q->selected.series), series_order);
+	if (!query_grow(q, &q->selected.series_ids, &q->selected.series_ids_cap, kept + 1u,
+			sizeof(uint64_t), err))
 		return false;
 	for (uint32_t i = 0; i < kept; i++)
-		q->series_ids[i] = q->series[i].id;
+		q->selected.series_ids[i] = q->selected.series[i].id;
 	return true;
 }
 
@@ -111,8 +115,8 @@ static bool take_key(void *ctx, struct str key, struct err *err)
 	bool group;
 
 	(void)err;
-	q->open_matchers |= label_key_concerns(q, key, &group);
-	q->group_open |= group;
+	q->selected.open_matchers |= label_key_concerns(q, key, &group);
+	q->selected.group_open |= group;
 	return true;
 }
 
@@ -122,13 +126,13 @@ static bool find_open(struct query *q, struct err *err)
 	struct source *s = q->request.source;
 	bool known = false;
 
-	q->open_matchers = 0;
-	q->group_open = false;
+	q->selected.open_matchers = 0;
+	q->selected.group_open = false;
 	if (s->ops->sample_keys && !s->ops->sample_keys(s, take_key, q, &known, err))
 		return false;
 	if (!known) {
-		q->open_matchers = UINT32_MAX;
-		q->group_open = q->group_key.len > 0;
+		q->selected.open_matchers = UINT32_MAX;
+		q->selected.group_open = q->selected.group_key.len > 0;
 	}
 	return true;
 }
@@ -140,7 +144,7 @@ static struct str one_service(const struct query *q)
 		const struct matcher *m = &q->selector->matchers[i];
 
 		if (m->op == MATCH_EQUAL && m->value.len && label_is_service(m->key) &&
-		    !(q->open_matchers & 1u << i))
+		    !(q->selected.open_matchers & 1u << i))
 			return m->value;
 	}
 	return (struct str){ 0 };
@@ -150,8 +154,8 @@ static void forget_series(struct selecting *x)
 {
 	struct query *q = x->q;
 
-	q->series_count = q->type_count = q->says_count = 0;
-	number_release(q, &q->says_numbers);
+	q->selected.series_count = q->selected.type_count = q->selected.says_count = 0;
+	number_release(q, &q->selected.says_numbers);
 	x->before = (struct first_type){ 0 };
 }
 
@@ -175,8 +179,8 @@ static void note_keys(struct selecting *x)
 	for (uint32_t i = 0; i < q->selector->count; i++)
 		if (!is_of_type(q->selector->matchers[i].key))
 			x->keys[x->key_count++] = q->selector->matchers[i].key;
-	if (q->group_key.len && !is_of_type(q->group_key))
-		x->keys[x->key_count++] = q->group_key;
+	if (q->selected.group_key.len && !is_of_type(q->selected.group_key))
+		x->keys[x->key_count++] = q->selected.group_key;
 }
 
 static bool take_all(struct query *q, struct selecting *x, struct source_series_ask *ask,
@@ -207,17 +211,17 @@ bool select_series(struct query *q, struct str group_key, struct err *err)
 	ask.brief = true;
 	ask.keys = x.keys;
 	ask.scopes = !q->request.profile_type.len && !q->selector->profile_type.len;
-	q->group_key = group_key;
+	q->selected.group_key = group_key;
 	if (!find_open(q, err) || !label_empty_match(q, &x.empty_match, err))
 		return false;
-	x.decided = selector_all(q->selector) & ~q->open_matchers;
+	x.decided = selector_all(q->selector) & ~q->selected.open_matchers;
 	ask.service = one_service(q);
 	x.by_service = ask.service.len && q->selector->count == 1 && !group_key.len;
 	if (!x.by_service)
 		note_keys(&x);
 	ask.key_count = x.key_count;
-	ask.ids = q->linked_count ? q->linked : NULL;
-	ask.id_count = q->linked_count;
+	ask.ids = q->links.series_count ? q->links.series : NULL;
+	ask.id_count = q->links.series_count;
 	ok = take_all(q, &x, &ask, err);
 	/* A type that the trace has no samples of is there all the same. */
 	if (!ok && ask.ids && err->kind == ERR_NOT_FOUND) {

@@ -32,14 +32,16 @@ bool series_says_share(struct query *q, const struct series_says *x, const struc
 	uint32_t at;
 	bool added;
 
-	if (q->series_count && says_same(q->series[q->series_count - 1].says, x)) {
-		*out = q->series[q->series_count - 1].says;
+	if (q->selected.series_count &&
+	    says_same(q->selected.series[q->selected.series_count - 1].says, x)) {
+		*out = q->selected.series[q->selected.series_count - 1].says;
 		return true;
 	}
-	if (!number_enter(q, &q->says_numbers, says_hash(x), q->says_count, &at, &added, err))
+	if (!number_enter(q, &q->selected.says_numbers, says_hash(x), q->selected.says_count, &at,
+			  &added, err))
 		return false;
-	if (!added && says_same(q->says[at], x)) {
-		*out = q->says[at];
+	if (!added && says_same(q->selected.says[at], x)) {
+		*out = q->selected.says[at];
 		return true;
 	}
 	own = query_alloc(q, 1, sizeof(*own), err);
@@ -49,8 +51,9 @@ bool series_says_share(struct query *q, const struct series_says *x, const struc
 	*out = own;
 	if (!added)
 		return true;
-	if (!query_grow(q, &q->says, &q->says_cap, q->says_count + 1u, sizeof(*q->says), err))
+	if (!query_grow(q, &q->selected.says, &q->selected.says_cap, q->selected.says_count + 1u,
+			sizeof(*q->selected.says), err))
 		return false;
-	q->says[q->says_count++] = own;
+	q->selected.says[q->selected.says_count++] = own;
 	return true;
 }

@@ -19,8 +19,9 @@ struct sum_page *sum_table_make_page(struct query *q, struct sum_table *t, uint6
 
 	/* Room for the list that is made of it. */
 	if (number >= NUMBERS_MOST ||
-	    q->heap_bytes + q->arena.reserved_bytes > q->limit_bytes / 8 * 7 ||
-	    t->page_count > q->limit_bytes / FREE_SHARE / sizeof(*p) + t->count / PAGE_FILL ||
+	    q->memory.heap_bytes + q->memory.arena.reserved_bytes > q->memory.limit_bytes / 8 * 7 ||
+	    t->page_count >
+		    q->memory.limit_bytes / FREE_SHARE / sizeof(*p) + t->count / PAGE_FILL ||
 	    !query_grow(q, &t->pages, &t->page_cap, page + 1, sizeof(struct sum_page *), &full))
 		return NULL;
 	for (; cap < t->page_cap; cap++)

@@ -16,16 +16,16 @@ static struct query *query_of(size_t limit_bytes)
 	struct query *q = calloc(1, sizeof(*q));
 
 	assert_non_null(q);
-	q->limit_bytes = limit_bytes;
-	arena_init(&q->arena, 4096, limit_bytes);
+	q->memory.limit_bytes = limit_bytes;
+	arena_init(&q->memory.arena, 4096, limit_bytes);
 	return q;
 }
 
 static void end(struct query *q, struct sum_table *t)
 {
 	sum_table_release(q, t);
-	assert_int_equal(q->heap_bytes, 0);
-	arena_release(&q->arena);
+	assert_int_equal(q->memory.heap_bytes, 0);
+	arena_release(&q->memory.arena);
 	free(q);
 }
 

@@ -147,7 +147,7 @@ static bool list_table(struct summing *s, struct err *err)
 {
 	struct stack_sums *out = s->out;
 	struct query *q = s->q;
-	uint64_t room = q->limit_bytes / LIST_SHARE / sizeof(*out->ptr) + 1;
+	uint64_t room = q->memory.limit_bytes / LIST_SHARE / sizeof(*out->ptr) + 1;
 	uint32_t most = s->table.count < room ? s->table.count : (uint32_t)room, added;
 
 	while (!query_grow(q, &out->ptr, &out->cap, (uint64_t)out->count + most, sizeof(*out->ptr),
@@ -161,7 +161,7 @@ static bool list_table(struct summing *s, struct err *err)
 	out->met += s->table.count - added;
 	if (added < s->table.count)
 		query_note_partial(q, "the %u heaviest of %u stacks: one query has %zu KiB", added,
-				   s->table.count, q->limit_bytes >> 10);
+				   s->table.count, q->memory.limit_bytes >> 10);
 	sum_table_release(q, &s->table);
 	query_fit(q, &out->ptr, &out->cap, out->count, sizeof(*out->ptr));
 	return true;
@@ -230,7 +230,7 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 	struct walk w = walk_of(q, ROW_STACK);
 	/* First: gauges' weights know profiles by numbers that another group key takes away. */
 	bool ok = !s.grouped || engine_group(q, group_by, err);
-	bool gauge = ok && q->type < q->type_count && q->types[q->type].gauge;
+	bool gauge = ok && query_of_gauge(q);
 
 	*out = (struct stack_sums){ 0 };
 	if (gauge) {

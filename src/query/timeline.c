@@ -70,7 +70,7 @@ static bool count_profile(struct drawing *d, const struct engine_event *e, uint3
 		return false;
 	p = engine_profile_of(d->q, e->row->sample);
 	if (p)
-		parts[2] = (uint64_t)(p - d->q->profiles);
+		parts[2] = (uint64_t)(p - d->q->known.profiles);
 	if (!number_enter(d->q, &d->counted, hash64(str_from(parts, sizeof(parts))), 0, &ignored,
 			  &added, err))
 		return false;
@@ -281,7 +281,7 @@ static bool draw(struct drawing *d, const struct query_timeline_options *o,
 	/* First: weights know profiles by numbers that another group key takes away. */
 	if (!engine_group(q, o->group_by, err))
 		return false;
-	if (!d->average && q->type < q->type_count && q->types[q->type].gauge) {
+	if (!d->average && query_of_gauge(q)) {
 		const struct gauge_buckets buckets = {
 			.from = d->from, .step_ns = d->step, .end = d->end, .hold = d->spread
 		};
@@ -327,7 +327,7 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 	d.end = bounds.to;
 	t.step_ns = d.step;
 	t.bucket_count = d.buckets = (uint32_t)count;
-	t.gauge = q->type < q->type_count && q->types[q->type].gauge;
+	t.gauge = query_of_gauge(q);
 	ok = draw(&d, o, &t, err);
 	gauge_weights_free(q, d.weights);
 	query_drop(q, &d.lines, &d.line_cap, sizeof(*d.lines));
@@ -390,7 +390,7 @@ static bool fill_cells(struct query *q, struct heat *h, struct err *err)
 	struct walk w = walk_of(q, ROW_TIMES);
 	bool ok;
 
-	if (q->type == q->type_count || !q->types[q->type].gauge) {
+	if (!query_of_gauge(q)) {
 		w.alike = true;
 		return engine_batches(q, &w, heat_batch, h, err);
 	}

@@ -794,7 +794,7 @@ bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t coun
 	}
 	if (ok && coarser)
 		query_note_partial(s->q, "a tree of at most %u nodes: one query has %zu KiB", most,
-				   s->q->limit_bytes >> 10);
+				   s->q->memory.limit_bytes >> 10);
 	out->stacks = count;
 	memcpy(out->total, s->total, sizeof(out->total));
 	memcpy(out->unresolved, s->unresolved, sizeof(out->unresolved));

@@ -29,9 +29,10 @@ static int own_time_order(const void *a, const void *b)
 /* Which types have both: 1: counts, 2: times. */
 static bool has_both(const struct query *q, uint8_t *kinds)
 {
-	for (uint32_t i = 0; i < q->series_count; i++)
-		kinds[q->series[i].says->type] |= q->series[i].says->counted ? 1 : 2;
-	for (uint32_t i = 0; i < q->type_count; i++)
+	for (uint32_t i = 0; i < q->selected.series_count; i++)
+		kinds[q->selected.series[i].says->type] |=
+			q->selected.series[i].says->counted ? 1 : 2;
+	for (uint32_t i = 0; i < q->selected.type_count; i++)
 		if (kinds[i] == 3)
 			return true;
 	return false;
@@ -46,8 +47,8 @@ static uint32_t list_own_times(const struct query *q, const uint8_t *kinds, stru
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < q->series_count; i++) {
-		const struct engine_series *s = &q->series[i];
+	for (uint32_t i = 0; i < q->selected.series_count; i++) {
+		const struct engine_series *s = &q->selected.series[i];
 
 		if (!s->says->counted && kinds[s->says->type] == 3)
 			out[count++] = own_time_of(s);
@@ -59,7 +60,7 @@ static uint32_t list_own_times(const struct query *q, const uint8_t *kinds, stru
 static bool says_counts(struct query *q, const struct series_says *says,
 			const struct series_says **out, struct err *err)
 {
-	struct query_type *time = &q->types[says->type];
+	struct query_type *time = &q->selected.types[says->type];
 	struct source_series counts = { .period_type = time->period_type,
 					.period_unit = time->period_unit };
 	struct shown_type shown = { STR("samples"), STR("count"), 1, false };
@@ -72,9 +73,9 @@ static bool says_counts(struct query *q, const struct series_says *says,
 
 bool part_columns(struct query *q, struct err *err)
 {
-	uint8_t *kinds = query_take(q, q->type_count + 1u, err);
+	uint8_t *kinds = query_take(q, q->selected.type_count + 1u, err);
 	struct own_time *times = NULL;
-	uint32_t count = 0, types = q->type_count, all = q->series_count;
+	uint32_t count = 0, types = q->selected.type_count, all = q->selected.series_count;
 	bool ok = kinds != NULL;
 
 	if (ok && has_both(q, kinds)) {
@@ -83,7 +84,7 @@ bool part_columns(struct query *q, struct err *err)
 		count = ok ? list_own_times(q, kinds, times) : 0;
 	}
 	for (uint32_t i = 0; ok && count && i < all; i++) {
-		struct engine_series *s = &q->series[i];
+		struct engine_series *s = &q->selected.series[i];
 		struct own_time key = own_time_of(s);
 
 		if (s->says->counted && bsearch(&key, times, count, sizeof(key), own_time_order))

@@ -69,7 +69,8 @@ static bool keep_some(struct finding *f, const uint64_t *ids, uint32_t count, st
 	ok = frame_set_resolve(&s, ids, count, filtered ? FILTERS_ON : FILTERS_OFF, err);
 	for (uint32_t i = 0; i < count && ok; i++)
 		if (is_wanted(&s, &s.runs[i], filtered, &name))
-			ok = number_enter(q, &q->wanted_stacks, ids[i], 0, &ignored, &added, err);
+			ok = number_enter(q, &q->selected.wanted_stacks, ids[i], 0, &ignored,
+					  &added, err);
 	buf_release(&name);
 	frame_set_release(&s);
 	return ok;
@@ -101,6 +102,6 @@ bool wanted_stacks_select(struct query *q, struct err *err)
 		ok = keep_some(&f, f.ids + i,
 			       f.count - i < STACKS_AT_ONCE ? f.count - i : STACKS_AT_ONCE, err);
 	query_drop(q, &f.ids, &f.cap, sizeof(*f.ids));
-	q->by_stack = true;
+	q->selected.by_stack = true;
 	return ok;
 }
