@@ -15,7 +15,7 @@
 #include "input.h"
 #include "model/subset.h"
 #include "query/profiles_source.h"
-#include "query/time_range.h"
+#include "query/time/time_range.h"
 #include "store/store.h"
 
 /* ---- files ---- */

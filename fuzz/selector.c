@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include "base/regex.h"
 #include "fuzz/fuzz.h"
-#include "query/selector.h"
-#include "query/time_range.h"
+#include "query/select/selector.h"
+#include "query/time/time_range.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

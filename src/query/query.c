@@ -3,7 +3,8 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "query/select.h"
+#include "query/select/select.h"
+#include "query/sum/frames.h"
 
 static int hash_order(const void *a, const void *b)
 {
@@ -40,7 +41,7 @@ static bool begin(struct query *q, struct err *err)
 		q->request.range = SOURCE_ALWAYS;
 	if (q->request.asof == 0 && !s->ops->asof(s, &q->request.asof, err))
 		return false;
-	return selector_take_ids(q, err) && select_links(q, err) && linked_series(q, err) &&
+	return selector_take_ids(q, err) && select_links(q, err) &&
 	       select_series(q, q->request.group_by, err) && wanted_stacks_select(q, err);
 }
 

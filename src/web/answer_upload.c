@@ -1,5 +1,5 @@
 /* answer_upload.c - files dropped onto the page: taken, listed, and opened in the store's place. */
-#include "query/selector.h"
+#include "query/select/selector.h"
 #include "web/internal.h"
 
 static const char LABEL[] = "upload.id";

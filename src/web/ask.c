@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/hex.h"
-#include "query/time_range.h"
+#include "query/time/time_range.h"
 #include "web/internal.h"
 
 static struct str side_param(const struct web_ask *a, const char *name, int side)

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "query/time_range.h"
+#include "query/time/time_range.h"
 #include "web/internal.h"
 
 /* "now-15m", or an end that stays open, is another time whenever it is asked. */

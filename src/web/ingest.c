@@ -4,7 +4,7 @@
 #include "formats/formats.h"
 #include "model/subset.h"
 #include "net/compress.h"
-#include "query/time_range.h"
+#include "query/time/time_range.h"
 #include "web/multipart.h"
 #include "wire/json_reader.h"
 #include "wire/pb_reader.h"

@@ -25,7 +25,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "pipeline/failing.h"
-#include "query/time_range.h"
+#include "query/time/time_range.h"
 #include "web/internal.h"
 
 enum { LISTENERS_MOST = 256, BEAT_S = 15, WAITING_MOST = 512 * 1024, STEPS = 300 };

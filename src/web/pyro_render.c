@@ -8,7 +8,7 @@
  * Its `flamebearer` has levels as SelectMergeStacktraces has; the timeline's samples are from
  * startTime on, one each durationDelta seconds.
  */
-#include "query/time_range.h"
+#include "query/time/time_range.h"
 #include "web/pyro.h"
 
 enum { TIMELINE_STEPS = 300 };

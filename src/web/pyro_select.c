@@ -1,7 +1,7 @@
 /* pyro_select.c - what a request selects, as questions to the engine. */
 #include "base/hex.h"
 #include "formats/go_pgo.h"
-#include "query/selector.h"
+#include "query/select/selector.h"
 #include "web/pyro.h"
 #include "wire/pb_reader.h"
 

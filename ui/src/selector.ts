@@ -1,4 +1,4 @@
-// selector.ts - selectors (src/query/selector.h) as text: matchers written so that any name and value survives, and
+// selector.ts - selectors (src/query/select/selector.h) as text: matchers written so that any name and value survives, and
 // what stands at the cursor of one that is being typed.
 
 export type Operator = "=" | "!=" | "=~" | "!~";

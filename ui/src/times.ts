@@ -1,4 +1,4 @@
-// times.ts - instants as URLs and people write them (src/query/time_range.h): nanoseconds since 1970, exactly.
+// times.ts - instants as URLs and people write them (src/query/time/time_range.h): nanoseconds since 1970, exactly.
 
 const UNITS: Record<string, bigint> = { s: 1n, m: 60n, h: 3600n, d: 86_400n };
 

@@ -1,0 +1,73 @@
+/*
+ * memory.h - memory of a query within its limit: an arena for what lives with the query, counted
+ * heap blocks for what grows, and a table of numbers. Only src/query includes this.
+ */
+#pragma once
+#include "base/err.h"
+#include "base/str.h"
+
+struct query;
+
+/* Room for `need` entries in a heap array; ERR_LIMIT past the query's limit, then nothing changed.
+ */
+bool query_grow_slow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need,
+		     size_t entry_bytes, struct err *err) MUST_CHECK;
+static inline bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t need,
+			      size_t entry_bytes, struct err *err)
+{
+	return need <= *cap || query_grow_slow(q, array_ptr, cap, need, entry_bytes, err);
+}
+void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes);
+/* Gives back what is not used of an array that grows no more. */
+void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes);
+/* Hands an array over to an answer: it is there until the query's end. */
+bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err) MUST_CHECK;
+void query_free_given(struct query *q, void *array); /* at that end */
+/* A heap block of zeros, and how it is given back (NULL is fine); NULL: ERR_LIMIT. */
+void *query_take(struct query *q, size_t bytes, struct err *err);
+void query_give_back(struct query *q, void *block, size_t bytes);
+void *query_alloc(struct query *q, uint64_t count, size_t bytes,
+		  struct err *err); /* arena, zeroed */
+bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *err) MUST_CHECK;
+/* Looks at the deadline and at `cancelled`; query_alive() does so every few thousand calls only. */
+bool query_alive_now(struct query *q, struct err *err) MUST_CHECK;
+bool query_alive(struct query *q, struct err *err) MUST_CHECK;
+
+/* ---- a table from a 64-bit number to a 32-bit one ---- */
+
+struct number_slot {
+	uint64_t number;
+	uint32_t value; /* + 1; 0: free */
+};
+struct number_table {
+	struct number_slot *slots;
+	uint32_t cap, used; /* cap is a power of two */
+	/* Small numbers that lie close together, as rows of a store do: a value + 1 (0: free) each,
+	 * NUMBER_PAGE a page. */
+	uint32_t **pages;
+	uint32_t page_cap, page_count, paged;
+};
+enum { NUMBER_PAGE = 256 };
+static inline uint32_t *number_entry(const struct number_table *t, uint64_t number)
+{
+	uint64_t page = number / NUMBER_PAGE;
+
+	return page < t->page_cap && t->pages[page] ? &t->pages[page][number % NUMBER_PAGE] : NULL;
+}
+uint32_t number_find_slow(const struct number_table *t, uint64_t number);
+/* The value of a number, UINT32_MAX when it is not there. */
+static inline uint32_t number_find(const struct number_table *t, uint64_t number)
+{
+	const uint32_t *entry = number_entry(t, number);
+
+	return entry && *entry ? *entry - 1 : number_find_slow(t, number);
+}
+/* As number_find(), but enters `value` where there is none; *added tells. */
+bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
+		  uint32_t *out, bool *added, struct err *err) MUST_CHECK;
+/* All numbers in ascending order, where that costs no sorting: they are all small and close. */
+bool number_list(const struct number_table *t, uint64_t *out);
+void number_release(struct query *q, struct number_table *t);
+/* Forgets all and keeps room for `count`, of at most as many as there were: these can be entered
+ * whatever memory there is. */
+void number_reset(struct query *q, struct number_table *t, uint32_t count);

@@ -1,0 +1,171 @@
+/*
+ * known_sets.c - what the attribute sets of rows say of the question at hand, each found once.
+ *
+ * Most sets of a window are new in it: a thread's on a cpu. One by one they cost more than all the
+ * rest of a question; so those that a walk will meet are found first, by the column of their ids,
+ * and read together, unless the source fetches a row's set with the row.
+ */
+#include "query/select/label_match.h"
+#include "query/select/walk.h"
+#include "store/id_list.h"
+
+static bool take_set(void *ctx, uint64_t id, struct source_attributes attributes, struct err *err)
+{
+	struct query *q = ctx;
+	struct attribute_match *out;
+	struct label_matching m;
+	uint32_t place;
+	bool added, ok;
+
+	if (!query_alive(q, err) ||
+	    !query_grow(q, &q->known.sets, &q->known.set_cap, q->known.set_count + 1u,
+			sizeof(*q->known.sets), err))
+		return false;
+	out = &q->known.sets[q->known.set_count];
+	*out = (struct attribute_match){ 0 };
+	label_matching_init(&m, q);
+	ok = label_match_attributes(&m, attributes, err);
+	if (!label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
+				ok ? err : &(struct err){ 0 }) ||
+	    !ok ||
+	    !number_enter(q, &q->known.set_numbers, id, q->known.set_count, &place, &added, err))
+		return false;
+	q->known.set_count += added;
+	return true;
+}
+
+bool known_set(struct query *q, uint64_t id, const struct attribute_match **out, struct err *err)
+{
+	struct source *s = q->request.source;
+	uint32_t at;
+
+	*out = NULL;
+	if (!id)
+		return true;
+	at = number_find(&q->known.set_numbers, id);
+	if (at == UINT32_MAX) {
+		if (!source_attributes(s, &id, 1, take_set, q, err))
+			return false;
+		at = number_find(&q->known.set_numbers, id);
+	}
+	if (at == UINT32_MAX)
+		return err_set(err, ERR_INTERNAL, "nothing is said of the attribute set %llu",
+			       (unsigned long long)id);
+	*out = &q->known.sets[at];
+	return true;
+}
+
+/* ---- where profiles have a say ---- */
+
+bool known_sets_ask_profile(const struct query *q, const struct series_says *says,
+			    const struct attribute_match *set)
+{
+	uint32_t present = says->bits.present | (set ? set->bits.present : 0);
+	bool has_group = (set && set->has_group && !set->group_weak) ||
+			 (says->has_group && !says->group_weak);
+
+	return (selector_all(q->selector) & q->selected.open_matchers & ~present) ||
+	       (q->selected.group_open && !has_group);
+}
+
+bool known_sets_suffice(const struct query *q, struct source_range range)
+{
+	struct series_says all = { .has_group = true, .bits.present = UINT32_MAX };
+
+	if (range.from < q->known.sets_known.from || range.to > q->known.sets_known.to)
+		return false;
+	for (uint32_t i = 0; i < q->selected.series_count; i++) {
+		const struct series_says *says = q->selected.series[i].says;
+
+		all.bits.present &= says->bits.present;
+		all.has_group = all.has_group && says->has_group && !says->group_weak;
+	}
+	if (q->known.met_no_set && known_sets_ask_profile(q, &all, NULL))
+		return false;
+	for (uint32_t i = 0; i < q->known.set_count; i++)
+		if (known_sets_ask_profile(q, &all, &q->known.sets[i]))
+			return false;
+	return true;
+}
+
+/* ---- all that a walk will meet ---- */
+
+struct meeting {
+	struct query *q;
+	struct number_table met;
+	uint64_t *ids;
+	uint32_t count, cap;
+	uint64_t before;
+};
+
+static bool meet(struct meeting *m, uint64_t id, struct err *err)
+{
+	struct query *q = m->q;
+	uint32_t ignored;
+	bool added;
+
+	m->before = id;
+	if (number_find(&q->known.set_numbers, id) != UINT32_MAX)
+		return true;
+	if (!query_grow(q, &m->ids, &m->cap, m->count + 1u, sizeof(*m->ids), err) ||
+	    !number_enter(q, &m->met, id, 0, &ignored, &added, err))
+		return false;
+	if (added)
+		m->ids[m->count++] = id;
+	return true;
+}
+
+static bool meet_events(void *ctx, const struct source_events *e, struct err *err)
+{
+	struct meeting *m = ctx;
+	struct query *q = m->q;
+	uint32_t count = e->run_count ? e->ends[e->run_count - 1] : 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t id = e->attributes[i];
+
+		if (id == m->before)
+			continue;
+		if (q->selected.by_stack &&
+		    number_find(&q->selected.wanted_stacks, e->stacks[i]) == UINT32_MAX)
+			continue;
+		q->known.met_no_set |= !id;
+		if (id && !meet(m, id, err))
+			return false;
+	}
+	return query_alive_now(q, err);
+}
+
+static bool find_and_read(struct meeting *m, const struct source_scan *scan, struct err *err)
+{
+	struct query *q = m->q;
+	struct source *s = q->request.source;
+	bool ok = source_events(s, scan, meet_events, m, err);
+
+	number_release(q, &m->met);
+	if (ok)
+		m->count = (uint32_t)id_list_sort(m->ids, m->count);
+	ok = ok && (!m->count || source_attributes(s, m->ids, m->count, take_set, q, err));
+	query_drop(q, &m->ids, &m->cap, sizeof(*m->ids));
+	return ok;
+}
+
+bool known_sets_load(struct query *q, const struct source_scan *scan, struct err *err)
+{
+	const struct source_ops *ops = q->request.source->ops;
+	struct meeting m = { .q = q, .before = UINT64_MAX };
+	struct source_scan columns = *scan;
+
+	if (!ops->events || ops->sets_with_rows || scan->links || q->request.profile_id_count)
+		return true;
+	if (q->known.sets_known.from <= scan->range.from &&
+	    scan->range.to <= q->known.sets_known.to)
+		return true;
+	columns.parts = ROW_ATTRIBUTES | (q->selected.by_stack ? ROW_STACK : 0);
+	/* Where there is no room for all, those that there was none for are read as they come. */
+	if (!find_and_read(&m, &columns, err))
+		return err->kind == ERR_LIMIT;
+	if (scan->series == q->selected.series_ids)
+		q->known.sets_known = scan->range;
+	return true;
+}

@@ -1,0 +1,479 @@
+/* frames.c - what a location is called: frames, told apart as the query says, and their filters. */
+#include <stdlib.h>
+
+#include "query/sum/frames.h"
+#include "base/cleanup.h"
+#include "base/hash.h"
+#include "base/regex.h"
+#include "base/text.h"
+
+/* ---- names ---- */
+
+static struct str base_name(struct str path)
+{
+	for (size_t i = path.len; i > 0; i--)
+		if (path.ptr[i - 1] == '/')
+			return i < path.len ? str_skip(path, i) : path;
+	return path;
+}
+
+static void append_unnamed(struct buf *b, const struct query_frame *f, enum query_by by)
+{
+	if (f->binary.len) {
+		buf_str(b, f->binary);
+	} else {
+		buf_char(b, '[');
+		buf_str(b, f->type.len ? f->type : STR("unknown"));
+		buf_char(b, ']');
+	}
+	if (by == QUERY_BY_ADDRESS)
+		buf_printf(b, "+0x%llx", (unsigned long long)f->address);
+	else if (by != QUERY_BY_BINARY)
+		buf_lit(b, "+?");
+}
+
+void query_frame_append_name(struct buf *b, const struct query_frame *f, enum query_by by)
+{
+	if (f->group) {
+		buf_str(b, f->function.len ? f->function : STR("(none)"));
+		return;
+	}
+	if (by == QUERY_BY_FILE && f->file.len) {
+		buf_str(b, f->file);
+		return;
+	}
+	if (by == QUERY_BY_BINARY || !f->function.len) {
+		append_unnamed(b, f, by);
+		return;
+	}
+	buf_str(b, f->function);
+	if (by == QUERY_BY_LINE && f->line > 0) {
+		buf_char(b, ' ');
+		buf_str(b, base_name(f->file));
+		buf_char(b, ':');
+		buf_i64(b, f->line);
+	} else if (by == QUERY_BY_ADDRESS) {
+		buf_printf(b, " 0x%llx", (unsigned long long)f->address);
+	}
+}
+
+/*
+ * ---- interning ----
+ *
+ * What is new is entered into its table once all of it is there: a failure on the way leaves no
+ * number behind that nothing has, as the set is used further with fewer stacks.
+ */
+
+/* A text that is the query's already. */
+static bool keep_text(struct frame_set *s, struct str text, uint64_t key, struct err *err)
+{
+	uint32_t at;
+	bool added;
+
+	if (!query_grow(s->q, &s->texts, &s->text_cap, s->text_count + 1u, sizeof(*s->texts),
+			err) ||
+	    !number_enter(s->q, &s->text_keys, key, s->text_count, &at, &added, err))
+		return false;
+	if (added)
+		s->texts[s->text_count++] = text;
+	return true;
+}
+
+static bool intern_text(struct frame_set *s, struct str text, struct str *out, struct err *err)
+{
+	uint64_t key;
+	uint32_t at;
+	struct str copy;
+
+	*out = (struct str){ 0 };
+	if (!text.len)
+		return true;
+	key = hash64(text);
+	at = number_find(&s->text_keys, key);
+	if (at != UINT32_MAX) {
+		*out = s->texts[at];
+		return true;
+	}
+	if (!query_str_dup(s->q, text, &copy, err) || !keep_text(s, copy, key, err))
+		return false;
+	*out = copy;
+	return true;
+}
+
+struct identity {
+	struct str type, binary, function, file;
+	int64_t line;
+	uint64_t address;
+	bool inlined;
+};
+
+static uint64_t identity_key(const struct identity *i)
+{
+	uint64_t parts[] = { hash64(i->type),   hash64(i->binary), hash64(i->function),
+			     hash64(i->file),   (uint64_t)i->line, i->address,
+			     i->inlined ? 1 : 0 };
+
+	return hash64(str_from(parts, sizeof(parts)));
+}
+
+/* ---- filters ---- */
+
+/* Filters look at the frame as it is, whatever `by` merges it with. */
+static struct query_frame whole_frame(const struct source_location *l,
+				      const struct source_line *line, bool inlined)
+{
+	struct query_frame f = { .type = l->frame_type,
+				 .binary = base_name(l->mapping),
+				 .address = l->address,
+				 .inlined = inlined };
+
+	if (line) {
+		f.function = line->function.len ? line->function : line->system_name;
+		f.file = line->file;
+		f.line = line->line;
+	}
+	return f;
+}
+
+static struct str field_of(const struct query_frame *f, enum query_filter_field field,
+			   struct buf *scratch)
+{
+	switch (field) {
+	case FIELD_FILE:
+		return f->file;
+	case FIELD_BINARY:
+		return f->binary;
+	case FIELD_TYPE:
+		return f->type;
+	case FIELD_FUNCTION:
+		break;
+	}
+	if (f->function.len)
+		return f->function;
+	buf_reset(scratch);
+	query_frame_append_name(scratch, f, QUERY_BY_FUNCTION);
+	return buf_view(scratch);
+}
+
+/* ^...$, as the page makes it of a name that it shows: "main main.c:17" by line. */
+static bool may_be_shown_name(const struct query_filter *filter, enum query_by by)
+{
+	struct str p = filter->pattern;
+
+	return filter->field == FIELD_FUNCTION && by != QUERY_BY_FUNCTION && p.len > 2 &&
+	       p.ptr[0] == '^' && p.ptr[p.len - 1] == '$';
+}
+
+static bool filter_matches(const struct frame_set *s, uint32_t i, const struct query_frame *f,
+			   struct buf *scratch, bool *out, struct err *err)
+{
+	const struct query_filter *filter = &s->q->request.filters[i];
+
+	if (!regex_match(s->filter_regexes[i], field_of(f, filter->field, scratch), out, err))
+		return false;
+	if (*out || !may_be_shown_name(filter, s->q->filter_by))
+		return true;
+	buf_reset(scratch);
+	query_frame_append_name(scratch, f, s->q->filter_by);
+	return regex_match(s->filter_regexes[i], buf_view(scratch), out, err);
+}
+
+static bool mark(struct frame_set *s, const struct query_frame *f, struct marked_frame *out,
+		 struct err *err)
+{
+	const struct query_request *r = &s->q->request;
+	struct buf scratch;
+	bool ok = true;
+
+	buf_init(&scratch, 0);
+	for (uint32_t i = 0; i < r->filter_count && ok; i++) {
+		bool matches = false;
+
+		ok = filter_matches(s, i, f, &scratch, &matches, err);
+		out->marks |= (uint32_t)matches << i;
+	}
+	buf_release(&scratch);
+	return ok;
+}
+
+/* The number among s->marked of frame `at` with what `f` is beyond it. */
+static bool marked_frame_of(struct frame_set *s, uint32_t at, const struct query_frame *f,
+			    uint32_t *out, struct err *err)
+{
+	uint64_t parts[] = { s->frames[at].key, hash64(f->type), hash64(f->binary),
+			     hash64(f->function), hash64(f->file) };
+	uint64_t key = hash64(str_from(parts, sizeof(parts)));
+	struct marked_frame m = { .frame = at };
+	bool added;
+
+	*out = number_find(&s->marked_keys, key);
+	if (*out != UINT32_MAX)
+		return true;
+	if (!query_grow(s->q, &s->marked, &s->marked_cap, s->marked_count + 1u, sizeof(*s->marked),
+			err) ||
+	    !mark(s, f, &m, err) || !query_alive_now(s->q, err) || /* each may take a second */
+	    !number_enter(s->q, &s->marked_keys, key, s->marked_count, out, &added, err))
+		return false;
+	s->marked[s->marked_count++] = m;
+	return true;
+}
+
+/* ---- frames of locations ---- */
+
+static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t key, struct str file,
+		      int64_t line, struct err *err)
+{
+	struct query_frame f = {
+		.key = key, .line = line, .address = id->address, .inlined = id->inlined
+	};
+	uint32_t at;
+	bool added;
+
+	if (!query_grow(s->q, &s->frames, &s->frame_cap, s->frame_count + 1u, sizeof(*s->frames),
+			err))
+		return false;
+	if (!intern_text(s, id->type, &f.type, err) ||
+	    !intern_text(s, id->binary, &f.binary, err) ||
+	    !intern_text(s, id->function, &f.function, err) ||
+	    !intern_text(s, file, &f.file, err) ||
+	    !number_enter(s->q, &s->frame_keys, key, s->frame_count, &at, &added, err))
+		return false;
+	s->frames[s->frame_count++] = f;
+	return true;
+}
+
+static void identify(struct frame_set *s, const struct source_location *l,
+		     const struct source_line *line, bool inlined, struct identity *id)
+{
+	*id = (struct identity){ .type = l->frame_type, .binary = base_name(l->mapping) };
+	switch (s->q->request.by) {
+	case QUERY_BY_BINARY:
+		return;
+	case QUERY_BY_FILE:
+		if (line && line->file.len) {
+			id->file = line->file;
+			id->binary = (struct str){ 0 };
+			return;
+		}
+		break;
+	case QUERY_BY_LINE:
+		id->line = line ? line->line : 0;
+		id->file = line ? line->file : (struct str){ 0 };
+		break;
+	case QUERY_BY_ADDRESS:
+		id->address = l->address;
+		break;
+	case QUERY_BY_FUNCTION:
+		break;
+	}
+	id->inlined = inlined;
+	if (line)
+		id->function = line->function.len ? line->function : line->system_name;
+}
+
+/* Where it is, as far as all that this frame stands for are there: a function's frames may have
+ * other lines, but are told by the first; a whole file or binary has none. */
+static void place_of(const struct frame_set *s, const struct source_line *line, struct str *file,
+		     int64_t *number)
+{
+	enum query_by by = s->q->request.by;
+
+	*file = line && by != QUERY_BY_BINARY ? line->file : (struct str){ 0 };
+	*number = line && by != QUERY_BY_BINARY && by != QUERY_BY_FILE ? line->line : 0;
+}
+
+static bool frame_of(struct frame_set *s, const struct source_location *l,
+		     const struct source_line *line, bool inlined, uint32_t *out, struct err *err)
+{
+	struct identity id;
+	struct str file;
+	int64_t number;
+	uint32_t at;
+	uint64_t key;
+
+	identify(s, l, line, inlined, &id);
+	key = identity_key(&id);
+	at = number_find(&s->frame_keys, key);
+	if (at == UINT32_MAX) {
+		at = s->frame_count;
+		place_of(s, line, &file, &number);
+		if (!add_frame(s, &id, key, file, number, err))
+			return false;
+	}
+	*out = at;
+	if (s->q->request.filter_count) {
+		struct query_frame whole = whole_frame(l, line, inlined);
+
+		return marked_frame_of(s, at, &whole, out, err);
+	}
+	return true;
+}
+
+bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out, struct err *err)
+{
+	const struct identity id = { .type = STR("group"), .function = value };
+	/* No frame of code has all of: this type's hash, no binary, an address of ones. */
+	uint64_t key = ~identity_key(&id);
+
+	*out = number_find(&s->frame_keys, key);
+	if (*out != UINT32_MAX)
+		return true;
+	*out = s->frame_count;
+	if (!add_frame(s, &id, key, (struct str){ 0 }, 0, err))
+		return false;
+	s->frames[*out].type = (struct str){ 0 };
+	s->frames[*out].group = true;
+	return true;
+}
+
+bool frame_set_location(struct frame_set *s, const struct source_location *l, uint32_t *out,
+			uint32_t cap, uint32_t *count, struct err *err)
+{
+	*count = l->line_count ? l->line_count : 1;
+	if (*count > cap)
+		return err_set(err, ERR_LIMIT, "a location of %u inlined functions; at most %u",
+			       *count, cap);
+	if (!l->line_count)
+		return frame_of(s, l, NULL, false, out, err);
+	for (uint32_t i = 0; i < l->line_count; i++) /* the last one is the one that is real */
+		if (!frame_of(s, l, &l->lines[i], i + 1 < l->line_count, &out[i], err))
+			return false;
+	return true;
+}
+
+/* ---- the set ---- */
+
+bool frame_set_init(struct frame_set *s, struct query *q, struct err *err)
+{
+	*s = (struct frame_set){ .q = q };
+	for (uint32_t i = 0; i < q->request.filter_count; i++) {
+		s->filter_regexes[i] = regex_new(q->request.filters[i].pattern, REGEX_WITHIN, err);
+		if (!s->filter_regexes[i]) {
+			frame_set_release(s);
+			return false;
+		}
+	}
+	return true;
+}
+
+void frame_set_release(struct frame_set *s)
+{
+	struct query *q = s->q;
+
+	for (size_t i = 0; i < ARRAY_LEN(s->filter_regexes); i++)
+		regex_free(s->filter_regexes[i]);
+	query_drop(q, &s->frames, &s->frame_cap, sizeof(*s->frames));
+	query_drop(q, &s->marked, &s->marked_cap, sizeof(*s->marked));
+	query_drop(q, &s->last_at, &s->last_cap, sizeof(uint32_t));
+	query_drop(q, &s->texts, &s->text_cap, sizeof(*s->texts));
+	query_drop(q, &s->pool, &s->pool_cap, sizeof(*s->pool));
+	query_drop(q, &s->runs, &s->run_cap, sizeof(*s->runs));
+	number_release(q, &s->frame_keys);
+	number_release(q, &s->marked_keys);
+	number_release(q, &s->text_keys);
+	*s = (struct frame_set){ .q = q };
+}
+
+bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_count,
+		      struct err *err)
+{
+	uint32_t at;
+	bool added, ok = true;
+
+	number_reset(s->q, &s->frame_keys, frame_count);
+	number_release(s->q, &s->marked_keys); /* runs that there are hold frames */
+	number_reset(s->q, &s->text_keys, text_count);
+	s->marked_count = 0;
+	for (uint32_t i = 0; ok && i < frame_count; i++)
+		ok = number_enter(s->q, &s->frame_keys, s->frames[i].key, i, &at, &added, err);
+	for (uint32_t i = 0; ok && i < text_count; i++)
+		ok = number_enter(s->q, &s->text_keys, hash64(s->texts[i]), i, &at, &added, err);
+	s->frame_count = frame_count;
+	s->text_count = text_count;
+	return ok;
+}
+
+/* ---- frames that no run has any more ---- */
+
+static void mark_used(const struct frame_set *s, uint32_t *number)
+{
+	for (uint32_t i = 0; i < s->pool_count; i++)
+		if (s->pool[i] != RUN_CUT)
+			number[s->pool[i]] = 1;
+}
+
+static bool enter_frame(struct frame_set *s, const struct query_frame *f, uint32_t number,
+			struct err *err)
+{
+	const struct str texts[] = { f->type, f->binary, f->function, f->file };
+	uint32_t at;
+	bool added;
+
+	if (!number_enter(s->q, &s->frame_keys, f->key, number, &at, &added, err))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (texts[i].len && !keep_text(s, texts[i], hash64(texts[i]), err))
+			return false;
+	return true;
+}
+
+/* number[i] != 0: frame i stays, and that becomes its new number. */
+static bool renumber(struct frame_set *s, uint32_t *number, struct err *err)
+{
+	uint32_t count = s->frame_count, kept = 0, earlier = s->kept_frames, stay = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		stay += number[i] != 0;
+	number_reset(s->q, &s->frame_keys, stay);
+	number_reset(s->q, &s->text_keys, s->text_count);
+	number_release(s->q, &s->marked_keys);
+	s->marked_count = s->text_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		if (i == earlier) {
+			s->kept_frames = kept;
+			s->kept_texts = s->text_count;
+		}
+		if (!number[i])
+			continue;
+		s->frames[kept] = s->frames[i];
+		if (!enter_frame(s, &s->frames[kept], kept, err))
+			return false;
+		number[i] = kept++;
+	}
+	s->frame_count = kept;
+	for (uint32_t i = 0; i < s->pool_count; i++)
+		if (s->pool[i] != RUN_CUT)
+			s->pool[i] = number[s->pool[i]];
+	query_fit(s->q, &s->frames, &s->frame_cap, s->frame_count, sizeof(*s->frames));
+	query_fit(s->q, &s->texts, &s->text_cap, s->text_count, sizeof(*s->texts));
+	query_fit(s->q, &s->marked, &s->marked_cap, 1, sizeof(*s->marked));
+	return true;
+}
+
+bool frame_set_drop_unused(struct frame_set *s, struct err *err)
+{
+	uint32_t *number, count = s->frame_count;
+	bool ok;
+
+	if (!count)
+		return true;
+	number = query_take(s->q, count * sizeof(*number), err);
+	if (!number)
+		return false;
+	mark_used(s, number);
+	ok = renumber(s, number, err);
+	query_give_back(s->q, number, count * sizeof(*number));
+	return ok;
+}
+
+bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *err)
+{
+	uint32_t count = s->frame_count;
+
+	query_fit(s->q, &s->frames, &s->frame_cap, count, sizeof(*s->frames));
+	*out = (struct query_frames){ s->frames, count };
+	if (!query_give(s->q, &s->frames, &s->frame_cap, err))
+		return false;
+	s->frame_count = 0;
+	return true;
+}

@@ -1,0 +1,221 @@
+/* sandwich.c - a function with its callers above and its callees below, from its outermost place
+ * on.
+ */
+#include <stdlib.h>
+
+#include "query/diff/sides.h"
+#include "query/tree/search.h"
+#include "query/tree/tree.h"
+
+static const struct query_tree_options defaults;
+
+/* Each run with the function in it becomes two, from the function to the root and to the leaf. What
+ * these begin with says which half one is. */
+enum half { CALLERS, CALLEES, HALVES };
+
+struct splitting {
+	uint64_t key;
+	uint32_t mark[HALVES]; /* frames */
+	bool found;
+	struct frame_run *runs; /* room for those of one call */
+	uint32_t cap;
+	struct query *q;
+	struct search search;
+	struct found_paths paths[HALVES];
+};
+
+/* Where the frame stands nearest to the root; r->count when it does not. */
+static uint32_t outermost(const struct frame_set *s, const struct frame_run *r, uint64_t key)
+{
+	uint32_t i = 0;
+
+	while (i < r->count && s->frames[s->pool[r->first + i]].key != key)
+		i++;
+	return i;
+}
+
+static struct frame_run put_half(struct frame_set *s, const struct frame_run *r, uint32_t mark)
+{
+	struct frame_run out = *r;
+
+	out.first = s->pool_count;
+	out.count = 1;
+	s->pool[s->pool_count++] = mark;
+	return out;
+}
+
+static void put_halves(struct splitting *c, struct frame_set *s, const struct frame_run *r,
+		       uint32_t at, struct frame_run *out)
+{
+	const uint32_t *frames = s->pool + r->first;
+
+	out[CALLERS] = put_half(s, r, c->mark[CALLERS]);
+	for (uint32_t i = at + 1; i > 0; i--)
+		s->pool[s->pool_count++] = frames[i - 1];
+	out[CALLERS].count += at + 1;
+	out[CALLEES] = put_half(s, r, c->mark[CALLEES]);
+	for (uint32_t i = at; i < r->count; i++)
+		s->pool[s->pool_count++] = frames[i];
+	out[CALLEES].count += r->count - at;
+}
+
+static void leave_out(struct frame_set *s, const struct frame_run *r)
+{
+	for (unsigned side = 0; side < QUERY_SIDES; side++)
+		s->total[side] = engine_minus(s->total[side], r->value[side]);
+}
+
+static bool make_room(struct splitting *c, struct frame_set *s, uint32_t first, struct err *err)
+{
+	uint64_t frames = 0, runs = 0;
+
+	for (uint32_t i = first; i < s->run_count; i++) {
+		const struct frame_run *r = &s->runs[i];
+
+		if (outermost(s, r, c->key) == r->count)
+			continue;
+		frames += r->count + 3; /* the function twice, and a mark each */
+		runs += HALVES;
+	}
+	return query_grow(s->q, &c->runs, &c->cap, runs + 1, sizeof(*c->runs), err) &&
+	       query_grow(s->q, &s->runs, &s->run_cap, first + runs + 1, sizeof(*s->runs), err) &&
+	       query_grow(s->q, &s->pool, &s->pool_cap, s->pool_count + frames, sizeof(*s->pool),
+			  err);
+}
+
+static bool mark_halves(struct splitting *c, struct frame_set *s, struct err *err)
+{
+	return frame_set_group(s, STR("callers"), &c->mark[CALLERS], err) &&
+	       frame_set_group(s, STR("callees"), &c->mark[CALLEES], err);
+}
+
+static struct frame_run without_mark(struct frame_run r)
+{
+	r.first++;
+	r.count--;
+	return r;
+}
+
+static void search_half(struct splitting *c, const struct frame_set *s, const struct frame_run *r,
+			unsigned half)
+{
+	const struct frame_run frames = without_mark(*r);
+
+	found_add(&c->paths[half], &c->search, s, &frames, s->pool);
+}
+
+static bool split(void *ctx, struct frame_set *s, uint32_t first, struct err *err)
+{
+	struct splitting *c = ctx;
+	uint32_t count = 0;
+
+	if (!search_frames(&c->search, s, err) || !mark_halves(c, s, err) ||
+	    !make_room(c, s, first, err))
+		return false;
+	for (uint32_t i = first; i < s->run_count; i++) {
+		const struct frame_run *r = &s->runs[i];
+		uint32_t at = outermost(s, r, c->key);
+
+		if (at == r->count) {
+			leave_out(s, r);
+			continue;
+		}
+		put_halves(c, s, r, at, c->runs + count);
+		for (unsigned half = 0; half < HALVES; half++)
+			search_half(c, s, &c->runs[count + half], half);
+		count += HALVES;
+	}
+	if (count)
+		memcpy(s->runs + first, c->runs, count * sizeof(*c->runs));
+	s->run_count = first + count;
+	c->found |= count > 0;
+	return true;
+}
+
+static void begin(void *ctx)
+{
+	struct splitting *c = ctx;
+
+	c->found = false;
+	for (unsigned half = 0; half < HALVES; half++)
+		found_release(c->q, &c->paths[half]);
+}
+
+/* The runs of one half, without its mark, at the list's end. */
+static void take_half(const struct splitting *c, const struct frame_set *s, enum half half,
+		      struct frame_run *out, uint32_t *count)
+{
+	for (uint32_t i = 0; i < s->run_count; i++) {
+		const struct frame_run *r = &s->runs[i];
+
+		if (r->count && s->pool[r->first] == c->mark[half])
+			out[(*count)++] = without_mark(*r);
+	}
+}
+
+static bool build_half(struct splitting *c, struct frame_set *s, enum half half,
+		       const struct frame_run *runs, uint32_t count,
+		       const struct query_tree_options *o, struct query_tree *out, struct err *err)
+{
+	found_keep(&c->paths[half], s, o->nodes_most ? o->nodes_most : TREE_NODES_USUAL);
+	memcpy(out->matched, c->paths[half].matched, sizeof(out->matched));
+	return tree_build(s, runs, count, s->pool, o, out, err);
+}
+
+static bool build(struct splitting *c, struct frame_set *s, const struct query_tree_options *o,
+		  struct query_sandwich *out, struct err *err)
+{
+	struct frame_run *runs = NULL;
+	uint32_t cap = 0, callers = 0, all;
+	bool ok;
+
+	frame_set_drop_unresolved(s);
+	if (!mark_halves(c, s, err) || /* frames may have other numbers since */
+	    !query_grow(s->q, &runs, &cap, s->run_count + 1u, sizeof(*runs), err))
+		return false;
+	take_half(c, s, CALLERS, runs, &callers);
+	all = callers;
+	take_half(c, s, CALLEES, runs, &all);
+	query_drop(s->q, &s->runs, &s->run_cap, sizeof(*s->runs));
+	s->run_count = 0;
+	ok = build_half(c, s, CALLERS, runs, callers, o, &out->callers, err) &&
+	     build_half(c, s, CALLEES, runs + callers, all - callers, o, &out->callees, err) &&
+	     frame_set_give(s, &out->callers.frames, err);
+	query_drop(s->q, &runs, &cap, sizeof(*runs));
+	out->callees.frames = out->callers.frames;
+	out->found = c->found;
+	return ok;
+}
+
+static bool make(struct splitting *c, const struct query_tree_options *o,
+		 struct query_sandwich *out, struct err *err)
+{
+	const struct frame_use use = { .begin = begin, .use = split, .ctx = c };
+	struct frame_set s;
+	bool ok;
+
+	ok = frame_set_of(&s, &(struct query_sides){ .left = c->q }, &use, err);
+	query_drop(c->q, &c->runs, &c->cap, sizeof(*c->runs));
+	if (!ok)
+		return false;
+	ok = build(c, &s, o, out, err);
+	frame_set_release(&s);
+	return ok;
+}
+
+bool query_sandwich(struct query *q, uint64_t frame_key, const struct query_tree_options *o,
+		    struct query_sandwich *out, struct err *err)
+{
+	struct splitting c = { .key = frame_key, .q = q };
+	struct query_sandwich both = { 0 };
+	bool ok;
+
+	o = o ? o : &defaults;
+	ok = search_begin(&c.search, o->search, err) && make(&c, o, &both, err);
+	for (unsigned half = 0; half < HALVES; half++)
+		found_release(q, &c.paths[half]);
+	search_end(&c.search);
+	if (ok)
+		*out = both;
+	return ok;
+}
