@@ -34,7 +34,7 @@ static const uint64_t STATE_WORK_MOST = 400000000;
 struct regex *regex_new(struct str pattern, enum regex_mode mode, struct err *err)
 {
 	uint32_t options = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY |
-			   PCRE2_NO_AUTO_CAPTURE | PCRE2_DOTALL;
+			   PCRE2_DOTALL;
 	pcre2_compile_context *context;
 	struct regex *r;
 	PCRE2_UCHAR text[160];
@@ -57,6 +57,8 @@ struct regex *regex_new(struct str pattern, enum regex_mode mode, struct err *er
 	context = pcre2_compile_context_create(NULL);
 	assert(context);
 	pcre2_set_parens_nest_limit(context, 100);
+	if (mode != REGEX_GROUPS)
+		options |= PCRE2_NO_AUTO_CAPTURE;
 	if (mode == REGEX_WHOLE)
 		options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
 	r->options = options;
@@ -70,8 +72,14 @@ struct regex *regex_new(struct str pattern, enum regex_mode mode, struct err *er
 		regex_free(r);
 		return NULL;
 	}
+	if (regex_group_count(r) > REGEX_GROUPS_MOST) {
+		err_set(err, ERR_LIMIT, "a regex with %u groups; at most %d are taken",
+			regex_group_count(r), REGEX_GROUPS_MOST);
+		regex_free(r);
+		return NULL;
+	}
 	r->context = pcre2_match_context_create(NULL);
-	r->match = pcre2_match_data_create(1, NULL);
+	r->match = pcre2_match_data_create(mode == REGEX_GROUPS ? REGEX_GROUPS_MOST + 1 : 1, NULL);
 	assert(r->context && r->match);
 	pcre2_set_match_limit(r->context, MATCH_STEPS_MOST);
 	pcre2_set_depth_limit(r->context, MATCH_DEPTH_MOST);
@@ -139,10 +147,23 @@ static struct str clean_of(struct regex *r, struct str subject)
 	return buf_view(&r->clean);
 }
 
+/* PCRE2's failure in words. */
+static bool match_failed(const struct regex *r, int n, size_t len, struct err *err)
+{
+	PCRE2_UCHAR text[160];
+
+	if (is_limit(n))
+		return err_set(err, ERR_INVALID,
+			       "the regex \"%.*s\" needs more than %d steps on a text of %zu bytes",
+			       (int)(r->pattern_len < 80 ? r->pattern_len : 80), r->pattern,
+			       MATCH_STEPS_MOST, len);
+	pcre2_get_error_message(n, text, sizeof(text));
+	return err_set(err, ERR_INVALID, "regex: %s", (const char *)text);
+}
+
 bool regex_match(struct regex *r, struct str bytes, bool *matches, struct err *err)
 {
 	struct str subject = clean_of(r, bytes);
-	PCRE2_UCHAR text[160];
 	int n = pcre2_match(r->code, (PCRE2_SPTR)subject.ptr, subject.len, 0, PCRE2_NO_UTF_CHECK,
 			    r->match, r->context);
 
@@ -150,15 +171,72 @@ bool regex_match(struct regex *r, struct str bytes, bool *matches, struct err *e
 		pcre2_set_match_limit(r->context, MATCH_STEPS_AGAIN);
 		n = match_by_states(r, subject);
 	}
-	if (n >= 0 || n == PCRE2_ERROR_NOMATCH) {
-		*matches = n >= 0;
-		return true;
+	*matches = n >= 0;
+	return n >= 0 || n == PCRE2_ERROR_NOMATCH || match_failed(r, n, subject.len, err);
+}
+
+bool regex_replace(struct regex *r, struct str bytes, struct str replacement, struct buf *out,
+		   bool *matches, struct err *err)
+{
+	const uint32_t options = PCRE2_SUBSTITUTE_GLOBAL | PCRE2_SUBSTITUTE_UNSET_EMPTY |
+				 PCRE2_SUBSTITUTE_UNKNOWN_UNSET | PCRE2_SUBSTITUTE_OVERFLOW_LENGTH;
+	struct str subject = clean_of(r, bytes);
+	PCRE2_SIZE room = subject.len + replacement.len + 64;
+	int n = PCRE2_ERROR_NOMEMORY;
+
+	*matches = false;
+	for (int round = 0; n == PCRE2_ERROR_NOMEMORY && round < 2; round++) {
+		char *to = room <= REGEX_REPLACED_MOST ? buf_reserve(out, room) : NULL;
+
+		if (!to)
+			return err_set(err, ERR_LIMIT, "the replaced text is longer than %d bytes",
+				       REGEX_REPLACED_MOST);
+		n = pcre2_substitute(r->code, (PCRE2_SPTR)subject.ptr, subject.len, 0, options,
+				     r->match, r->context, (PCRE2_SPTR)replacement.ptr,
+				     replacement.len, (PCRE2_UCHAR *)to, &room);
 	}
-	if (is_limit(n))
-		return err_set(err, ERR_INVALID,
-			       "the regex \"%.*s\" needs more than %d steps on a text of %zu bytes",
-			       (int)(r->pattern_len < 80 ? r->pattern_len : 80), r->pattern,
-			       MATCH_STEPS_MOST, subject.len);
-	pcre2_get_error_message(n, text, sizeof(text));
-	return err_set(err, ERR_INVALID, "regex: %s", (const char *)text);
+	if (n < 0)
+		return match_failed(r, n, subject.len, err);
+	*matches = n > 0;
+	if (n > 0)
+		buf_advance(out, room);
+	return true;
+}
+
+uint32_t regex_group_count(const struct regex *r)
+{
+	uint32_t count = 0;
+
+	pcre2_pattern_info(r->code, PCRE2_INFO_CAPTURECOUNT, &count);
+	return count;
+}
+
+const char *regex_group_name(const struct regex *r, uint32_t group)
+{
+	uint32_t count = 0, size = 0;
+	PCRE2_SPTR table = NULL;
+
+	pcre2_pattern_info(r->code, PCRE2_INFO_NAMECOUNT, &count);
+	pcre2_pattern_info(r->code, PCRE2_INFO_NAMEENTRYSIZE, &size);
+	pcre2_pattern_info(r->code, PCRE2_INFO_NAMETABLE, &table);
+	for (uint32_t i = 0; i < count; i++, table += size)
+		if (((uint32_t)table[0] << 8 | table[1]) == group)
+			return (const char *)table + 2;
+	return NULL;
+}
+
+bool regex_groups(struct regex *r, struct str bytes, struct str groups[REGEX_GROUPS_MOST + 1],
+		  bool *matches, struct err *err)
+{
+	struct str subject = clean_of(r, bytes);
+	int n = pcre2_match(r->code, (PCRE2_SPTR)subject.ptr, subject.len, 0, PCRE2_NO_UTF_CHECK,
+			    r->match, r->context);
+	const PCRE2_SIZE *at = pcre2_get_ovector_pointer(r->match);
+
+	*matches = n >= 0;
+	for (int i = 0; i <= REGEX_GROUPS_MOST; i++)
+		groups[i] = i < n && at[2 * i] != PCRE2_UNSET
+				    ? str_from(subject.ptr + at[2 * i], at[2 * i + 1] - at[2 * i])
+				    : (struct str){ 0 };
+	return n >= 0 || n == PCRE2_ERROR_NOMATCH || match_failed(r, n, subject.len, err);
 }

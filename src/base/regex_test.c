@@ -118,9 +118,67 @@ static void bad_bytes_are_characters(void **state)
 	}
 }
 
+static const struct {
+	const char *pattern, *subject, *replacement, *want; /* NULL: no match */
+} replacements[] = {
+	{ "o", "foo", "0", "f00" },
+	{ "(\\w+)@(\\w+)", "a@b c@d", "$2<$1>", "b<a> d<c>" },
+	{ "(?<user>\\w+)@", "me@x", "${user}: ", "me: x" },
+	{ "x", "foo", "y", NULL },
+	{ "(a)|(b)", "b", "[$1$2$9]", "[b]" },
+	{ "", "ab", "-", "-a-b-" },
+};
+
+static void test_replace(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); i++) {
+		bool matches;
+		struct regex *r;
+		struct err err;
+		struct buf out;
+
+		buf_init(&out, 0);
+		r = regex_new(str_cstr(replacements[i].pattern), REGEX_GROUPS, &err);
+		assert_non_null(r);
+		assert_true(regex_replace(r, str_cstr(replacements[i].subject),
+					  str_cstr(replacements[i].replacement), &out, &matches,
+					  &err));
+		assert_int_equal(matches, replacements[i].want != NULL);
+		if (matches && !str_is(buf_view(&out), replacements[i].want))
+			fail_msg("%s: %.*s", replacements[i].pattern, (int)out.len, out.ptr);
+		regex_free(r);
+		buf_release(&out);
+	}
+}
+
+static void test_groups(void **state)
+{
+	struct str groups[REGEX_GROUPS_MOST + 1];
+	struct regex *r;
+	struct err err;
+	bool matches;
+
+	(void)state;
+	r = regex_new(STR("^(?<first>[a-z]+)(-(?<second>[0-9]+))?$"), REGEX_GROUPS, &err);
+	assert_non_null(r);
+	assert_int_equal(regex_group_count(r), 3);
+	assert_string_equal(regex_group_name(r, 1), "first");
+	assert_null(regex_group_name(r, 2));
+	assert_string_equal(regex_group_name(r, 3), "second");
+	assert_true(regex_groups(r, STR("ab-12"), groups, &matches, &err) && matches);
+	assert_true(str_is(groups[1], "ab") && str_is(groups[3], "12"));
+	assert_true(regex_groups(r, STR("ab"), groups, &matches, &err) && matches);
+	assert_int_equal(groups[3].len, 0);
+	assert_true(regex_groups(r, STR("!"), groups, &matches, &err) && !matches);
+	regex_free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_replace),
+		cmocka_unit_test(test_groups),
 		cmocka_unit_test(long_names_are_matched_whatever_the_pattern),
 		cmocka_unit_test(bad_bytes_are_characters),
 		cmocka_unit_test(a_pattern_that_cannot_be_bounded_is_to_blame),

@@ -13,6 +13,7 @@ struct subset {
 	struct usage u;
 	struct copier copier;
 	uint32_t *resource_numbers, *scope_numbers, *profile_numbers; /* new places, for extras */
+	uint32_t *sample_numbers; /* of a selection; NULL: samples keep their order and gaps */
 };
 
 static void *array(struct subset *s, uint32_t count, size_t size)
@@ -71,6 +72,8 @@ static bool allocate_messages(struct subset *s)
 	uint64_t refs = 0, values = 0, timestamps = 0;
 
 	for (uint32_t i = u->samples.first; i < u->samples.first + u->samples.count; i++) {
+		if (!usage_keeps(u, i))
+			continue;
 		refs += p->samples[i].attributes.count;
 		values += p->samples[i].values.count;
 		timestamps += p->samples[i].timestamps.count;
@@ -90,13 +93,17 @@ static bool allocate_messages(struct subset *s)
 	ARRAY(s, s->resource_numbers, p->resource_count);
 	ARRAY(s, s->scope_numbers, p->scope_count);
 	ARRAY(s, s->profile_numbers, p->profile_count);
+	if (u->kept)
+		ARRAY(s, s->sample_numbers, p->sample_count);
 	if (s->copier.failed)
 		return false;
 	ARRAY(s, out->resources,
 	      count_marked(u->resources, p->resource_count, s->resource_numbers));
 	ARRAY(s, out->scopes, count_marked(u->scopes, p->scope_count, s->scope_numbers));
 	ARRAY(s, out->profiles, count_marked(u->profiles, p->profile_count, s->profile_numbers));
-	ARRAY(s, out->samples, u->samples.count);
+	if (u->kept)
+		count_marked(u->kept->samples, p->sample_count, s->sample_numbers);
+	ARRAY(s, out->samples, u->kept_count);
 	ARRAY(s, out->attribute_refs, (uint32_t)refs);
 	ARRAY(s, out->values, (uint32_t)values);
 	ARRAY(s, out->timestamps, (uint32_t)timestamps);
@@ -237,11 +244,13 @@ static void move_profile(struct subset *s, uint32_t index)
 	to.attributes = move_refs(s, to.attributes);
 	to.original_payload_format = copy_string(&s->copier, to.original_payload_format);
 	to.original_payload = copy_string(&s->copier, to.original_payload);
-	to.samples = (struct range){ s->out->sample_count, samples.count };
+	to.samples.first = s->out->sample_count;
+	for (uint32_t i = samples.first; i < samples.first + samples.count; i++)
+		if (usage_keeps(&s->u, i))
+			move_sample(s, &s->p->samples[i]);
+	to.samples.count = s->out->sample_count - to.samples.first;
 	s->out->profiles[s->out->profile_count++] = to;
 	s->out->refused_profile_count += to.refused;
-	for (uint32_t i = 0; i < samples.count; i++)
-		move_sample(s, &s->p->samples[samples.first + i]);
 }
 
 static void move_scope(struct subset *s, uint32_t index)
@@ -315,6 +324,8 @@ static bool move_index(const struct subset *s, enum message_kind message, uint32
 	case MESSAGE_PROFILE:
 		return placed(u->profiles, s->profile_numbers, index, moved);
 	case MESSAGE_SAMPLE:
+		if (s->sample_numbers)
+			return placed(u->kept->samples, s->sample_numbers, index, moved);
 		*moved = index - u->samples.first;
 		return index >= u->samples.first && *moved < u->samples.count;
 	case MESSAGE_LINE:
@@ -359,34 +370,25 @@ static void move_notes(struct subset *s)
 	out->unknown_field_count = s->u.samples.first == 0 ? p->unknown_field_count : 0;
 }
 
-struct profiles *profiles_subset(const struct profiles *p, uint32_t first_sample, uint32_t count,
-				 struct err *err)
+/* Once the usage is marked; `s->out` is the caller's no more. */
+static struct profiles *subset_finish(struct subset *s, struct err *err)
 {
-	struct profiles *out = profiles_new(16384, p->arena.limit_bytes);
-	struct subset s = { .p = p,
-			    .out = out,
-			    .copier = { .arena = &out->arena, .shared_body = p->body } };
+	const struct profiles *p = s->p;
+	struct profiles *out = s->out;
 	bool ok = false;
 
-	if (first_sample > p->sample_count || count > p->sample_count - first_sample) {
-		err_set(err, ERR_INVALID, "samples %u to %u of a message that has %u", first_sample,
-			first_sample + count, p->sample_count);
-		profiles_free(out);
-		return NULL;
-	}
 	out->body = p->body ? blob_ref(p->body) : NULL;
 	out->source_version = p->source_version;
-	usage_mark(&s.u, p, (struct range){ first_sample, count });
-	s.copier.string_numbers = s.u.strings;
-	if (allocate_dictionary(&s) && allocate_messages(&s)) {
-		move_dictionary(&s);
+	s->copier.string_numbers = s->u.strings;
+	if (allocate_dictionary(s) && allocate_messages(s)) {
+		move_dictionary(s);
 		for (uint32_t i = 0; i < p->resource_count; i++)
-			if (s.u.resources[i])
-				move_resource(&s, i);
-		move_notes(&s);
-		ok = !s.copier.failed;
+			if (s->u.resources[i])
+				move_resource(s, i);
+		move_notes(s);
+		ok = !s->copier.failed;
 	}
-	usage_release(&s.u);
+	usage_release(&s->u);
 	if (!ok)
 		err_set(err, ERR_LIMIT, "a part of the message passes %zu bytes",
 			p->arena.limit_bytes);
@@ -395,4 +397,37 @@ struct profiles *profiles_subset(const struct profiles *p, uint32_t first_sample
 		return NULL;
 	}
 	return out;
+}
+
+static struct subset subset_begin(const struct profiles *p)
+{
+	struct profiles *out = profiles_new(16384, p->arena.limit_bytes);
+
+	return (struct subset){ .p = p,
+				.out = out,
+				.copier = { .arena = &out->arena, .shared_body = p->body } };
+}
+
+struct profiles *profiles_subset(const struct profiles *p, uint32_t first_sample, uint32_t count,
+				 struct err *err)
+{
+	struct subset s;
+
+	if (first_sample > p->sample_count || count > p->sample_count - first_sample) {
+		err_set(err, ERR_INVALID, "samples %u to %u of a message that has %u", first_sample,
+			first_sample + count, p->sample_count);
+		return NULL;
+	}
+	s = subset_begin(p);
+	usage_mark(&s.u, p, (struct range){ first_sample, count });
+	return subset_finish(&s, err);
+}
+
+struct profiles *profiles_select(const struct profiles *p, const struct selection *keep,
+				 struct err *err)
+{
+	struct subset s = subset_begin(p);
+
+	usage_mark_kept(&s.u, p, keep);
+	return subset_finish(&s, err);
 }

@@ -303,9 +303,85 @@ static void test_equal_sees_differences(void **state)
 	profiles_free(b);
 }
 
+/* A selection of a run of samples, with what holds them, is the subset of that run. */
+static void test_selection_of_a_run(void **state)
+{
+	struct profiles *p = some_message(3);
+	AUTO(ptr_free) bool *samples = calloc(p->sample_count, 1);
+	struct err err;
+
+	(void)state;
+	for (uint32_t first = 0; first < p->sample_count; first += 7) {
+		uint32_t count = p->sample_count - first < 11 ? p->sample_count - first : 11;
+		struct profiles *subset = profiles_subset(p, first, count, &err), *selected;
+		struct usage u;
+
+		memset(samples, false, p->sample_count);
+		memset(samples + first, true, count);
+		usage_mark(&u, p, (struct range){ first, count });
+		for (uint32_t i = 0; i < p->profile_count; i++) /* those without samples go */
+			u.profiles[i] &= p->profiles[i].samples.count > 0;
+		selected = profiles_select(p, &(struct selection){ samples, u.profiles }, &err);
+		assert_non_null(subset);
+		assert_non_null(selected);
+		assert_int_equal(selected->sample_count, count);
+		assert_int_equal(selected->dict.stack_count, subset->dict.stack_count);
+		assert_int_equal(selected->dict.location_count, subset->dict.location_count);
+		for (uint32_t i = 0; i < count; i++)
+			assert_memory_equal(&selected->samples[i].stack, &subset->samples[i].stack,
+					    sizeof(subset->samples[i].stack));
+		usage_release(&u);
+		profiles_free(subset);
+		profiles_free(selected);
+	}
+	profiles_free(p);
+}
+
+/* Every third sample goes: what is left is equal, one by one, and refers to nothing that is not
+ * used. */
+static void test_selection_with_gaps(void **state)
+{
+	struct profiles *p = some_message(5), *out;
+	AUTO(ptr_free) bool *samples = malloc(p->sample_count);
+	AUTO(ptr_free) bool *profiles = malloc(p->profile_count);
+	uint32_t n = 0;
+	struct usage u;
+	struct err err;
+
+	(void)state;
+	memset(profiles, true, p->profile_count);
+	for (uint32_t i = 0; i < p->sample_count; i++)
+		samples[i] = i % 3 != 0;
+	out = profiles_select(p, &(struct selection){ samples, profiles }, &err);
+	assert_non_null(out);
+	for (uint32_t i = 0; i < p->sample_count; i++) {
+		const struct sample *was = &p->samples[i], *is = &out->samples[n];
+
+		if (!samples[i])
+			continue;
+		n++;
+		assert_int_equal(is->values.count, was->values.count);
+		assert_memory_equal(out->values + is->values.first, p->values + was->values.first,
+				    was->values.count * sizeof(int64_t));
+		assert_int_equal(profiles_extras(out, MESSAGE_SAMPLE, n - 1).count,
+				 profiles_extras(p, MESSAGE_SAMPLE, i).count);
+	}
+	assert_int_equal(out->sample_count, n);
+	usage_mark(&u, out, (struct range){ 0, out->sample_count });
+	assert_int_equal(u.string_count, out->dict.string_count);
+	assert_int_equal(u.location_count, out->dict.location_count);
+	assert_int_equal(u.attribute_count, out->dict.attribute_count);
+	assert_int_equal(u.stack_count, out->dict.stack_count);
+	usage_release(&u);
+	profiles_free(out);
+	profiles_free(p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_selection_of_a_run),
+		cmocka_unit_test(test_selection_with_gaps),
 		cmocka_unit_test(test_whole_subset_is_the_message),
 		cmocka_unit_test(test_every_cut),
 		cmocka_unit_test(test_single_samples_have_minimal_dictionaries),

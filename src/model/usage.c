@@ -70,6 +70,25 @@ static bool place_in_run(const struct usage *u, uint32_t place)
 	       (place < end || (place == u->p->sample_count && end == place));
 }
 
+/* Of a selection: what holds something that stays. */
+static void mark_kept_holders(struct usage *u)
+{
+	const struct profiles *p = u->p;
+
+	memcpy(u->profiles, u->kept->profiles, p->profile_count * sizeof(bool));
+	for (uint32_t r = 0; r < p->resource_count; r++) {
+		struct range scopes = p->resources[r].scopes;
+
+		for (uint32_t s = scopes.first; s < scopes.first + scopes.count; s++) {
+			struct range profiles = p->scopes[s].profiles;
+
+			for (uint32_t i = profiles.first; i < profiles.first + profiles.count; i++)
+				u->scopes[s] |= u->profiles[i];
+			u->resources[r] |= u->scopes[s];
+		}
+	}
+}
+
 static void mark_holders(struct usage *u)
 {
 	const struct profiles *p = u->p;
@@ -151,6 +170,9 @@ static void mark_messages(struct usage *u)
 		u->strings[profile->period_type.unit.v] = 1;
 	}
 	for (uint32_t i = u->samples.first; i < u->samples.first + u->samples.count; i++) {
+		if (!usage_keeps(u, i))
+			continue;
+		u->kept_count++;
 		u->stacks[p->samples[i].stack.v] = 1;
 		u->links[p->samples[i].link.v] = 1;
 		mark_refs(u, p->samples[i].attributes);
@@ -217,12 +239,10 @@ static uint32_t number(uint32_t *marks, uint32_t count)
 	return next;
 }
 
-void usage_mark(struct usage *u, const struct profiles *p, struct range samples)
+static void mark(struct usage *u)
 {
-	const struct dictionary *d = &p->dict;
+	const struct dictionary *d = &u->p->dict;
 
-	usage_init(u, p, samples);
-	mark_holders(u);
 	mark_messages(u);
 	mark_tables(u);
 	u->string_count = number(u->strings, d->string_count);
@@ -232,4 +252,19 @@ void usage_mark(struct usage *u, const struct profiles *p, struct range samples)
 	u->link_count = number(u->links, d->link_count);
 	u->attribute_count = number(u->attributes, d->attribute_count);
 	u->stack_count = number(u->stacks, d->stack_count);
+}
+
+void usage_mark(struct usage *u, const struct profiles *p, struct range samples)
+{
+	usage_init(u, p, samples);
+	mark_holders(u);
+	mark(u);
+}
+
+void usage_mark_kept(struct usage *u, const struct profiles *p, const struct selection *kept)
+{
+	usage_init(u, p, (struct range){ 0, p->sample_count });
+	u->kept = kept;
+	mark_kept_holders(u);
+	mark(u);
 }

@@ -8,9 +8,19 @@
 #pragma once
 #include "model/profiles.h"
 
+/*
+ * Samples and profiles to keep: a flag for each of the flat arrays' entries. The samples of a
+ * profile that goes must go, too. A scope or resource stays while one of its profiles does.
+ */
+struct selection {
+	const bool *samples, *profiles;
+};
+
 struct usage {
 	const struct profiles *p;
 	struct range samples;
+	const struct selection *kept; /* NULL: everything in the run */
+	uint32_t kept_count;          /* samples */
 	uint32_t *strings, *mappings, *locations, *functions, *links, *attributes, *stacks;
 	uint32_t *lines; /* here number 0 is "not needed" and 1 the first line: lines have no zero
 			    entry */
@@ -26,6 +36,13 @@ struct usage {
  * sample, at the very end to the run that reaches it.
  */
 void usage_mark(struct usage *u, const struct profiles *p, struct range samples);
+/* The same of a selection of the whole message. */
+void usage_mark_kept(struct usage *u, const struct profiles *p, const struct selection *kept);
+/* Is this sample of the run one that stays? */
+static inline bool usage_keeps(const struct usage *u, uint32_t sample)
+{
+	return !u->kept || u->kept->samples[sample];
+}
 void usage_release(struct usage *u);
 /* The part of a profile's samples that is in the run. */
 struct range usage_samples(const struct usage *u, const struct profile *p);

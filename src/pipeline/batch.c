@@ -119,20 +119,41 @@ void batch_set_request_hash(struct batch *b, struct hash128 hash)
 	atomic_store_explicit(&b->request_hash_state, HASH_KNOWN, memory_order_release);
 }
 
+struct batch *batch_derive(struct batch *from, struct profiles *p, struct err *err)
+{
+	struct batch *b;
+
+	assert(p->sealed);
+	if (!charge(from->budget, p->arena.reserved_bytes, err))
+		return NULL;
+	b = batch_alloc(p, from->budget);
+	b->wire_version = from->wire_version;
+	b->received_unix_ns = from->received_unix_ns;
+	b->transport = from->transport;
+	memcpy(b->peer, from->peer, sizeof(b->peer));
+	batch_set_request_hash(b, batch_request_hash(from));
+	return b;
+}
+
+bool batch_charge_growth(struct batch *b, struct err *err)
+{
+	size_t bytes = b->profiles->arena.reserved_bytes;
+
+	if (!b->budget || bytes <= b->charged_bytes)
+		return true;
+	if (!charge(b->budget, bytes - b->charged_bytes, err))
+		return false;
+	b->charged_bytes = bytes;
+	return true;
+}
+
 static struct batch *batch_copy(struct batch *b, struct err *err)
 {
 	struct profiles *copy = profiles_copy(b->profiles);
-	struct batch *own;
+	struct batch *own = batch_derive(b, copy, err);
 
-	if (!charge(b->budget, copy->arena.reserved_bytes, err)) {
+	if (!own)
 		profiles_free(copy);
-		return NULL;
-	}
-	own = batch_alloc(copy, b->budget);
-	own->wire_version = b->wire_version;
-	own->received_unix_ns = b->received_unix_ns;
-	own->transport = b->transport;
-	memcpy(own->peer, b->peer, sizeof(own->peer));
 	return own;
 }
 
@@ -147,7 +168,7 @@ struct batch *batch_make_own(struct batch *b, struct err *err)
 			return NULL;
 		batch_unref(b);
 	}
-	blob_unref(own->body);
+	blob_unref(own->body); /* a copy has none */
 	own->body = NULL;
 	own->encoding = BATCH_BODY_NONE;
 	batch_set_request_hash(own, hash);

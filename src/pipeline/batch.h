@@ -57,5 +57,10 @@ size_t batch_bytes(const struct batch *b);
  * has no room for the copy; the reference is then still the caller's.
  */
 struct batch *batch_make_own(struct batch *b, struct err *err) MUST_CHECK;
+/* A batch of another message that was made of this one's: with its identity, origin and budget.
+ * Takes over `p`; NULL (ERR_BUSY) when the budget has no room, and both are still the caller's. */
+struct batch *batch_derive(struct batch *from, struct profiles *p, struct err *err) MUST_CHECK;
+/* Charges what the message of an own batch has grown by; ERR_BUSY when there is no room. */
+bool batch_charge_growth(struct batch *b, struct err *err) MUST_CHECK;
 uint64_t batch_sample_count(
 	const struct batch *b); /* what the Collector's metrics count; refused profiles left out */

@@ -211,13 +211,18 @@ void *config_component_state(const struct config_component *c, struct arena *are
 
 	assert(state);
 	options_fill(c->ops->fields, state, c->node, c->path, arena, problems);
-	if (problems->error_count == errors && c->ops->check && !c->ops->check(state, &err)) {
-		problem_error(problems, &c->pos, "%s: %s", c->path, err.msg);
-		if (c->ops->release)
-			c->ops->release(state);
+	if (problems->error_count != errors) {
+		free(state);
+		return NULL;
 	}
+	if (c->ops->read)
+		c->ops->read(state, c->path, arena, problems);
+	if (problems->error_count == errors && c->ops->check && !c->ops->check(state, &err))
+		problem_error(problems, &c->pos, "%s: %s", c->path, err.msg);
 	if (problems->error_count == errors)
 		return state;
+	if (c->ops->release)
+		c->ops->release(state);
 	free(state);
 	return NULL;
 }

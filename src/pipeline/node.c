@@ -113,6 +113,30 @@ static bool plain_is_number(struct str s, bool *whole)
 	return *end == 0;
 }
 
+struct config_pos node_pos_within(const struct config_node *n, size_t offset)
+{
+	struct config_pos pos = n->pos;
+
+	if (n->reference.len || !pos.line)
+		return pos;
+	if (n->quote == '|') { /* the indent is not known: the line alone */
+		pos.line++;
+		pos.column = 1;
+		for (size_t i = 0; i < offset && i < n->text.len; i++)
+			pos.line += n->text.ptr[i] == '\n';
+		return pos;
+	}
+	pos.column += (uint32_t)offset + (n->quote != 0);
+	for (size_t i = 0; i < offset && i < n->text.len; i++) {
+		char c = n->text.ptr[i];
+
+		if (c == '\n')
+			return n->pos;
+		pos.column += (n->quote && c == n->quote) || (n->quote == '"' && c == '\\');
+	}
+	return pos;
+}
+
 const char *node_kind_name(const struct config_node *n)
 {
 	bool whole;

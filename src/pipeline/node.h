@@ -25,6 +25,7 @@ struct config_entry {
 struct config_node {
 	enum node_kind kind;
 	bool quoted; /* SCALAR: was written in quotes or as a block: never null, number or bool */
+	char quote;  /* SCALAR: ' or " around it; '|' a block; 0 plain */
 	struct config_pos pos;
 	struct str text;      /* SCALAR; followed by a NUL */
 	struct str reference; /* as written, when it held ${...}; else len 0. Also of NULL, MAP and
@@ -58,5 +59,8 @@ struct config_node *node_new(struct arena *a, enum node_kind kind, struct config
 struct config_entry *node_add(struct arena *a, struct config_node *map, struct str key,
 			      struct config_pos pos, struct config_node *value);
 void node_append(struct arena *a, struct config_node *list, struct config_node *item);
+/* The place of the byte at `offset` of a scalar's text, as far as the text stands as it is in one
+ * line of the file; else the place of the scalar. */
+struct config_pos node_pos_within(const struct config_node *n, size_t offset);
 const char *node_kind_name(const struct config_node *n); /* the Collector's word: 'map', 'slice',
 							    'string', 'int', ... */

@@ -117,6 +117,15 @@ static struct config_node *alias_node(struct parse *p, const yaml_char_t *name,
 	return NULL;
 }
 
+static char quote_of(yaml_scalar_style_t style)
+{
+	if (style == YAML_SINGLE_QUOTED_SCALAR_STYLE)
+		return '\'';
+	if (style == YAML_DOUBLE_QUOTED_SCALAR_STYLE)
+		return '"';
+	return style == YAML_PLAIN_SCALAR_STYLE ? 0 : '|';
+}
+
 static struct config_node *scalar_node(struct parse *p, const yaml_event_t *event)
 {
 	struct config_pos pos = pos_of(p, event->start_mark);
@@ -130,6 +139,7 @@ static struct config_node *scalar_node(struct parse *p, const yaml_event_t *even
 	n = node_new(p->arena, NODE_SCALAR, pos);
 	n->text = text;
 	n->quoted = !plain;
+	n->quote = quote_of(event->data.scalar.style);
 	return n;
 }
 

@@ -4,3 +4,4 @@
 
 extern const struct component_ops memory_limiter_processor;
 extern const struct component_ops batch_processor;
+extern const struct component_ops filter_processor;
