@@ -33,8 +33,8 @@ static const uint64_t STATE_WORK_MOST = 400000000;
 
 struct regex *regex_new(struct str pattern, enum regex_mode mode, struct err *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY |
-			   PCRE2_DOTALL;
+	uint32_t options =
+		PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_DOLLAR_ENDONLY | PCRE2_DOTALL;
 	pcre2_compile_context *context;
 	struct regex *r;
 	PCRE2_UCHAR text[160];

@@ -138,8 +138,7 @@ struct component_ops {
 	/* After options were filled without an error: reads what the table cannot (CONFIG_ANY), and
 	 * reports all that is wrong with its place. What it allocates lies in `arena`, or is
 	 * release()'s to free. No side effects. */
-	void (*read)(void *state, const char *path, struct arena *arena,
-		     struct problems *problems);
+	void (*read)(void *state, const char *path, struct arena *arena, struct problems *problems);
 	bool (*check)(void *state,
 		      struct err *err); /* after options were filled; no side effects */
 	bool (*start)(void *state, const struct component_host *host, struct err *err);

@@ -187,7 +187,7 @@ static const char *kind_word(enum config_kind kind)
 		[CONFIG_SECRET] = "secret",     [CONFIG_ENUM] = "choice",
 		[CONFIG_STRINGS] = "list",      [CONFIG_MAP] = "map",
 		[CONFIG_SECTION] = "section",   [CONFIG_OPTIONAL] = "optional section",
-		[CONFIG_ANY] = "map",
+		[CONFIG_ANY] = "list or map",
 	};
 
 	return words[kind];

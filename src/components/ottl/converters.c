@@ -7,9 +7,9 @@
 #include "components/hash_text.h"
 #include "components/ottl/expr.h"
 
-#define FUNCTION(name)                                                                  \
-	static bool name(struct ottl_run *r, const struct ottl_expr *call,              \
-			 struct ottl_value *out, struct err *err)
+#define FUNCTION(name)                                                                             \
+	static bool name(struct ottl_run *r, const struct ottl_expr *call, struct ottl_value *out, \
+			 struct err *err)
 
 static bool arg(struct ottl_run *r, const struct ottl_expr *call, uint32_t i,
 		struct ottl_value *out, struct err *err)
@@ -363,8 +363,14 @@ FUNCTION(contains_value)
 	return give_bool(out, false);
 }
 
-#define VALUE(n, t) { .name = (n), .kind = PARAMETER_VALUE, .types = (t) }
-#define REGEX(n, o) { .name = (n), .kind = PARAMETER_REGEX, .types = TYPE_STRING, .optional = (o) }
+#define VALUE(n, t)                                                \
+	{                                                          \
+		.name = (n), .kind = PARAMETER_VALUE, .types = (t) \
+	}
+#define REGEX(n, o)                                                                         \
+	{                                                                                   \
+		.name = (n), .kind = PARAMETER_REGEX, .types = TYPE_STRING, .optional = (o) \
+	}
 
 /* clang-format off */
 const struct ottl_function ottl_converters[] = {

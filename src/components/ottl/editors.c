@@ -2,17 +2,16 @@
  * Collector's. */
 #include "components/ottl/expr.h"
 
-#define FUNCTION(name)                                                                  \
-	static bool name(struct ottl_run *r, const struct ottl_expr *call,              \
-			 struct ottl_value *out, struct err *err)
+#define FUNCTION(name)                                                                             \
+	static bool name(struct ottl_run *r, const struct ottl_expr *call, struct ottl_value *out, \
+			 struct err *err)
 
 FUNCTION(set)
 {
 	struct ottl_value v;
 
 	(void)out;
-	return ottl_eval(r, call->args[1], &v, err) &&
-	       ottl_set_path(r, call->args[0], &v.any, err);
+	return ottl_eval(r, call->args[1], &v, err) && ottl_set_path(r, call->args[0], &v.any, err);
 }
 
 /* ---- keys of a map ---- */
@@ -277,11 +276,26 @@ FUNCTION(merge_maps)
 }
 
 #define PARAMETER(n, k, t) .name = (n), .kind = PARAMETER_##k, .types = (t)
-#define TARGET(t)          { PARAMETER("target", TARGET, t) }
-#define LITERAL(n, t)      { PARAMETER(n, LITERAL, t) }
-#define VALUE(n, t)        { PARAMETER(n, VALUE, t) }
-#define REGEX(n)           { PARAMETER(n, REGEX, TYPE_STRING) }
-#define REGEX_GROUPS(n)    { PARAMETER(n, REGEX_GROUPS, TYPE_STRING) }
+#define TARGET(t)                              \
+	{                                      \
+		PARAMETER("target", TARGET, t) \
+	}
+#define LITERAL(n, t)                    \
+	{                                \
+		PARAMETER(n, LITERAL, t) \
+	}
+#define VALUE(n, t)                    \
+	{                              \
+		PARAMETER(n, VALUE, t) \
+	}
+#define REGEX(n)                                 \
+	{                                        \
+		PARAMETER(n, REGEX, TYPE_STRING) \
+	}
+#define REGEX_GROUPS(n)                                 \
+	{                                               \
+		PARAMETER(n, REGEX_GROUPS, TYPE_STRING) \
+	}
 
 /* clang-format off */
 const struct ottl_function ottl_editors[] = {

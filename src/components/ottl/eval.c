@@ -10,9 +10,9 @@
 const char *any_kind_word(enum any_kind k)
 {
 	static const char *const words[] = {
-		[ANY_EMPTY] = "nil",   [ANY_STRING] = "string", [ANY_BOOL] = "bool",
-		[ANY_INT] = "int",     [ANY_DOUBLE] = "float",  [ANY_ARRAY] = "list",
-		[ANY_KVLIST] = "map",  [ANY_BYTES] = "bytes",
+		[ANY_EMPTY] = "nil",  [ANY_STRING] = "string", [ANY_BOOL] = "bool",
+		[ANY_INT] = "int",    [ANY_DOUBLE] = "float",  [ANY_ARRAY] = "list",
+		[ANY_KVLIST] = "map", [ANY_BYTES] = "bytes",
 	};
 
 	return words[k];
@@ -225,8 +225,9 @@ static bool calculate(int sign, const struct any_value *a, const struct any_valu
 	if (a->kind == ANY_INT && b->kind == ANY_INT) {
 		out->kind = ANY_INT;
 		return int_math(sign, a->integer, b->integer, &out->integer) ||
-		       err_set(err, ERR_INVALID, "%" PRId64 " %c %" PRId64 " has no result in 64 bits",
-			       a->integer, sign, b->integer);
+		       err_set(err, ERR_INVALID,
+			       "%" PRId64 " %c %" PRId64 " has no result in 64 bits", a->integer,
+			       sign, b->integer);
 	}
 	out->kind = ANY_DOUBLE;
 	out->real = float_math(sign, a->kind == ANY_INT ? (double)a->integer : a->real,
@@ -269,9 +270,9 @@ static bool eval_index(struct ottl_run *r, const struct ottl_expr *e, struct ott
 				       index.any.integer, of.any.array.count);
 		found = &of.any.array.values[index.any.integer];
 	} else if (of.any.kind == ANY_KVLIST && index.any.kind == ANY_STRING) {
-		found = key_values_find((struct key_values){ of.any.kvlist.pairs,
-							     of.any.kvlist.count },
-					index.any.string);
+		found = key_values_find(
+			(struct key_values){ of.any.kvlist.pairs, of.any.kvlist.count },
+			index.any.string);
 	} else if (of.any.kind != ANY_EMPTY) {
 		return err_set(err, ERR_INVALID, "%s has no [%s]", any_kind_word(of.any.kind),
 			       any_kind_word(index.any.kind));

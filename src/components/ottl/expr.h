@@ -90,12 +90,12 @@ extern const struct ottl_path ottl_paths[]; /* ends with a NULL name */
 /* ---- functions ---- */
 
 enum parameter_kind {
-	PARAMETER_VALUE,       /* any expression of `types` */
-	PARAMETER_TARGET,      /* a path that can be set, of `types` */
-	PARAMETER_REGEX,       /* a string written out: compiled once */
+	PARAMETER_VALUE,        /* any expression of `types` */
+	PARAMETER_TARGET,       /* a path that can be set, of `types` */
+	PARAMETER_REGEX,        /* a string written out: compiled once */
 	PARAMETER_REGEX_GROUPS, /* the same, for replacing */
-	PARAMETER_LITERAL,     /* a value of `types` written out */
-	PARAMETER_STRINGS,     /* a list of strings written out */
+	PARAMETER_LITERAL,      /* a value of `types` written out */
+	PARAMETER_STRINGS,      /* a list of strings written out */
 };
 
 enum { PARAMETERS_MOST = 4 };
@@ -142,16 +142,16 @@ struct ottl_expr {
 	uint32_t at; /* offset in the text */
 	struct any_value literal;
 	const struct ottl_path *path;
-	bool keyed; /* PATH: attributes["key"] */
-	uint32_t key;     /* of ottl.keys */
-	int sign;         /* MATH, COMPARE */
+	bool keyed;   /* PATH: attributes["key"] */
+	uint32_t key; /* of ottl.keys */
+	int sign;     /* MATH, COMPARE */
 	struct ottl_expr *left, *right;
 	struct ottl_expr **items; /* LIST */
 	uint32_t count;
 	const struct ottl_function *function;
-	struct ottl_expr *args[PARAMETERS_MOST];    /* NULL: left out */
+	struct ottl_expr *args[PARAMETERS_MOST];     /* NULL: left out */
 	struct ottl_regex *regexes[PARAMETERS_MOST]; /* of PARAMETER_REGEX* */
-	uint32_t matcher;                           /* HasFrame(): number of its memo */
+	uint32_t matcher;                            /* HasFrame(): number of its memo */
 };
 
 /* ---- runs ---- */

@@ -1,4 +1,5 @@
-/* HasFrame(function, file, binary, kind): asked once for each location and stack of a dictionary. */
+/* HasFrame(function, file, binary, kind): asked once for each location and stack of a dictionary.
+ */
 #include "components/ottl/expr.h"
 
 enum { FRAME_FUNCTION, FRAME_FILE, FRAME_BINARY, FRAME_KIND };
@@ -55,8 +56,7 @@ static bool location_matches(struct ottl_run *r, const struct ottl_expr *call,
 static bool location_known(struct ottl_run *r, const struct ottl_expr *call, uint32_t location,
 			   bool *matches, struct err *err)
 {
-	uint8_t *memo =
-		ottl_memo(&r->location_memo[call->matcher], r->location_count) + location;
+	uint8_t *memo = ottl_memo(&r->location_memo[call->matcher], r->location_count) + location;
 
 	if (*memo == MEMO_UNKNOWN) {
 		if (!location_matches(r, call, &r->p->dict.locations[location], matches, err))

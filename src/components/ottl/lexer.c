@@ -6,7 +6,6 @@
 
 #include "base/hex.h"
 
-
 static char peek(const struct lexer *l, uint32_t ahead)
 {
 	return l->at + ahead < l->text.len ? l->text.ptr[l->at + ahead] : 0;
@@ -47,8 +46,9 @@ static bool read_string(struct lexer *l, struct token *t, struct err *err)
 			l->at++;
 			if (!unescape(peek(l, 0), &c)) {
 				t->at = l->at - 1;
-				return err_set(err, ERR_INVALID,
-					       "bad escape in a string: write \\\\ for a backslash");
+				return err_set(
+					err, ERR_INVALID,
+					"bad escape in a string: write \\\\ for a backslash");
 			}
 		}
 		to[n++] = c;

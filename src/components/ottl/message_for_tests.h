@@ -3,8 +3,8 @@
  * statements speak of: a resource, a scope, a profile and four samples.
  *
  *     sample   value   thread.name   stack, leaf first
- *     0        10      worker-17     work_inlined (inlined in work, work.c), main
- *     1        20      idle          poll (net.c), main
+ *     0        10      worker-17     work_inlined (inlined in work), main
+ *     1        20      idle          poll, main
  *     2        30                    none; has a link
  *     3        40      idle          sysret (kernel, vmlinux), main
  */
@@ -71,8 +71,7 @@ static inline void test_resource(struct builder *b)
 static inline void test_scope(struct builder *b)
 {
 	const struct key_value lib = { .key = STR("lib"),
-				       .value = { .kind = ANY_BYTES,
-						  .string = STR("\x00\xff") } };
+				       .value = { .kind = ANY_BYTES, .string = STR("\x00\xff") } };
 	struct scope_profiles *scope = builder_begin_scope(b);
 
 	scope->name = STR("io.test");
@@ -99,11 +98,11 @@ static inline void test_sample(struct builder *b, const struct location_index *s
 			       uint32_t count, const char *thread, struct link_index link,
 			       int64_t value)
 {
-	struct attribute_index a = thread ? test_attribute(b, "thread.name", thread)
-					  : (struct attribute_index){ 0 };
+	struct attribute_index a =
+		thread ? test_attribute(b, "thread.name", thread) : (struct attribute_index){ 0 };
 
-	builder_sample(b, builder_stack(b, stack, count), link, &a, thread != NULL, &value, 1,
-		       NULL, 0);
+	builder_sample(b, builder_stack(b, stack, count), link, &a, thread != NULL, &value, 1, NULL,
+		       0);
 }
 
 static inline struct profiles *test_message(void)

@@ -54,10 +54,10 @@ struct ottl_source {
 };
 
 /* NULL when the problems got an error. */
-struct ottl_code *ottl_compile_condition(struct ottl *o, const struct ottl_source *source)
-	MUST_CHECK;
-struct ottl_code *ottl_compile_statement(struct ottl *o, const struct ottl_source *source)
-	MUST_CHECK;
+struct ottl_code *ottl_compile_condition(struct ottl *o,
+					 const struct ottl_source *source) MUST_CHECK;
+struct ottl_code *ottl_compile_statement(struct ottl *o,
+					 const struct ottl_source *source) MUST_CHECK;
 /* "resource", "scope", "profile", "sample" and their other names; OTTL_INFER: no context. */
 enum ottl_context ottl_context_named(struct str name);
 

@@ -378,8 +378,8 @@ static void check_strings(struct parser *p, const struct ottl_expr *e, const cha
 static void set_argument(struct parser *p, struct ottl_expr *call, uint32_t i, struct ottl_expr *e)
 {
 	const struct ottl_parameter *parameter = &call->function->parameters[i];
-	bool regex = parameter->kind == PARAMETER_REGEX ||
-		     parameter->kind == PARAMETER_REGEX_GROUPS;
+	bool regex =
+		parameter->kind == PARAMETER_REGEX || parameter->kind == PARAMETER_REGEX_GROUPS;
 	char what[80];
 
 	if (!e)
@@ -399,9 +399,8 @@ static void set_argument(struct parser *p, struct ottl_expr *call, uint32_t i, s
 	if (parameter->kind == PARAMETER_STRINGS)
 		check_strings(p, e, what);
 	if (regex)
-		call->regexes[i] = add_regex(p, e,
-					     parameter->kind == PARAMETER_REGEX ? REGEX_WITHIN
-										: REGEX_GROUPS);
+		call->regexes[i] = add_regex(
+			p, e, parameter->kind == PARAMETER_REGEX ? REGEX_WITHIN : REGEX_GROUPS);
 	call->args[i] = e;
 }
 
@@ -470,8 +469,8 @@ static void check_call(struct parser *p, struct ottl_expr *call)
 		use_context(p, f->context, call->at);
 }
 
-static struct ottl_expr *parse_call(struct parser *p, const struct ottl_function *list,
-				    uint32_t at, struct str name)
+static struct ottl_expr *parse_call(struct parser *p, const struct ottl_function *list, uint32_t at,
+				    struct str name)
 {
 	struct ottl_expr *call = new_expr(p, EXPR_CALL, 0, at);
 
@@ -522,8 +521,8 @@ static struct ottl_expr *parse_name(struct parser *p)
 	struct str name;
 
 	if (at_name(p, "true") || at_name(p, "false"))
-		return literal(p, (struct any_value){ .kind = ANY_BOOL,
-						      .boolean = at_name(p, "true") });
+		return literal(
+			p, (struct any_value){ .kind = ANY_BOOL, .boolean = at_name(p, "true") });
 	if (at_name(p, "nil"))
 		return literal(p, (struct any_value){ .kind = ANY_EMPTY });
 	name = dotted(p);
@@ -632,8 +631,9 @@ static struct ottl_expr *parse_value(struct parser *p)
 
 static bool take_comparison(struct parser *p, int *sign)
 {
-	static const int signs[] = { SIGN_EQUAL, SIGN_NOT_EQUAL, SIGN_LESS_EQUAL,
-				     SIGN_GREATER_EQUAL, '<', '>' };
+	static const int signs[] = {
+		SIGN_EQUAL, SIGN_NOT_EQUAL, SIGN_LESS_EQUAL, SIGN_GREATER_EQUAL, '<', '>'
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(signs); i++)
 		if (take_sign(p, signs[i])) {

@@ -2,14 +2,18 @@
 
 #include "base/hex.h"
 
-#define BASICS(context)                                                                  \
-	{ context, "attributes", PATH_ATTRIBUTES, TYPE_MAP, true },                      \
-		{ context, "dropped_attributes_count", PATH_DROPPED_ATTRIBUTES, TYPE_INT, true }
-#define STACK_END(end, id)                                                               \
-	{ OTTL_SAMPLE, end ".function", id##_FUNCTION, TYPE_STRING, false },             \
-		{ OTTL_SAMPLE, end ".file", id##_FILE, TYPE_STRING, false },             \
-		{ OTTL_SAMPLE, end ".binary", id##_BINARY, TYPE_STRING, false },         \
-		{ OTTL_SAMPLE, end ".kind", id##_KIND, TYPE_STRING, false }
+#define BASICS(context)                                                                      \
+	{ context, "attributes", PATH_ATTRIBUTES, TYPE_MAP, true },                          \
+	{                                                                                    \
+		context, "dropped_attributes_count", PATH_DROPPED_ATTRIBUTES, TYPE_INT, true \
+	}
+#define STACK_END(end, id)                                                       \
+	{ OTTL_SAMPLE, end ".function", id##_FUNCTION, TYPE_STRING, false },     \
+		{ OTTL_SAMPLE, end ".file", id##_FILE, TYPE_STRING, false },     \
+		{ OTTL_SAMPLE, end ".binary", id##_BINARY, TYPE_STRING, false }, \
+	{                                                                        \
+		OTTL_SAMPLE, end ".kind", id##_KIND, TYPE_STRING, false          \
+	}
 
 const struct ottl_path ottl_paths[] = {
 	BASICS(OTTL_RESOURCE),
@@ -165,8 +169,7 @@ static bool attributes_map(struct ottl_run *r, const struct ottl_expr *e, struct
 	for (uint32_t i = 0; i < r->list.count; i++)
 		pairs[i] = (struct key_value){ .key = r->list.items[i].key,
 					       .value = r->list.items[i].value };
-	out->any = (struct any_value){ .kind = ANY_KVLIST,
-				       .kvlist = { pairs, r->list.count } };
+	out->any = (struct any_value){ .kind = ANY_KVLIST, .kvlist = { pairs, r->list.count } };
 	return true;
 }
 
@@ -206,8 +209,8 @@ static struct ottl_value frame_value(const struct ottl_run *r, enum path_id id)
 		return entry_value(r, end_function(r, leaf)->filename);
 	case PATH_LEAF_BINARY:
 	case PATH_ROOT_BINARY:
-		return entry_value(
-			r, r->p->dict.mappings[end_location(r, leaf)->mapping.v].filename);
+		return entry_value(r,
+				   r->p->dict.mappings[end_location(r, leaf)->mapping.v].filename);
 	default:
 		return text_value(location_frame_type(r->p, end_location(r, leaf)));
 	}

@@ -3,8 +3,8 @@
  *
  * Options are the Collector's; sample conditions are ours. What nothing matches goes on as it came,
  * body and all. What is left of a message gets a dictionary of its own, without what only dropped
- * samples used; a profile whose samples are all dropped goes, and so do scopes and resources without
- * profiles.
+ * samples used; a profile whose samples are all dropped goes, and so do scopes and resources
+ * without profiles.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -29,9 +29,12 @@ struct filter {
 	struct metric *dropped[OTTL_INFER];
 };
 
-#define OFF(member)        .offset = offsetof(struct filter, member)
-#define OTHER_SIGNAL(text) \
-	{ .name = (text), .kind = CONFIG_ANY, OFF(other_signals), .help = "accepted: of another signal" }
+#define OFF(member) .offset = offsetof(struct filter, member)
+#define OTHER_SIGNAL(text)                                              \
+	{                                                               \
+		.name = (text), .kind = CONFIG_ANY, OFF(other_signals), \
+		.help = "accepted: of another signal"                   \
+	}
 
 /* clang-format off */
 static const struct config_field old_form_fields[] = {
@@ -54,7 +57,7 @@ static const struct config_field filter_fields[] = {
 };
 /* clang-format on */
 
-static const char *const context_reasons[] = { "resource", "scope", "profile", "sample" };
+static const char *const context_reasons[OTTL_INFER] = { "resource", "scope", "profile", "sample" };
 
 static void filter_read(void *state, const char *path, struct arena *arena,
 			struct problems *problems)

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 
 const char *const ottl_error_modes[] = { "ignore", "silent", "propagate", NULL };
-static const char *const context_choices[] = { "resource", "scope",  "profile",
+static const char *const context_choices[] = { "resource", "scope", "profile",
 					       "sample",   "infer", NULL };
 
 /* One entry that is a map. */
@@ -53,9 +53,9 @@ static struct ottl_rule *add_rule(struct ottl_rules *rules, struct ottl_code *co
 	if (rules->count == rules->cap) {
 		uint32_t cap = rules->cap ? rules->cap * 2 : 8;
 
-		rules->items = arena_grow(rules->ottl.arena, rules->items,
-					  rules->cap * sizeof(*rules->items),
-					  cap * sizeof(*rules->items));
+		rules->items =
+			arena_grow(rules->ottl.arena, rules->items,
+				   rules->cap * sizeof(*rules->items), cap * sizeof(*rules->items));
 		assert(rules->items);
 		rules->cap = cap;
 	}
@@ -92,7 +92,8 @@ static struct ottl_code **group_conditions(struct ottl_rules *rules, const struc
 
 	if (!is_list(g->conditions, path, problems))
 		return NULL;
-	out = arena_alloc_array(rules->ottl.arena, g->conditions->count, sizeof(struct ottl_code *));
+	out = arena_alloc_array(rules->ottl.arena, g->conditions->count,
+				sizeof(struct ottl_code *));
 	assert(out);
 	for (uint32_t i = 0; i < g->conditions->count; i++)
 		out[i] = compile(rules, g->conditions->items[i], path, given, false, problems);
