@@ -147,7 +147,7 @@ static inline int64_t engine_scaled(int64_t value, int64_t scale) /* scales are 
 		return v;
 	return value < 0 ? INT64_MIN : INT64_MAX;
 }
-static inline int64_t engine_minus(int64_t a, int64_t b) /* saturates */
+static inline int64_t engine_subtract(int64_t a, int64_t b) /* saturates */
 {
 	int64_t v;
 

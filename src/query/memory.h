@@ -17,6 +17,11 @@ static inline bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, u
 {
 	return need <= *cap || query_grow_slow(q, array_ptr, cap, need, entry_bytes, err);
 }
+/* QUERY_ROOM(q, l->ptr, l->cap, l->count + 1u, err): the same by the array's name. */
+#define QUERY_ROOM(q, array, cap, need, err) \
+	query_grow(q, &(array), &(cap), need, sizeof(*(array)), err)
+#define QUERY_DROP(q, array, cap)       query_drop(q, &(array), &(cap), sizeof(*(array)))
+#define QUERY_FIT(q, array, cap, count) query_fit(q, &(array), &(cap), count, sizeof(*(array)))
 void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes);
 /* Gives back what is not used of an array that grows no more. */
 void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes);
@@ -65,8 +70,6 @@ static inline uint32_t number_find(const struct number_table *t, uint64_t number
 /* As number_find(), but enters `value` where there is none; *added tells. */
 bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
 		  uint32_t *out, bool *added, struct err *err) MUST_CHECK;
-/* All numbers in ascending order, where that costs no sorting: they are all small and close. */
-bool number_list(const struct number_table *t, uint64_t *out);
 void number_release(struct query *q, struct number_table *t);
 /* Forgets all and keeps room for `count`, of at most as many as there were: these can be entered
  * whatever memory there is. */

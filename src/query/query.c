@@ -66,22 +66,21 @@ void query_end(struct query *q)
 	if (!q)
 		return;
 	selector_free(q->selector);
-	query_drop(q, &q->selected.types, &q->selected.type_cap, sizeof(*q->selected.types));
-	query_drop(q, &q->selected.series, &q->selected.series_cap, sizeof(*q->selected.series));
-	query_drop(q, &q->selected.series_ids, &q->selected.series_ids_cap,
-		   sizeof(*q->selected.series_ids));
-	query_drop(q, &q->known.measured, &q->known.measured_cap, sizeof(*q->known.measured));
-	query_drop(q, &q->selected.says, &q->selected.says_cap, sizeof(*q->selected.says));
+	QUERY_DROP(q, q->selected.types, q->selected.type_cap);
+	QUERY_DROP(q, q->selected.series, q->selected.series_cap);
+	QUERY_DROP(q, q->selected.series_ids, q->selected.series_ids_cap);
+	QUERY_DROP(q, q->known.measured, q->known.measured_cap);
+	QUERY_DROP(q, q->selected.says, q->selected.says_cap);
 	number_release(q, &q->selected.says_numbers);
-	query_drop(q, &q->links.ids, &q->links.cap, sizeof(*q->links.ids));
-	query_drop(q, &q->links.series, &q->links.series_cap, sizeof(*q->links.series));
-	query_drop(q, &q->known.sets, &q->known.set_cap, sizeof(*q->known.sets));
-	query_drop(q, &q->known.profiles, &q->known.profile_cap, sizeof(*q->known.profiles));
+	QUERY_DROP(q, q->links.ids, q->links.cap);
+	QUERY_DROP(q, q->links.series, q->links.series_cap);
+	QUERY_DROP(q, q->known.sets, q->known.set_cap);
+	QUERY_DROP(q, q->known.profiles, q->known.profile_cap);
 	number_release(q, &q->known.set_numbers);
 	number_release(q, &q->selected.wanted_stacks);
 	for (uint32_t i = 0; i < q->memory.given_count; i++)
 		query_free_given(q, q->memory.given[i]);
-	query_drop(q, &q->memory.given, &q->memory.given_cap, sizeof(*q->memory.given));
+	QUERY_DROP(q, q->memory.given, q->memory.given_cap);
 	arena_release(&q->memory.arena);
 	large_pages_release(&q->memory.pages);
 	free(q);

@@ -139,8 +139,7 @@ bool frame_set_align(struct frame_set *s, uint32_t left_runs, struct err *err)
 		left_out |= left & ~right;
 	if (!left_out)
 		return true;
-	ok = query_grow(s->q, &to, &cap, s->frame_count, sizeof(*to), err) &&
-	     choose(s, left_out, to, err);
+	ok = QUERY_ROOM(s->q, to, cap, s->frame_count, err) && choose(s, left_out, to, err);
 	for (uint32_t i = 0; i < s->run_count && ok; i++) {
 		uint32_t *frames = s->pool + s->runs[i].first;
 
@@ -149,6 +148,6 @@ bool frame_set_align(struct frame_set *s, uint32_t left_runs, struct err *err)
 				frames[k] = to[frames[k]];
 		s->runs[i].count = frames_without_repeats(s, frames, s->runs[i].count);
 	}
-	query_drop(s->q, &to, &cap, sizeof(*to));
+	QUERY_DROP(s->q, to, cap);
 	return ok;
 }

@@ -117,7 +117,7 @@ static bool cell_of(struct gauge_weights *g, uint64_t key, uint32_t *at, struct 
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(g->q, &g->cell, &g->cell_cap, g->cell_count + 1u, sizeof(*g->cell), err))
+	if (!QUERY_ROOM(g->q, g->cell, g->cell_cap, g->cell_count + 1u, err))
 		return false;
 	g->cell[g->cell_count++] = (struct gauge_cell){ .last = NO_SAMPLE };
 	return true;
@@ -169,8 +169,7 @@ static bool weigh(struct gauge_weights *g, const struct measurement *m, struct e
 static bool keep_profile(struct gauge_weights *g, const struct measurement *m,
 			 uint32_t sample_count, struct err *err)
 {
-	if (!query_grow(g->q, &g->profiles, &g->profile_cap, g->profile_count + 1u,
-			sizeof(*g->profiles), err))
+	if (!QUERY_ROOM(g->q, g->profiles, g->profile_cap, g->profile_count + 1u, err))
 		return false;
 	g->profiles[g->profile_count++] =
 		(struct owned_profile){ .first_sample = m->first_sample,
@@ -220,8 +219,7 @@ static bool weigh_event(void *ctx, const struct engine_event *e, struct err *err
 
 static bool add_series(struct gauge_weights *g, const struct owned_series *series, struct err *err)
 {
-	if (!query_grow(g->q, &g->series, &g->series_cap, g->series_count + 1u, sizeof(*g->series),
-			err))
+	if (!QUERY_ROOM(g->q, g->series, g->series_cap, g->series_count + 1u, err))
 		return false;
 	g->series[g->series_count++] = *series;
 	return true;
@@ -263,7 +261,7 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 					&ignored, &added, err);
 	}
 	ok = ok && (all || source_series(q->request.source, &ask, take_series, g, err)) &&
-	     query_grow(q, &g->ids, &g->ids_cap, g->series_count + 1u, sizeof(*g->ids), err);
+	     QUERY_ROOM(q, g->ids, g->ids_cap, g->series_count + 1u, err);
 	if (!ok)
 		return false;
 	if (g->series_count)
@@ -425,10 +423,10 @@ void gauge_weights_free(struct query *q, struct gauge_weights *g)
 	number_release(q, &g->cells);
 	number_release(q, &g->seen);
 	number_release(q, &g->owners);
-	query_drop(q, &g->profiles, &g->profile_cap, sizeof(*g->profiles));
-	query_drop(q, &g->series, &g->series_cap, sizeof(*g->series));
-	query_drop(q, &g->ids, &g->ids_cap, sizeof(*g->ids));
-	query_drop(q, &g->cell, &g->cell_cap, sizeof(*g->cell));
+	QUERY_DROP(q, g->profiles, g->profile_cap);
+	QUERY_DROP(q, g->series, g->series_cap);
+	QUERY_DROP(q, g->ids, g->ids_cap);
+	QUERY_DROP(q, g->cell, g->cell_cap);
 	free(g);
 }
 

@@ -18,8 +18,7 @@ static bool take_set(void *ctx, uint64_t id, struct source_attributes attributes
 	bool added, ok;
 
 	if (!query_alive(q, err) ||
-	    !query_grow(q, &q->known.sets, &q->known.set_cap, q->known.set_count + 1u,
-			sizeof(*q->known.sets), err))
+	    !QUERY_ROOM(q, q->known.sets, q->known.set_cap, q->known.set_count + 1u, err))
 		return false;
 	out = &q->known.sets[q->known.set_count];
 	*out = (struct attribute_match){ 0 };
@@ -107,7 +106,7 @@ static bool meet(struct meeting *m, uint64_t id, struct err *err)
 	m->before = id;
 	if (number_find(&q->known.set_numbers, id) != UINT32_MAX)
 		return true;
-	if (!query_grow(q, &m->ids, &m->cap, m->count + 1u, sizeof(*m->ids), err) ||
+	if (!QUERY_ROOM(q, m->ids, m->cap, m->count + 1u, err) ||
 	    !number_enter(q, &m->met, id, 0, &ignored, &added, err))
 		return false;
 	if (added)
@@ -146,7 +145,7 @@ static bool find_and_read(struct meeting *m, const struct source_scan *scan, str
 	if (ok)
 		m->count = (uint32_t)id_list_sort(m->ids, m->count);
 	ok = ok && (!m->count || source_attributes(s, m->ids, m->count, take_set, q, err));
-	query_drop(q, &m->ids, &m->cap, sizeof(*m->ids));
+	QUERY_DROP(q, m->ids, m->cap);
 	return ok;
 }
 

@@ -52,7 +52,7 @@ static bool add_pair(struct pairing *p, const struct source_attribute *a, struct
 	struct buf scratch = { 0 };
 	bool ok;
 
-	if (!query_grow(p->q, &p->pairs, &p->pair_cap, p->pair_count + 1u, sizeof(*p->pairs), err))
+	if (!QUERY_ROOM(p->q, p->pairs, p->pair_cap, p->pair_count + 1u, err))
 		return false;
 	pair = &p->pairs[p->pair_count++];
 	ok = query_str_dup(p->q, a->key, &pair->key, err) &&
@@ -66,7 +66,7 @@ static bool add_level(struct pairing *p, struct source_attributes list, struct e
 	struct level *level;
 	uint32_t at = p->level_count;
 
-	if (!query_grow(p->q, &p->levels, &p->level_cap, at + 1u, sizeof(*p->levels), err))
+	if (!QUERY_ROOM(p->q, p->levels, p->level_cap, at + 1u, err))
 		return false;
 	p->level_count++;
 	level = &p->levels[at];
@@ -104,7 +104,7 @@ static bool note(void *ctx, const struct engine_event *e, struct err *err)
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(q, &p->all, &p->cap, p->count + 1u, sizeof(*p->all), err))
+	if (!QUERY_ROOM(q, p->all, p->cap, p->count + 1u, err))
 		return false;
 	p->all[p->count++] = c;
 	if (!c.attributes)
@@ -113,7 +113,7 @@ static bool note(void *ctx, const struct engine_event *e, struct err *err)
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(q, &p->set_ids, &p->set_cap, p->set_count + 1u, sizeof(*p->set_ids), err))
+	if (!QUERY_ROOM(q, p->set_ids, p->set_cap, p->set_count + 1u, err))
 		return false;
 	p->set_ids[p->set_count++] = c.attributes;
 	return true;
@@ -244,10 +244,10 @@ static void pairing_release(struct pairing *p)
 	number_release(q, &p->set_places);
 	number_release(q, &p->profile_places);
 	number_release(q, &p->profile_texts);
-	query_drop(q, &p->all, &p->cap, sizeof(*p->all));
-	query_drop(q, &p->pairs, &p->pair_cap, sizeof(*p->pairs));
-	query_drop(q, &p->levels, &p->level_cap, sizeof(*p->levels));
-	query_drop(q, &p->set_ids, &p->set_cap, sizeof(*p->set_ids));
+	QUERY_DROP(q, p->all, p->cap);
+	QUERY_DROP(q, p->pairs, p->pair_cap);
+	QUERY_DROP(q, p->levels, p->level_cap);
+	QUERY_DROP(q, p->set_ids, p->set_cap);
 }
 
 bool query_each_label_set(struct query *q, query_label_wanted_fn *wanted, query_label_set_fn *fn,

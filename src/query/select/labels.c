@@ -34,7 +34,7 @@ static bool add_name(struct naming *n, struct str name, struct err *err)
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(n->q, &n->labels, &n->cap, n->count + 1u, sizeof(*n->labels), err))
+	if (!QUERY_ROOM(n->q, n->labels, n->cap, n->count + 1u, err))
 		return false;
 	n->labels[n->count] = (struct query_label){ 0 };
 	if (!query_str_dup(n->q, name, &n->labels[n->count].text, err))
@@ -63,7 +63,7 @@ static bool note_set(void *ctx, const struct engine_event *e, struct err *err)
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(n->q, &n->set_ids, &n->set_cap, n->set_count + 1u, sizeof(uint64_t), err))
+	if (!QUERY_ROOM(n->q, n->set_ids, n->set_cap, n->set_count + 1u, err))
 		return false;
 	n->set_ids[n->set_count++] = e->row->attributes;
 	return true;
@@ -170,8 +170,8 @@ bool query_label_names(struct query *q, struct query_labels *out, struct err *er
 	if (ok && n.count)
 		qsort(n.labels, n.count, sizeof(*n.labels), by_text);
 	ok = ok && give_labels(q, n.labels, n.count, out, err);
-	query_drop(q, &n.labels, &n.cap, sizeof(*n.labels));
-	query_drop(q, &n.set_ids, &n.set_cap, sizeof(uint64_t));
+	QUERY_DROP(q, n.labels, n.cap);
+	QUERY_DROP(q, n.set_ids, n.set_cap);
 	number_release(q, &n.names);
 	number_release(q, &n.sets);
 	return ok;
@@ -184,7 +184,7 @@ static bool weigh_level(struct naming *n, uint32_t at, const struct engine_event
 {
 	uint32_t divisor = gauge_divisor(n->weights, n->q, e, 0), known = n->level_cap;
 
-	if (!query_grow(n->q, &n->levels, &n->level_cap, at + 1u, sizeof(*n->levels), err))
+	if (!QUERY_ROOM(n->q, n->levels, n->level_cap, at + 1u, err))
 		return false;
 	if (n->level_cap > known)
 		memset(n->levels + known, 0, (n->level_cap - known) * sizeof(*n->levels));
@@ -278,8 +278,8 @@ bool query_label_values(struct query *q, const struct query_values_options *o,
 	if (ok)
 		out->cut = keep < n.count;
 	gauge_weights_free(q, n.weights);
-	query_drop(q, &n.levels, &n.level_cap, sizeof(*n.levels));
-	query_drop(q, &n.labels, &n.cap, sizeof(*n.labels));
+	QUERY_DROP(q, n.levels, n.level_cap);
+	QUERY_DROP(q, n.labels, n.cap);
 	number_release(q, &n.names);
 	return ok;
 }
@@ -315,7 +315,7 @@ bool query_losses(struct query *q, struct query_losses *out, struct err *err)
 		losses[i] = (struct query_loss){ n.labels[i].text, n.labels[i].events };
 	if (losses)
 		*out = (struct query_losses){ losses, n.count };
-	query_drop(q, &n.labels, &n.cap, sizeof(*n.labels));
+	QUERY_DROP(q, n.labels, n.cap);
 	number_release(q, &n.names);
 	return ok && losses;
 }

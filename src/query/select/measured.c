@@ -68,8 +68,7 @@ static bool take_series(void *ctx, const struct source_series *s, struct err *er
 	uint32_t ignored;
 	bool added;
 
-	if (!query_alive(q, err) ||
-	    !query_grow(q, &m->told, &m->cap, m->count + 1u, sizeof(*m->told), err))
+	if (!query_alive(q, err) || !QUERY_ROOM(q, m->told, m->cap, m->count + 1u, err))
 		return false;
 	m->told[m->count++] = told;
 	return !is_selected(m, s->id) ||
@@ -80,15 +79,13 @@ static bool keep_measured(struct measuring *m, struct err *err)
 {
 	struct query *q = m->q;
 
-	if (!query_grow(q, &q->known.measured, &q->known.measured_cap, m->count + 1u,
-			sizeof(uint64_t), err))
+	if (!QUERY_ROOM(q, q->known.measured, q->known.measured_cap, m->count + 1u, err))
 		return false;
 	for (uint32_t i = 0; i < m->count; i++)
 		if (number_find(&m->profilers, m->told[i].profiler) != UINT32_MAX)
 			q->known.measured[q->known.measured_count++] = m->told[i].series;
 	qsort(q->known.measured, q->known.measured_count, sizeof(uint64_t), id_list_order);
-	query_fit(q, &q->known.measured, &q->known.measured_cap, q->known.measured_count,
-		  sizeof(uint64_t));
+	QUERY_FIT(q, q->known.measured, q->known.measured_cap, q->known.measured_count);
 	return true;
 }
 
@@ -101,7 +98,7 @@ static bool measure(struct measuring *m, struct err *err)
 	};
 	bool ok = source_series(s, &ask, take_series, m, err) && keep_measured(m, err);
 
-	query_drop(q, &m->told, &m->cap, sizeof(*m->told));
+	QUERY_DROP(q, m->told, m->cap);
 	number_release(q, &m->profilers);
 	return ok;
 }

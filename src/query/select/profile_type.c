@@ -101,8 +101,8 @@ bool profile_type_enter(struct query *q, const struct source_series *s, struct s
 		if (is_shown_as(s, shown, &q->selected.types[at]))
 			break;
 	if (at == q->selected.type_count) {
-		if (!query_grow(q, &q->selected.types, &q->selected.type_cap,
-				q->selected.type_count + 1u, sizeof(*q->selected.types), err) ||
+		if (!QUERY_ROOM(q, q->selected.types, q->selected.type_cap,
+				q->selected.type_count + 1u, err) ||
 		    !dup_type(q, s, shown, &q->selected.types[at], err))
 			return false;
 		q->selected.type_count++;

@@ -29,8 +29,8 @@ static bool take_profile(void *ctx, const struct source_profile *p, struct err *
 				&out.match.group_weak, ok ? err : &(struct err){ 0 }) ||
 	    !ok)
 		return false;
-	if (!query_grow(q, &q->known.profiles, &q->known.profile_cap, q->known.profile_count + 1u,
-			sizeof(*q->known.profiles), err))
+	if (!QUERY_ROOM(q, q->known.profiles, q->known.profile_cap, q->known.profile_count + 1u,
+			err))
 		return false;
 	q->known.profiles[q->known.profile_count++] = out;
 	return query_alive(q, err);
@@ -151,8 +151,7 @@ static bool cover(struct covering *c, uint64_t from, uint64_t to, struct err *er
 		to = c->ranges[end].to > to ? c->ranges[end].to : to;
 		end++;
 	}
-	if (end == at &&
-	    !query_grow(c->q, &c->ranges, &c->cap, c->count + 1u, sizeof(*c->ranges), err))
+	if (end == at && !QUERY_ROOM(c->q, c->ranges, c->cap, c->count + 1u, err))
 		return false;
 	memmove(&c->ranges[at + 1], &c->ranges[end], (c->count - end) * sizeof(*c->ranges));
 	c->count = c->count - (end - at) + 1;
@@ -181,7 +180,7 @@ bool query_covered(struct query *q, uint64_t *out_ns, struct err *err)
 
 	for (uint32_t i = 0; i < c.count; i++)
 		sum += c.ranges[i].to - c.ranges[i].from;
-	query_drop(q, &c.ranges, &c.cap, sizeof(*c.ranges));
+	QUERY_DROP(q, c.ranges, c.cap);
 	if (ok)
 		*out_ns = sum;
 	return ok;

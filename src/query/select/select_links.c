@@ -9,8 +9,7 @@ static bool take_link(void *ctx, const struct source_link *link, struct err *err
 {
 	struct query *q = ctx;
 
-	if (!query_grow(q, &q->links.ids, &q->links.cap, q->links.count + 1u, sizeof(*q->links.ids),
-			err))
+	if (!QUERY_ROOM(q, q->links.ids, q->links.cap, q->links.count + 1u, err))
 		return false;
 	q->links.ids[q->links.count++] = link->id;
 	return true;
@@ -114,8 +113,7 @@ static bool note_row(void *ctx, const struct source_row *row, struct err *err)
 		drop_repeated_series(q);
 		l->too_many = q->links.series_count > LINKED_MOST;
 	}
-	if (!query_grow(q, &q->links.series, &q->links.series_cap, q->links.series_count + 1u,
-			sizeof(*q->links.series), err))
+	if (!QUERY_ROOM(q, q->links.series, q->links.series_cap, q->links.series_count + 1u, err))
 		return false;
 	q->links.series[q->links.series_count++] = row->series;
 	return true;
@@ -151,7 +149,7 @@ bool select_links(struct query *q, struct err *err)
 	q->links.asked = q->request.trace_id || q->request.span_id;
 	if (!q->links.asked)
 		return true;
-	if (!query_grow(q, &q->links.ids, &q->links.cap, 1, sizeof(*q->links.ids), err))
+	if (!QUERY_ROOM(q, q->links.ids, q->links.cap, 1, err))
 		return false;
 	for (uint32_t t = 0; t == 0 || t < q->request.trace_count; t++)
 		for (uint32_t n = 0; n == 0 || n < q->request.span_count; n++)

@@ -56,8 +56,8 @@ bool series_says_share(struct query *q, const struct series_says *x, const struc
 	*out = own;
 	if (!added)
 		return true;
-	if (!query_grow(q, &q->selected.says, &q->selected.says_cap, q->selected.says_count + 1u,
-			sizeof(*q->selected.says), err))
+	if (!QUERY_ROOM(q, q->selected.says, q->selected.says_cap, q->selected.says_count + 1u,
+			err))
 		return false;
 	q->selected.says[q->selected.says_count++] = own;
 	return true;
@@ -127,8 +127,8 @@ static bool take_series(void *ctx, const struct source_series *s, struct err *er
 	first_type_note(q, &x->before, s, type);
 	if (!series.says)
 		return true;
-	if (!query_grow(q, &q->selected.series, &q->selected.series_cap,
-			q->selected.series_count + 1u, sizeof(*q->selected.series), err))
+	if (!QUERY_ROOM(q, q->selected.series, q->selected.series_cap,
+			q->selected.series_count + 1u, err))
 		return false;
 	q->selected.series[q->selected.series_count++] = series;
 	return true;
@@ -155,12 +155,10 @@ static bool keep_chosen(struct query *q, struct err *err)
 		q->selected.series[kept++] = q->selected.series[i];
 	}
 	q->selected.series_count = kept;
-	query_fit(q, &q->selected.series, &q->selected.series_cap, kept,
-		  sizeof(*q->selected.series));
+	QUERY_FIT(q, q->selected.series, q->selected.series_cap, kept);
 	if (!ordered)
 		qsort(q->selected.series, kept, sizeof(*q->selected.series), series_order);
-	if (!query_grow(q, &q->selected.series_ids, &q->selected.series_ids_cap, kept + 1u,
-			sizeof(uint64_t), err))
+	if (!QUERY_ROOM(q, q->selected.series_ids, q->selected.series_ids_cap, kept + 1u, err))
 		return false;
 	for (uint32_t i = 0; i < kept; i++)
 		q->selected.series_ids[i] = q->selected.series[i].id;

@@ -71,11 +71,7 @@ static struct engine_series *series_of(struct walking *w, uint64_t id)
 {
 	const struct query *q = w->q;
 
-	/* Neighbours in time are often neighbours in number. */
-	if (w->series && w->series + 1 < q->selected.series + q->selected.series_count &&
-	    w->series[1].id == id)
-		w->series++;
-	else if (!w->series || w->series->id != id)
+	if (!w->series || w->series->id != id)
 		w->series = engine_find_series(q, id);
 	return w->series;
 }
@@ -199,7 +195,7 @@ bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx, struct
 	struct source_series_ask ask = { .range = q->request.range };
 	uint64_t *ids = NULL;
 	uint32_t cap = 0;
-	bool ok = query_grow(q, &ids, &cap, q->selected.series_count + 1u, sizeof(*ids), err);
+	bool ok = QUERY_ROOM(q, ids, cap, q->selected.series_count + 1u, err);
 
 	for (uint32_t i = 0; ok && i < q->selected.series_count; i++)
 		if (q->selected.series[i].seen)
@@ -208,7 +204,7 @@ bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx, struct
 		qsort(ids, ask.id_count, sizeof(*ids), id_list_order);
 	ask.ids = ids;
 	ok = ok && source_series(s, &ask, fn, ctx, err);
-	query_drop(q, &ids, &cap, sizeof(*ids));
+	QUERY_DROP(q, ids, cap);
 	return ok;
 }
 

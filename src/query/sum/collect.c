@@ -84,8 +84,8 @@ static bool take_set(void *ctx, uint64_t id, struct source_attributes list, stru
 
 	if (place == UINT32_MAX)
 		return true;
-	if (!query_grow(c->q, &c->attributes, &c->attribute_cap,
-			(uint64_t)c->attribute_count + list.count, sizeof(*c->attributes), err))
+	if (!QUERY_ROOM(c->q, c->attributes, c->attribute_cap,
+			(uint64_t)c->attribute_count + list.count, err))
 		return false;
 	c->set[place] = (struct range){ c->attribute_count, list.count };
 	for (uint32_t i = 0; i < list.count; i++)
@@ -115,8 +115,8 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 
 	if (place == UINT32_MAX)
 		return true;
-	if (!query_grow(c->q, &c->stack_locations, &c->stack_location_cap,
-			(uint64_t)c->stack_location_count + count, sizeof(uint64_t), err))
+	if (!QUERY_ROOM(c->q, c->stack_locations, c->stack_location_cap,
+			(uint64_t)c->stack_location_count + count, err))
 		return false;
 	c->stack_range[place] = (struct range){ c->stack_location_count, count };
 	for (uint32_t i = 0; i < count; i++)
@@ -182,8 +182,7 @@ static bool list_locations(struct collecting *c, struct err *err)
 {
 	struct id_list *l = &c->locations;
 
-	if (!query_grow(c->q, &l->ids, &l->cap, c->stack_location_count + 1u, sizeof(uint64_t),
-			err))
+	if (!QUERY_ROOM(c->q, l->ids, l->cap, c->stack_location_count + 1u, err))
 		return false;
 	if (c->stack_location_count) {
 		memcpy(l->ids, c->stack_locations, c->stack_location_count * sizeof(uint64_t));
@@ -204,14 +203,14 @@ static bool put_stacks(struct collecting *c, struct err *err)
 	for (uint32_t i = 0; i < c->stacks.count && ok; i++) {
 		struct range r = c->stack_range[i];
 
-		ok = query_grow(c->q, &of, &cap, r.count + 1u, sizeof(*of), err);
+		ok = QUERY_ROOM(c->q, of, cap, r.count + 1u, err);
 		for (uint32_t k = 0; k < r.count && ok; k++)
 			of[k] = c->location[id_place(c->locations.ids, c->locations.count,
 						     c->stack_locations[r.first + k])];
 		if (ok)
 			c->stack[i] = builder_stack(c->b, of, r.count);
 	}
-	query_drop(c->q, &of, &cap, sizeof(*of));
+	QUERY_DROP(c->q, of, cap);
 	return ok;
 }
 
@@ -243,8 +242,7 @@ static bool transform_stacks(struct collecting *c, struct err *err)
 {
 	uint32_t kept = 0;
 
-	if (!query_grow(c->q, &c->left_out, &c->left_out_cap, c->stacks.count + 1u,
-			sizeof(*c->left_out), err) ||
+	if (!QUERY_ROOM(c->q, c->left_out, c->left_out_cap, c->stacks.count + 1u, err) ||
 	    !judge_empty(c, err) ||
 	    !collect_frames(c->q, c->b, c->stacks.ids, c->stacks.count, c->stack, c->left_out, err))
 		return false;
@@ -266,12 +264,10 @@ static bool put_dictionary(struct collecting *c, struct err *err)
 
 	if (!LIST(c, &c->stacks, stack, err) || !LIST(c, &c->sets, attributes, err) ||
 	    !LIST(c, &c->links, link, err) || !LIST(c, &c->series, series, err) ||
-	    !query_grow(q, &c->stack, &c->stack_cap, c->stacks.count + 1u, sizeof(*c->stack),
-			err) ||
-	    !query_grow(q, &c->stack_range, &c->stack_range_cap, c->stacks.count + 1u,
-			sizeof(*c->stack_range), err) ||
-	    !query_grow(q, &c->set, &c->set_cap, c->sets.count + 1u, sizeof(*c->set), err) ||
-	    !query_grow(q, &c->link, &c->link_cap, c->links.count + 1u, sizeof(*c->link), err))
+	    !QUERY_ROOM(q, c->stack, c->stack_cap, c->stacks.count + 1u, err) ||
+	    !QUERY_ROOM(q, c->stack_range, c->stack_range_cap, c->stacks.count + 1u, err) ||
+	    !QUERY_ROOM(q, c->set, c->set_cap, c->sets.count + 1u, err) ||
+	    !QUERY_ROOM(q, c->link, c->link_cap, c->links.count + 1u, err))
 		return false;
 	memset(c->set, 0, c->set_cap * sizeof(*c->set));
 	memset(c->link, 0, c->link_cap * sizeof(*c->link));
@@ -283,8 +279,7 @@ static bool put_dictionary(struct collecting *c, struct err *err)
 		return transform_stacks(c, err);
 	if (!source_stacks(s, c->stacks.ids, c->stacks.count, take_stack, c, err) ||
 	    !list_locations(c, err) ||
-	    !query_grow(q, &c->location, &c->location_cap, c->locations.count + 1u,
-			sizeof(*c->location), err))
+	    !QUERY_ROOM(q, c->location, c->location_cap, c->locations.count + 1u, err))
 		return false;
 	memset(c->location, 0, c->location_cap * sizeof(*c->location));
 	return source_locations(s, c->locations.ids, c->locations.count, take_location, c, err) &&
@@ -458,15 +453,15 @@ static void release(struct collecting *c)
 	struct id_list *lists[] = { &c->stacks, &c->locations, &c->sets, &c->links, &c->series };
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-		query_drop(q, &lists[i]->ids, &lists[i]->cap, sizeof(uint64_t));
-	query_drop(q, &c->stack, &c->stack_cap, sizeof(*c->stack));
-	query_drop(q, &c->location, &c->location_cap, sizeof(*c->location));
-	query_drop(q, &c->link, &c->link_cap, sizeof(*c->link));
-	query_drop(q, &c->attributes, &c->attribute_cap, sizeof(*c->attributes));
-	query_drop(q, &c->set, &c->set_cap, sizeof(*c->set));
-	query_drop(q, &c->left_out, &c->left_out_cap, sizeof(*c->left_out));
-	query_drop(q, &c->stack_locations, &c->stack_location_cap, sizeof(uint64_t));
-	query_drop(q, &c->stack_range, &c->stack_range_cap, sizeof(*c->stack_range));
+		QUERY_DROP(q, lists[i]->ids, lists[i]->cap);
+	QUERY_DROP(q, c->stack, c->stack_cap);
+	QUERY_DROP(q, c->location, c->location_cap);
+	QUERY_DROP(q, c->link, c->link_cap);
+	QUERY_DROP(q, c->attributes, c->attribute_cap);
+	QUERY_DROP(q, c->set, c->set_cap);
+	QUERY_DROP(q, c->left_out, c->left_out_cap);
+	QUERY_DROP(q, c->stack_locations, c->stack_location_cap);
+	QUERY_DROP(q, c->stack_range, c->stack_range_cap);
 	gauge_weights_free(q, c->weights);
 	kept_rows_release(&c->rows);
 }
@@ -475,8 +470,7 @@ static void release(struct collecting *c)
 
 static bool keep_sums(struct collecting *c, const struct stack_sums *sums, struct err *err)
 {
-	if (!query_grow(c->q, &c->rows.ptr, &c->rows.cap, sums->count + 1u, sizeof(*c->rows.ptr),
-			err))
+	if (!QUERY_ROOM(c->q, c->rows.ptr, c->rows.cap, sums->count + 1u, err))
 		return false;
 	for (uint32_t i = 0; i < sums->count; i++)
 		if (sums->ptr[i].value)

@@ -87,9 +87,8 @@ static bool make(struct frame_stacks *s, struct stack_index *out, bool *left_out
 	for (uint32_t i = 0; i < s->set.run_count; i++)
 		if (s->set.runs[i].first != RUN_LEFT_OUT && s->set.runs[i].count > deepest)
 			deepest = s->set.runs[i].count;
-	if (!query_grow(s->q, &s->stack, &s->stack_cap, deepest + 1u, sizeof(*s->stack), err) ||
-	    !query_grow(s->q, &s->lines, &s->line_cap, s->set.frame_count + 1u, sizeof(*s->lines),
-			err))
+	if (!QUERY_ROOM(s->q, s->stack, s->stack_cap, deepest + 1u, err) ||
+	    !QUERY_ROOM(s->q, s->lines, s->line_cap, s->set.frame_count + 1u, err))
 		return false;
 	for (uint32_t i = 0; i < s->set.frame_count; i++)
 		s->lines[i] = line_of(s, &s->set.frames[i]);
@@ -113,7 +112,7 @@ bool collect_frames(struct query *q, struct builder *b, const uint64_t *ids, uin
 		return false;
 	ok = frame_set_resolve(&s.set, ids, count, FILTERS_ON, err) && make(&s, out, left_out, err);
 	frame_set_release(&s.set);
-	query_drop(q, &s.stack, &s.stack_cap, sizeof(*s.stack));
-	query_drop(q, &s.lines, &s.line_cap, sizeof(*s.lines));
+	QUERY_DROP(q, s.stack, s.stack_cap);
+	QUERY_DROP(q, s.lines, s.line_cap);
 	return ok;
 }

@@ -15,7 +15,7 @@ void folding_begin(struct folding *f, struct frame_set *s)
 
 void folding_release(struct folding *f)
 {
-	query_drop(f->set->q, &f->slots, &f->slot_cap, sizeof(*f->slots));
+	QUERY_DROP(f->set->q, f->slots, f->slot_cap);
 }
 
 static uint64_t hash_of(const uint32_t *frames, uint32_t count)
@@ -68,7 +68,7 @@ static bool make_slots(struct folding *f, uint32_t known)
 		cap *= 2;
 	if (cap <= f->slot_cap)
 		return true;
-	query_drop(f->set->q, &f->slots, &f->slot_cap, sizeof(*f->slots));
+	QUERY_DROP(f->set->q, f->slots, f->slot_cap);
 	f->slots = query_take(f->set->q, cap * sizeof(*f->slots), &ignored);
 	if (!f->slots)
 		return false;
@@ -162,8 +162,8 @@ enum folding_result folding_cut(struct folding *f, struct err *err)
 	if (f->slots)
 		clear(f, f->first);
 	folding_add(f, f->first, f->pool_first);
-	query_fit(q, &s->pool, &s->pool_cap, s->pool_count, sizeof(*s->pool));
-	query_fit(q, &s->runs, &s->run_cap, s->run_count, sizeof(*s->runs));
+	QUERY_FIT(q, s->pool, s->pool_cap, s->pool_count);
+	QUERY_FIT(q, s->runs, s->run_cap, s->run_count);
 	if (!has_many_frames(s))
 		return FOLDING_CUT;
 	if (!frame_set_drop_unused(s, err))

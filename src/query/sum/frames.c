@@ -70,8 +70,7 @@ static bool keep_text(struct frame_set *s, struct str text, uint64_t key, struct
 	uint32_t at;
 	bool added;
 
-	if (!query_grow(s->q, &s->texts, &s->text_cap, s->text_count + 1u, sizeof(*s->texts),
-			err) ||
+	if (!QUERY_ROOM(s->q, s->texts, s->text_cap, s->text_count + 1u, err) ||
 	    !number_enter(s->q, &s->text_keys, key, s->text_count, &at, &added, err))
 		return false;
 	if (added)
@@ -209,8 +208,7 @@ static bool marked_frame_of(struct frame_set *s, uint32_t at, const struct query
 	*out = number_find(&s->marked_keys, key);
 	if (*out != UINT32_MAX)
 		return true;
-	if (!query_grow(s->q, &s->marked, &s->marked_cap, s->marked_count + 1u, sizeof(*s->marked),
-			err) ||
+	if (!QUERY_ROOM(s->q, s->marked, s->marked_cap, s->marked_count + 1u, err) ||
 	    !mark(s, f, &m, err) || !query_alive_now(s->q, err) || /* each may take a second */
 	    !number_enter(s->q, &s->marked_keys, key, s->marked_count, out, &added, err))
 		return false;
@@ -229,8 +227,7 @@ static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t k
 	uint32_t at;
 	bool added;
 
-	if (!query_grow(s->q, &s->frames, &s->frame_cap, s->frame_count + 1u, sizeof(*s->frames),
-			err))
+	if (!QUERY_ROOM(s->q, s->frames, s->frame_cap, s->frame_count + 1u, err))
 		return false;
 	if (!intern_text(s, id->type, &f.type, err) ||
 	    !intern_text(s, id->binary, &f.binary, err) ||
@@ -362,12 +359,12 @@ void frame_set_release(struct frame_set *s)
 
 	for (size_t i = 0; i < ARRAY_LEN(s->filter_regexes); i++)
 		regex_free(s->filter_regexes[i]);
-	query_drop(q, &s->frames, &s->frame_cap, sizeof(*s->frames));
-	query_drop(q, &s->marked, &s->marked_cap, sizeof(*s->marked));
-	query_drop(q, &s->last_at, &s->last_cap, sizeof(uint32_t));
-	query_drop(q, &s->texts, &s->text_cap, sizeof(*s->texts));
-	query_drop(q, &s->pool, &s->pool_cap, sizeof(*s->pool));
-	query_drop(q, &s->runs, &s->run_cap, sizeof(*s->runs));
+	QUERY_DROP(q, s->frames, s->frame_cap);
+	QUERY_DROP(q, s->marked, s->marked_cap);
+	QUERY_DROP(q, s->last_at, s->last_cap);
+	QUERY_DROP(q, s->texts, s->text_cap);
+	QUERY_DROP(q, s->pool, s->pool_cap);
+	QUERY_DROP(q, s->runs, s->run_cap);
 	number_release(q, &s->frame_keys);
 	number_release(q, &s->marked_keys);
 	number_release(q, &s->text_keys);
@@ -444,9 +441,9 @@ static bool renumber(struct frame_set *s, uint32_t *number, struct err *err)
 	for (uint32_t i = 0; i < s->pool_count; i++)
 		if (s->pool[i] != RUN_CUT)
 			s->pool[i] = number[s->pool[i]];
-	query_fit(s->q, &s->frames, &s->frame_cap, s->frame_count, sizeof(*s->frames));
-	query_fit(s->q, &s->texts, &s->text_cap, s->text_count, sizeof(*s->texts));
-	query_fit(s->q, &s->marked, &s->marked_cap, 1, sizeof(*s->marked));
+	QUERY_FIT(s->q, s->frames, s->frame_cap, s->frame_count);
+	QUERY_FIT(s->q, s->texts, s->text_cap, s->text_count);
+	QUERY_FIT(s->q, s->marked, s->marked_cap, 1);
 	return true;
 }
 
@@ -470,7 +467,7 @@ bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *e
 {
 	uint32_t count = s->frame_count;
 
-	query_fit(s->q, &s->frames, &s->frame_cap, count, sizeof(*s->frames));
+	QUERY_FIT(s->q, s->frames, s->frame_cap, count);
 	*out = (struct query_frames){ s->frames, count };
 	if (!query_give(s->q, &s->frames, &s->frame_cap, err))
 		return false;

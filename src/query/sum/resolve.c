@@ -51,14 +51,14 @@ static bool heaviest_first(struct adding *a, struct err *err)
 	uint32_t cap = 0, heavy = 0, light, ties, count = a->count;
 	uint64_t *w = NULL, least;
 
-	if (!query_grow(q, &w, &cap, count, sizeof(*w), err))
+	if (!QUERY_ROOM(q, w, cap, count, err))
 		return false;
 	for (uint32_t i = 0; i < count; i++)
 		w[i] = weight_of(a, i);
 	a->heavy = a->most < count ? a->most : count / 4 < HEAVY ? count / 4 + 1 : HEAVY;
 	qsort(w, count, sizeof(*w), lighter);
 	least = w[count - a->heavy];
-	query_drop(q, &w, &cap, sizeof(*w));
+	QUERY_DROP(q, w, cap);
 	ties = a->heavy;
 	for (uint32_t i = 0; i < count; i++)
 		ties -= weight_of(a, i) > least;
@@ -128,12 +128,12 @@ static bool cut(struct adding *a, bool *done, struct err *err)
 static void fit_runs(struct frame_set *s)
 {
 	if (s->run_count) {
-		query_fit(s->q, &s->pool, &s->pool_cap, s->pool_count, sizeof(*s->pool));
-		query_fit(s->q, &s->runs, &s->run_cap, s->run_count, sizeof(*s->runs));
+		QUERY_FIT(s->q, s->pool, s->pool_cap, s->pool_count);
+		QUERY_FIT(s->q, s->runs, s->run_cap, s->run_count);
 		return;
 	}
-	query_drop(s->q, &s->runs, &s->run_cap, sizeof(*s->runs));
-	query_drop(s->q, &s->pool, &s->pool_cap, sizeof(*s->pool));
+	QUERY_DROP(s->q, s->runs, s->run_cap);
+	QUERY_DROP(s->q, s->pool, s->pool_cap);
 	s->pool_count = 0;
 }
 
@@ -275,7 +275,7 @@ static void note_what_is_coarse(const struct adding *a)
 static void count_unresolved(const struct adding *a)
 {
 	struct frame_set *s = a->l.set;
-	int64_t rest = engine_minus(a->l.sums->total, a->resolved);
+	int64_t rest = engine_subtract(a->l.sums->total, a->resolved);
 	unsigned side = a->l.side;
 
 	s->unresolved[side] = engine_add(s->unresolved[side], rest);
@@ -290,7 +290,7 @@ static bool attempt(struct adding *a, const struct adding *fresh, uint32_t most,
 
 	*a = *fresh;
 	a->most = most;
-	ok = query_grow(s->q, &a->order, &a->cap, a->count + 1u, sizeof(uint32_t), err);
+	ok = QUERY_ROOM(s->q, a->order, a->cap, a->count + 1u, err);
 	for (uint32_t i = 0; ok && i < a->count; i++)
 		a->order[i] = i;
 	if (a->use && a->use->begin)
@@ -299,7 +299,7 @@ static bool attempt(struct adding *a, const struct adding *fresh, uint32_t most,
 	ok = ok && add_all(a, err) && leave_room(a, err);
 	loading_release(&a->l);
 	folding_release(&a->f);
-	query_drop(s->q, &a->order, &a->cap, sizeof(uint32_t));
+	QUERY_DROP(s->q, a->order, a->cap);
 	return ok;
 }
 
@@ -370,7 +370,7 @@ bool frame_set_add(struct frame_set *s, const struct frame_side *side, struct er
 void frame_set_drop_unresolved(struct frame_set *s)
 {
 	for (unsigned side = 0; side < QUERY_SIDES; side++) {
-		s->total[side] = engine_minus(s->total[side], s->unresolved[side]);
+		s->total[side] = engine_subtract(s->total[side], s->unresolved[side]);
 		s->unresolved[side] = 0;
 	}
 }
@@ -384,8 +384,8 @@ bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 	struct stack_sums sums = { 0 };
 	struct loading l = { .set = s, .from = q, .sums = &sums, .keep_all = true };
 	uint32_t *wanted = NULL, cap = 0, filter_count = q->request.filter_count;
-	bool ok = query_grow(q, &wanted, &cap, count + 1u, sizeof(uint32_t), err) &&
-		  query_grow(q, &sums.ptr, &sums.cap, count + 1u, sizeof(*sums.ptr), err);
+	bool ok = QUERY_ROOM(q, wanted, cap, count + 1u, err) &&
+		  QUERY_ROOM(q, sums.ptr, sums.cap, count + 1u, err);
 
 	for (uint32_t i = 0; ok && i < count; i++) {
 		sums.ptr[sums.count++] = (struct stack_sum){ .stack = ids[i] };
@@ -398,6 +398,6 @@ bool frame_set_resolve(struct frame_set *s, const uint64_t *ids, uint32_t count,
 	q->request.filter_count = filter_count;
 	loading_release(&l);
 	stack_sums_release(q, &sums);
-	query_drop(q, &wanted, &cap, sizeof(uint32_t));
+	QUERY_DROP(q, wanted, cap);
 	return ok;
 }

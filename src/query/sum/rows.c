@@ -72,13 +72,11 @@ bool kept_rows_add(struct kept_rows *k, const struct engine_event *e, struct err
 		.value_count = row->value_count,
 	};
 
-	if (!query_grow(q, &k->ptr, &k->cap, k->count + 1u, sizeof(*k->ptr), err) ||
-	    !query_grow(q, &k->timestamps, &k->timestamp_cap,
-			(uint64_t)k->timestamp_count + row->timestamp_count, sizeof(uint64_t),
-			err) ||
-	    !query_grow(q, &k->values, &k->value_cap,
-			(uint64_t)k->value_count + row->value_count + row->timestamp_count,
-			sizeof(int64_t), err))
+	if (!QUERY_ROOM(q, k->ptr, k->cap, k->count + 1u, err) ||
+	    !QUERY_ROOM(q, k->timestamps, k->timestamp_cap,
+			(uint64_t)k->timestamp_count + row->timestamp_count, err) ||
+	    !QUERY_ROOM(q, k->values, k->value_cap,
+			(uint64_t)k->value_count + row->value_count + row->timestamp_count, err))
 		return false;
 	if (clips(q, row))
 		clip(k, row, &out);
@@ -125,9 +123,9 @@ void kept_rows_divide(struct kept_rows *k, uint32_t divisor, double *carry)
 
 void kept_rows_release(struct kept_rows *k)
 {
-	query_drop(k->q, &k->ptr, &k->cap, sizeof(*k->ptr));
-	query_drop(k->q, &k->timestamps, &k->timestamp_cap, sizeof(uint64_t));
-	query_drop(k->q, &k->values, &k->value_cap, sizeof(int64_t));
+	QUERY_DROP(k->q, k->ptr, k->cap);
+	QUERY_DROP(k->q, k->timestamps, k->timestamp_cap);
+	QUERY_DROP(k->q, k->values, k->value_cap);
 }
 
 bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint32_t *count,

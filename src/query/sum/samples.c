@@ -84,7 +84,7 @@ static bool choose(void *ctx, const struct engine_event *e, struct err *err)
 	if (!e->first || !comes_before(p, p->after, here))
 		return true;
 	if (p->count < p->most) {
-		if (!query_grow(p->q, &p->heap, &p->cap, p->count + 1u, sizeof(*p->heap), err))
+		if (!QUERY_ROOM(p->q, p->heap, p->cap, p->count + 1u, err))
 			return false;
 		p->heap[p->count] = here;
 		sift_up(p, p->count++);
@@ -189,7 +189,7 @@ static bool each_member(struct paging *p, size_t offset,
 	bool ok;
 
 	if (!kept_rows_distinct(&p->rows, offset, &p->ids, &p->id_count, &cap, err)) {
-		query_drop(p->q, &p->ids, &cap, sizeof(uint64_t));
+		QUERY_DROP(p->q, p->ids, cap);
 		return false;
 	}
 	ok = walk(p, err);
@@ -202,7 +202,7 @@ static bool each_member(struct paging *p, size_t offset,
 		if (at != UINT32_MAX)
 			put(p, i, at);
 	}
-	query_drop(p->q, &p->ids, &cap, sizeof(uint64_t));
+	QUERY_DROP(p->q, p->ids, cap);
 	return ok;
 }
 
@@ -309,7 +309,7 @@ static bool put_frames(struct paging *p, struct query_frames *frames, struct err
 		p->out[i].frame_count = r.count;
 	}
 	ok = ok && frame_set_give(&s, frames, err);
-	query_drop(p->q, &ids, &cap, sizeof(uint64_t));
+	QUERY_DROP(p->q, ids, cap);
 	frame_set_release(&s);
 	return ok;
 }
@@ -383,7 +383,7 @@ bool query_samples(struct query *q, const struct query_samples_options *o,
 	ok = ok && engine_events(q, &w, keep, &p, err) && fill(&p, &frames, err);
 	if (ok)
 		*out = (struct query_samples){ p.out, p.rows.count, p.more, frames };
-	query_drop(q, &p.heap, &p.cap, sizeof(*p.heap));
+	QUERY_DROP(q, p.heap, p.cap);
 	kept_rows_release(&p.rows);
 	return ok;
 }

@@ -6,20 +6,18 @@
 #include "store/id_list.h"
 
 enum { LINES_MOST = 4096 };
-#define SEVERAL UINT32_MAX
 
 void loading_release(struct loading *l)
 {
 	struct query *q = l->set->q;
 
 	number_release(q, &l->locations);
-	query_drop(q, &l->location_ids, &l->location_cap, sizeof(uint64_t));
-	query_drop(q, &l->stack, &l->stack_cap, sizeof(uint32_t));
-	query_drop(q, &l->groups, &l->group_cap, sizeof(uint32_t));
-	query_drop(q, &l->place_first, &l->place_first_cap, sizeof(uint32_t));
-	query_drop(q, &l->frames, &l->frame_cap, sizeof(uint32_t));
-	query_drop(q, &l->frame_first, &l->frame_first_cap, sizeof(uint32_t));
-	query_drop(q, &l->only, &l->only_cap, sizeof(uint32_t));
+	QUERY_DROP(q, l->location_ids, l->location_cap);
+	QUERY_DROP(q, l->stack, l->stack_cap);
+	QUERY_DROP(q, l->groups, l->group_cap);
+	QUERY_DROP(q, l->place_first, l->place_first_cap);
+	QUERY_DROP(q, l->frames, l->frame_cap);
+	QUERY_DROP(q, l->frame_first, l->frame_first_cap);
 	l->location_count = l->locations_known = l->place_count = l->frame_count = l->at = 0;
 }
 
@@ -28,7 +26,7 @@ size_t loading_bytes(const struct loading *l)
 	return l->locations.cap * sizeof(*l->locations.slots) +
 	       (size_t)l->locations.page_count * NUMBER_PAGE * sizeof(uint32_t) +
 	       l->location_cap * sizeof(uint64_t) +
-	       ((size_t)l->frame_cap + l->frame_first_cap + l->only_cap) * sizeof(uint32_t);
+	       ((size_t)l->frame_cap + l->frame_first_cap) * sizeof(uint32_t);
 }
 
 static bool enter_location(struct loading *l, uint64_t id, uint32_t *place, struct err *err)
@@ -40,8 +38,8 @@ static bool enter_location(struct loading *l, uint64_t id, uint32_t *place, stru
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(q, &l->location_ids, &l->location_cap,
-			l->location_count - l->locations_known + 1u, sizeof(uint64_t), err))
+	if (!QUERY_ROOM(q, l->location_ids, l->location_cap,
+			l->location_count - l->locations_known + 1u, err))
 		return false;
 	l->location_ids[l->location_count++ - l->locations_known] = id;
 	return true;
@@ -56,8 +54,8 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 
 	(void)id;
 	if (!query_alive(q, err) ||
-	    !query_grow(q, &l->set->pool, &l->set->pool_cap,
-			(uint64_t)l->pool_first + l->place_count + count, sizeof(uint32_t), err))
+	    !QUERY_ROOM(q, l->set->pool, l->set->pool_cap,
+			(uint64_t)l->pool_first + l->place_count + count, err))
 		return false;
 	out = l->set->pool + l->pool_first + l->place_count;
 	for (uint32_t i = 0; i < count; i++) {
@@ -86,10 +84,9 @@ static bool load_stacks(struct loading *l, struct err *err)
 	uint32_t cap = 0, count = 0;
 	bool ok;
 
-	if (!query_grow(q, &ids, &cap, l->wanted_count + 1u, sizeof(*ids), err) ||
-	    !query_grow(q, &l->place_first, &l->place_first_cap, l->wanted_count + 1u,
-			sizeof(uint32_t), err)) {
-		query_drop(q, &ids, &cap, sizeof(*ids));
+	if (!QUERY_ROOM(q, ids, cap, l->wanted_count + 1u, err) ||
+	    !QUERY_ROOM(q, l->place_first, l->place_first_cap, l->wanted_count + 1u, err)) {
+		QUERY_DROP(q, ids, cap);
 		return false;
 	}
 	for (uint32_t i = 0; i < l->wanted_count; i++)
@@ -97,7 +94,7 @@ static bool load_stacks(struct loading *l, struct err *err)
 			ids[count++] = l->sums->ptr[l->wanted[i]].stack;
 	l->place_first[0] = 0;
 	ok = source_stacks(s, ids, count, take_stack, l, err);
-	query_drop(q, &ids, &cap, sizeof(*ids));
+	QUERY_DROP(q, ids, cap);
 	return ok;
 }
 
@@ -113,13 +110,11 @@ static bool take_location(void *ctx, const struct source_location *location, str
 	if (room > LINES_MOST)
 		return err_set(err, ERR_LIMIT, "a location of %u inlined functions; at most %d",
 			       room, LINES_MOST);
-	if (!query_grow(q, &l->frames, &l->frame_cap, (uint64_t)l->frame_count + room,
-			sizeof(uint32_t), err) ||
+	if (!QUERY_ROOM(q, l->frames, l->frame_cap, (uint64_t)l->frame_count + room, err) ||
 	    !frame_set_location(l->set, location, l->frames + l->frame_count, room, &count, err))
 		return false;
 	l->frame_first[place * 2] = l->frame_count;
 	l->frame_first[place * 2 + 1] = count;
-	l->only[place] = count == 1 ? l->frames[l->frame_count] : SEVERAL;
 	l->frame_count += count;
 	l->most_lines = count > l->most_lines ? count : l->most_lines;
 	return query_alive(q, err);
@@ -130,13 +125,11 @@ static bool load_locations(struct loading *l, struct err *err)
 	struct source *s = l->from->request.source;
 	uint32_t known = l->locations_known, count = l->location_count - known;
 
-	if (!query_grow(l->set->q, &l->frame_first, &l->frame_first_cap,
-			(uint64_t)l->location_count * 2 + 2, sizeof(uint32_t), err) ||
-	    !query_grow(l->set->q, &l->only, &l->only_cap, l->location_count + 1u, sizeof(uint32_t),
-			err))
+	if (!QUERY_ROOM(l->set->q, l->frame_first, l->frame_first_cap,
+			(uint64_t)l->location_count * 2 + 2, err))
 		return false;
 	memset(l->frame_first + (size_t)known * 2, 0, (size_t)count * 2 * sizeof(uint32_t));
-	if (count && (known || !number_list(&l->locations, l->location_ids)))
+	if (count)
 		qsort(l->location_ids, count, sizeof(uint64_t), id_list_order);
 	if (count && !source_locations(s, l->location_ids, count, take_location, l, err))
 		return false;
@@ -161,12 +154,7 @@ static void put_run(struct loading *l, uint32_t k, const uint32_t *places, uint3
 		*out++ = l->groups[sum->group]; /* before all, out of the filters' sight */
 	for (uint32_t i = place_count; i > 0; i--) {
 		const uint32_t *of = &l->frame_first[places[i - 1] * 2];
-		uint32_t only = l->only[places[i - 1]];
 
-		if (only != SEVERAL) {
-			out[count++] = only;
-			continue;
-		}
 		for (uint32_t n = of[1]; n > 0; n--)
 			out[count++] = l->frames[of[0] + n - 1];
 	}
@@ -186,8 +174,7 @@ static bool group_frames(struct loading *l, struct err *err)
 {
 	const struct stack_sums *sums = l->sums;
 
-	if (!query_grow(l->set->q, &l->groups, &l->group_cap, sums->group_count + 1u,
-			sizeof(uint32_t), err))
+	if (!QUERY_ROOM(l->set->q, l->groups, l->group_cap, sums->group_count + 1u, err))
 		return false;
 	for (uint32_t i = 0; sums->groups && i < sums->group_count; i++)
 		if (!frame_set_group(l->set, sums->groups[i], &l->groups[i], err))
@@ -228,7 +215,7 @@ static bool make_room(struct loading *l, uint32_t place_count, uint32_t left, st
 	if (need <= s->pool_cap)
 		return true;
 	need = s->pool_count + (uint64_t)left + 1 + count_frames(l, place_count);
-	if (!query_grow(s->q, &s->pool, &s->pool_cap, need, sizeof(uint32_t), err))
+	if (!QUERY_ROOM(s->q, s->pool, s->pool_cap, need, err))
 		return false;
 	if (s->pool_cap != before)
 		memmove(s->pool + s->pool_cap - left, s->pool + before - left,
@@ -241,11 +228,9 @@ static bool begin_runs(struct loading *l, struct err *err)
 	struct frame_set *s = l->set;
 
 	if (!group_frames(l, err) ||
-	    !query_grow(s->q, &s->last_at, &s->last_cap, s->frame_count, sizeof(uint32_t), err) ||
-	    !query_grow(s->q, &l->stack, &l->stack_cap, deepest_stack(l) + 1u, sizeof(uint32_t),
-			err) ||
-	    !query_grow(s->q, &s->runs, &s->run_cap, s->run_count + l->wanted_count + 1u,
-			sizeof(*s->runs), err))
+	    !QUERY_ROOM(s->q, s->last_at, s->last_cap, s->frame_count, err) ||
+	    !QUERY_ROOM(s->q, l->stack, l->stack_cap, deepest_stack(l) + 1u, err) ||
+	    !QUERY_ROOM(s->q, s->runs, s->run_cap, s->run_count + l->wanted_count + 1u, err))
 		return false;
 	if (l->place_count)
 		memmove(s->pool + s->pool_cap - l->place_count, s->pool + l->pool_first,

@@ -29,7 +29,6 @@ struct loading {
 	uint32_t *groups, group_cap;              /* frames of sums->groups */
 	uint32_t *frames, frame_count, frame_cap; /* of locations, innermost first */
 	uint32_t *frame_first, frame_first_cap;   /* by location place: first, count */
-	uint32_t *only, only_cap; /* by location place: its frame, where it has one; else SEVERAL */
 };
 
 /* Appends a run for each of the wanted ones, as far as the filters leave any; a failure leaves runs

@@ -22,7 +22,7 @@ struct sum_page *sum_table_make_page(struct query *q, struct sum_table *t, uint6
 	    q->memory.heap_bytes + q->memory.arena.reserved_bytes > q->memory.limit_bytes / 8 * 7 ||
 	    t->page_count >
 		    q->memory.limit_bytes / FREE_SHARE / sizeof(*p) + t->count / PAGE_FILL ||
-	    !query_grow(q, &t->pages, &t->page_cap, page + 1, sizeof(struct sum_page *), &full))
+	    !QUERY_ROOM(q, t->pages, t->page_cap, page + 1, &full))
 		return NULL;
 	for (; cap < t->page_cap; cap++)
 		t->pages[cap] = NULL;
@@ -108,6 +108,6 @@ void sum_table_release(struct query *q, struct sum_table *t)
 {
 	for (uint32_t i = 0; i < t->page_cap; i++)
 		query_give_back(q, t->pages[i], sizeof(struct sum_page));
-	query_drop(q, &t->pages, &t->page_cap, sizeof(struct sum_page *));
+	QUERY_DROP(q, t->pages, t->page_cap);
 	*t = (struct sum_table){ 0 };
 }

@@ -19,8 +19,6 @@ struct summing {
 	struct sum_table table; /* what it is not for is in out->ptr */
 	struct number_table stacks, groups;
 	bool grouped;
-	struct str group_text; /* of the newest batch, and its number */
-	uint32_t group;
 	double *average; /* gauges: value, not yet rounded */
 	uint32_t average_cap;
 	double unsummed;
@@ -28,25 +26,17 @@ struct summing {
 	uint64_t left_out; /* stacks' events that there was no room for */
 };
 
-/* The number of a group's value, entered when it is new. Batches of one group have the same text in
- * the same place. */
+/* The number of a group's value, entered when it is new. */
 static bool group_of(struct summing *s, struct str value, uint32_t *out, struct err *err)
 {
 	struct stack_sums *sums = s->out;
 	bool added;
 
-	*out = s->group;
-	if (sums->group_count && s->group_text.ptr == value.ptr && s->group_text.len == value.len)
-		return true;
-
 	if (!number_enter(s->q, &s->groups, hash64(value), sums->group_count, out, &added, err))
 		return false;
-	s->group_text = value;
-	s->group = *out;
 	if (!added)
 		return true;
-	if (!query_grow(s->q, &sums->groups, &sums->group_cap, sums->group_count + 1u,
-			sizeof(*sums->groups), err))
+	if (!QUERY_ROOM(s->q, sums->groups, sums->group_cap, sums->group_count + 1u, err))
 		return false;
 	sums->groups[sums->group_count++] =
 		value; /* label_match.c put it into the query's memory */
@@ -76,9 +66,8 @@ static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32
 	*at = number_find(&s->stacks, key);
 	if (*at != UINT32_MAX)
 		return true;
-	if (!query_grow(q, &out->ptr, &out->cap, out->count + 1u, sizeof(*out->ptr), err) ||
-	    (s->weights && !query_grow(q, &s->average, &s->average_cap, out->count + 1u,
-				       sizeof(*s->average), err)) ||
+	if (!QUERY_ROOM(q, out->ptr, out->cap, out->count + 1u, err) ||
+	    (s->weights && !QUERY_ROOM(q, s->average, s->average_cap, out->count + 1u, err)) ||
 	    !number_enter(q, &s->stacks, key, out->count, at, &added, err))
 		return false;
 	out->ptr[out->count] = (struct stack_sum){ .stack = stack, .group = group };
@@ -152,8 +141,7 @@ static bool list_table(struct summing *s, struct err *err)
 	uint64_t room = q->memory.limit_bytes / LIST_SHARE / sizeof(*out->ptr) + 1;
 	uint32_t most = s->table.count < room ? s->table.count : (uint32_t)room, added;
 
-	while (!query_grow(q, &out->ptr, &out->cap, (uint64_t)out->count + most, sizeof(*out->ptr),
-			   err)) {
+	while (!QUERY_ROOM(q, out->ptr, out->cap, (uint64_t)out->count + most, err)) {
 		if (most < 2)
 			return false;
 		most = most / 4 * 3;
@@ -165,7 +153,7 @@ static bool list_table(struct summing *s, struct err *err)
 		query_note_partial(q, "the %u heaviest of %u stacks: one query has %zu KiB", added,
 				   s->table.count, q->memory.limit_bytes >> 10);
 	sum_table_release(q, &s->table);
-	query_fit(q, &out->ptr, &out->cap, out->count, sizeof(*out->ptr));
+	QUERY_FIT(q, out->ptr, out->cap, out->count);
 	return true;
 }
 
@@ -260,7 +248,7 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 				   out->count, (unsigned long long)s.left_out);
 	out->met += out->count;
 	gauge_weights_free(q, s.weights);
-	query_drop(q, &s.average, &s.average_cap, sizeof(*s.average));
+	QUERY_DROP(q, s.average, s.average_cap);
 	sum_table_release(q, &s.table);
 	number_release(q, &s.groups);
 	if (!ok) {
@@ -273,7 +261,7 @@ bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *ou
 
 void stack_sums_release(struct query *q, struct stack_sums *s)
 {
-	query_drop(q, &s->ptr, &s->cap, sizeof(*s->ptr));
-	query_drop(q, &s->groups, &s->group_cap, sizeof(*s->groups));
+	QUERY_DROP(q, s->ptr, s->cap);
+	QUERY_DROP(q, s->groups, s->group_cap);
 	s->count = s->met = s->group_count = 0;
 }

@@ -28,7 +28,7 @@ static bool note_stack(void *ctx, const struct engine_event *e, struct err *err)
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(f->q, &f->ids, &f->cap, f->count + 1u, sizeof(*f->ids), err))
+	if (!QUERY_ROOM(f->q, f->ids, f->cap, f->count + 1u, err))
 		return false;
 	f->ids[f->count++] = e->row->stack;
 	return true;
@@ -102,7 +102,7 @@ bool wanted_stacks_select(struct query *q, struct err *err)
 	for (uint32_t i = 0; i < f.count && ok; i += STACKS_AT_ONCE)
 		ok = keep_some(&f, f.ids + i,
 			       f.count - i < STACKS_AT_ONCE ? f.count - i : STACKS_AT_ONCE, err);
-	query_drop(q, &f.ids, &f.cap, sizeof(*f.ids));
+	QUERY_DROP(q, f.ids, f.cap);
 	q->selected.by_stack = true;
 	return ok;
 }

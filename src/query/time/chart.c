@@ -34,14 +34,14 @@ static bool sort_lane(struct chart *c, uint32_t from, uint32_t to, struct err *e
 		i++;
 	if (i >= to)
 		return true;
-	if (!query_grow(c->q, &keys, &cap, to - from, sizeof(*keys), err))
+	if (!QUERY_ROOM(c->q, keys, cap, to - from, err))
 		return false;
 	for (i = from; i < to; i++)
 		keys[i - from] = (struct start_key){ c->events[c->order[i]].start, c->order[i] };
 	qsort(keys, to - from, sizeof(*keys), by_start);
 	for (i = from; i < to; i++)
 		c->order[i] = keys[i - from].event;
-	query_drop(c->q, &keys, &cap, sizeof(*keys));
+	QUERY_DROP(c->q, keys, cap);
 	return query_alive_now(c->q, err);
 }
 
@@ -69,16 +69,14 @@ static void part_lanes(struct chart *c)
 
 static bool order_events(struct chart *c, struct err *err)
 {
-	bool ok = query_grow(c->q, &c->order, &c->order_cap, c->event_count + 1u, sizeof(uint32_t),
-			     err) &&
-		  query_grow(c->q, &c->lane_first, &c->lane_first_cap, c->lane_count + 1u,
-			     sizeof(uint32_t), err);
+	bool ok = QUERY_ROOM(c->q, c->order, c->order_cap, c->event_count + 1u, err) &&
+		  QUERY_ROOM(c->q, c->lane_first, c->lane_first_cap, c->lane_count + 1u, err);
 
 	if (ok)
 		part_lanes(c);
 	for (uint32_t k = 0; ok && k < c->lane_count; k++)
 		ok = sort_lane(c, c->lane_first[k], c->lane_first[k + 1], err);
-	query_fit(c->q, &c->order, &c->order_cap, c->event_count, sizeof(uint32_t));
+	QUERY_FIT(c->q, c->order, c->order_cap, c->event_count);
 	return ok;
 }
 
@@ -121,8 +119,8 @@ static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct e
 	if (c->resolved_from == from && c->resolved_to == to)
 		return true; /* drawn in finer steps before */
 	c->resolved_to = 0;
-	ok = query_grow(c->q, &ids, &cap, c->stack_count + 1u, sizeof(*ids), err) &&
-	     query_grow(c->q, &c->runs, &c->run_cap, c->stack_count + 1u, sizeof(*c->runs), err);
+	ok = QUERY_ROOM(c->q, ids, cap, c->stack_count + 1u, err) &&
+	     QUERY_ROOM(c->q, c->runs, c->run_cap, c->stack_count + 1u, err);
 
 	if (ok) {
 		mark_stacks(c, from, to);
@@ -135,7 +133,7 @@ static bool resolve_stacks(struct chart *c, uint32_t from, uint32_t to, struct e
 	}
 	if (ok)
 		place_runs(c, ids, count);
-	query_drop(c->q, &ids, &cap, sizeof(*ids));
+	QUERY_DROP(c->q, ids, cap);
 	c->resolved_from = from;
 	c->resolved_to = ok ? to : 0;
 	return ok;
@@ -194,7 +192,7 @@ static bool draw_some(struct chart *c, struct page *page, uint32_t from, uint32_
 	if (!resolve_stacks(c, from, to, err)) {
 		uint32_t middle = from + (to - from) / 2;
 
-		query_drop(c->q, &c->set.pool, &c->set.pool_cap, sizeof(uint32_t));
+		QUERY_DROP(c->q, c->set.pool, c->set.pool_cap);
 		return err->kind == ERR_LIMIT && to - from > 1 &&
 		       draw_some(c, page, from, middle, err) && draw_some(c, page, middle, to, err);
 	}
@@ -239,7 +237,7 @@ static bool give_lanes(struct chart *c, struct page *page, struct query_chart *o
 	const struct query_box *boxes;
 	struct query_lane *lanes = query_alloc(c->q, c->lane_count + 1u, sizeof(*lanes), err);
 
-	query_fit(c->q, &c->boxes, &c->box_cap, c->box_count, sizeof(*c->boxes));
+	QUERY_FIT(c->q, c->boxes, c->box_cap, c->box_count);
 	boxes = c->boxes;
 	if (!lanes || !query_give(c->q, &c->boxes, &c->box_cap, err))
 		return false;
@@ -262,9 +260,9 @@ static bool give(struct chart *c, struct query_chart *out, struct err *err)
 	if (!order_events(c, err) || !frame_set_init(&c->set, c->q, err) ||
 	    !draw_lanes(c, &page, err))
 		return false;
-	query_drop(c->q, &c->set.pool, &c->set.pool_cap, sizeof(uint32_t));
-	query_drop(c->q, &c->order, &c->order_cap, sizeof(uint32_t));
-	query_drop(c->q, &c->events, &c->event_cap, sizeof(*c->events));
+	QUERY_DROP(c->q, c->set.pool, c->set.pool_cap);
+	QUERY_DROP(c->q, c->order, c->order_cap);
+	QUERY_DROP(c->q, c->events, c->event_cap);
 	if (!chart_name_lanes(c, page.out, err) || !give_lanes(c, &page, out, err) ||
 	    !frame_set_give(&c->set, &out->frames, err))
 		return false;
@@ -278,9 +276,9 @@ static void release(struct chart *c)
 	struct query *q = c->q;
 
 	chart_drop_events(c);
-	query_drop(q, &c->lane_first, &c->lane_first_cap, sizeof(uint32_t));
-	query_drop(q, &c->pairs, &c->pair_cap, sizeof(*c->pairs));
-	query_drop(q, &c->lanes, &c->lane_cap, sizeof(*c->lanes));
+	QUERY_DROP(q, c->lane_first, c->lane_first_cap);
+	QUERY_DROP(q, c->pairs, c->pair_cap);
+	QUERY_DROP(q, c->lanes, c->lane_cap);
 	number_release(q, &c->pair_numbers);
 }
 
@@ -300,7 +298,7 @@ static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 	struct walk w = walk_of(q, ROW_STACK | ROW_ATTRIBUTES | ROW_TIMES);
 	uint64_t *ids = NULL, events = q->events;
 	uint32_t cap = 0;
-	bool ok = query_grow(q, &ids, &cap, c->pair_count + 1u, sizeof(*ids), err);
+	bool ok = QUERY_ROOM(q, ids, cap, c->pair_count + 1u, err);
 
 	for (uint32_t i = 0; ok && i < c->pair_count; i++)
 		ids[i] = q->selected.series[c->pairs[i].series].id;
@@ -308,7 +306,7 @@ static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 	w.series_count = ok ? (uint32_t)id_list_sort(ids, c->pair_count) : 0;
 	ok = ok && engine_batches(q, &w, chart_take_page, t, err);
 	q->events = events; /* of the whole selection */
-	query_drop(q, &ids, &cap, sizeof(*ids));
+	QUERY_DROP(q, ids, cap);
 	return ok;
 }
 
@@ -347,9 +345,9 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 	set_width(c, o->width);
 	if (!engine_batches(q, &w, chart_take_all, &t, err))
 		return false;
-	query_fit(q, &c->events, &c->event_cap, c->event_count, sizeof(*c->events));
-	query_fit(q, &c->durations, &c->duration_cap, c->event_count, sizeof(*c->durations));
-	query_fit(q, &c->pairs, &c->pair_cap, c->pair_count, sizeof(*c->pairs));
+	QUERY_FIT(q, c->events, c->event_cap, c->event_count);
+	QUERY_FIT(q, c->durations, c->duration_cap, c->event_count);
+	QUERY_FIT(q, c->pairs, c->pair_cap, c->pair_count);
 	while (!chart_make_lanes(c, err)) /* without events, or light ones, there is more room */
 		if (err->kind != ERR_LIMIT || !chart_make_room(&t, err))
 			return false;

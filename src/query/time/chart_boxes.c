@@ -94,8 +94,7 @@ static bool activate(struct drawing *d, uint64_t from, uint64_t to, struct err *
 		if (s.from >= s.to || first == RUN_LEFT_OUT)
 			continue;
 		__builtin_prefetch(&c->set.pool[first]);
-		if (!query_grow(c->q, &d->active, &d->active_cap, d->active_count + 1u, sizeof(s),
-				err))
+		if (!QUERY_ROOM(c->q, d->active, d->active_cap, d->active_count + 1u, err))
 			return false;
 		d->active[d->active_count++] = s;
 	}
@@ -206,9 +205,8 @@ static bool choose_path(struct drawing *d, uint64_t from, uint64_t to, struct er
 	struct step step;
 
 	d->path_len = 0;
-	if (!query_grow(q, &d->within, &d->within_cap, d->active_count + 1u, sizeof(*d->within),
-			err) ||
-	    !query_grow(q, &d->next, &d->next_cap, d->active_count + 1u, sizeof(*d->next), err))
+	if (!QUERY_ROOM(q, d->within, d->within_cap, d->active_count + 1u, err) ||
+	    !QUERY_ROOM(q, d->next, d->next_cap, d->active_count + 1u, err))
 		return false;
 	count = cut_active(d, from, to, &step);
 	for (;;) {
@@ -219,7 +217,7 @@ static bool choose_path(struct drawing *d, uint64_t from, uint64_t to, struct er
 		}
 		if (frame == NO_FRAME)
 			return true;
-		if (!query_grow(q, &d->path, &d->path_cap, d->path_len + 1u, sizeof(*d->path), err))
+		if (!QUERY_ROOM(q, d->path, d->path_cap, d->path_len + 1u, err))
 			return false;
 		step.frame = frame;
 		d->path[d->path_len++] = step;
@@ -234,8 +232,8 @@ static bool open_box(struct drawing *d, uint32_t depth, struct err *err)
 	if (c->box_count == CHART_BOXES_MOST)
 		return err_set(err, ERR_LIMIT, "a flame chart of more than %d boxes",
 			       CHART_BOXES_MOST);
-	if (!query_grow(c->q, &c->boxes, &c->box_cap, c->box_count + 1u, sizeof(*c->boxes), err) ||
-	    !query_grow(c->q, &d->open, &d->open_cap, depth + 1u, sizeof(*d->open), err))
+	if (!QUERY_ROOM(c->q, c->boxes, c->box_cap, c->box_count + 1u, err) ||
+	    !QUERY_ROOM(c->q, d->open, d->open_cap, depth + 1u, err))
 		return false;
 	d->open[depth] = c->box_count;
 	c->boxes[c->box_count++] = (struct query_box){ s->from, s->to, s->busy, s->frame, depth };
@@ -303,8 +301,7 @@ static bool scratch(struct chart *c, uint64_t **weights, uint32_t **places, stru
 	uint64_t frames = c->set.frame_count + 1u, stacks = c->stack_count + 1u;
 	uint32_t before = c->scratch_cap;
 
-	if (!query_grow(c->q, &c->scratch, &c->scratch_cap, frames + stacks / 2 + 1,
-			sizeof(*c->scratch), err))
+	if (!QUERY_ROOM(c->q, c->scratch, c->scratch_cap, frames + stacks / 2 + 1, err))
 		return false;
 	if (c->scratch_cap != before)
 		memset(c->scratch, 0, c->scratch_cap * sizeof(*c->scratch));
@@ -322,10 +319,10 @@ bool chart_draw_lane(struct chart *c, uint32_t lane, struct err *err)
 			     .last_bin = UINT64_MAX - 1 };
 	bool ok = scratch(c, &d.weights, &d.place_of, err) && draw(&d, err);
 
-	query_drop(c->q, &d.active, &d.active_cap, sizeof(*d.active));
-	query_drop(c->q, &d.within, &d.within_cap, sizeof(*d.within));
-	query_drop(c->q, &d.next, &d.next_cap, sizeof(*d.next));
-	query_drop(c->q, &d.path, &d.path_cap, sizeof(*d.path));
-	query_drop(c->q, &d.open, &d.open_cap, sizeof(*d.open));
+	QUERY_DROP(c->q, d.active, d.active_cap);
+	QUERY_DROP(c->q, d.within, d.within_cap);
+	QUERY_DROP(c->q, d.next, d.next_cap);
+	QUERY_DROP(c->q, d.path, d.path_cap);
+	QUERY_DROP(c->q, d.open, d.open_cap);
 	return ok;
 }

@@ -11,13 +11,13 @@ void chart_drop_events(struct chart *c)
 {
 	struct query *q = c->q;
 
-	query_drop(q, &c->events, &c->event_cap, sizeof(*c->events));
-	query_drop(q, &c->durations, &c->duration_cap, sizeof(*c->durations));
-	query_drop(q, &c->stacks, &c->stack_cap, sizeof(*c->stacks));
-	query_drop(q, &c->order, &c->order_cap, sizeof(uint32_t));
-	query_drop(q, &c->runs, &c->run_cap, sizeof(*c->runs));
-	query_drop(q, &c->boxes, &c->box_cap, sizeof(*c->boxes));
-	query_drop(q, &c->scratch, &c->scratch_cap, sizeof(*c->scratch));
+	QUERY_DROP(q, c->events, c->event_cap);
+	QUERY_DROP(q, c->durations, c->duration_cap);
+	QUERY_DROP(q, c->stacks, c->stack_cap);
+	QUERY_DROP(q, c->order, c->order_cap);
+	QUERY_DROP(q, c->runs, c->run_cap);
+	QUERY_DROP(q, c->boxes, c->box_cap);
+	QUERY_DROP(q, c->scratch, c->scratch_cap);
 	number_release(q, &c->stack_numbers);
 	frame_set_release(&c->set);
 	c->event_count = c->stack_count = c->box_count = c->resolved_to = 0;
@@ -30,8 +30,7 @@ static bool add_pair(struct chart *c, uint64_t set, uint32_t series, uint32_t *o
 	uint32_t first;
 	bool added;
 
-	if (!query_grow(c->q, &c->pairs, &c->pair_cap, c->pair_count + 1u, sizeof(*c->pairs),
-			err) ||
+	if (!QUERY_ROOM(c->q, c->pairs, c->pair_cap, c->pair_count + 1u, err) ||
 	    !number_enter(c->q, &c->pair_numbers, set, c->pair_count, &first, &added, err))
 		return false;
 	if (!added) {
@@ -84,7 +83,7 @@ static bool forget_light(struct taking *t, struct err *err)
 	forget_events(t);
 	qsort(c->pairs, c->pair_count, sizeof(*c->pairs), heavier_pair);
 	c->pair_count /= 2;
-	query_fit(c->q, &c->pairs, &c->pair_cap, c->pair_count, sizeof(*c->pairs));
+	QUERY_FIT(c->q, c->pairs, c->pair_cap, c->pair_count);
 	c->forgot = true;
 	return chart_number_pairs(c, err);
 }
@@ -126,8 +125,7 @@ static bool new_stack(struct chart *c, uint64_t id, uint32_t *out, struct err *e
 {
 	bool added;
 
-	if (!query_grow(c->q, &c->stacks, &c->stack_cap, c->stack_count + 1u, sizeof(*c->stacks),
-			err) ||
+	if (!QUERY_ROOM(c->q, c->stacks, c->stack_cap, c->stack_count + 1u, err) ||
 	    !number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
 		return false;
 	c->stacks[c->stack_count++] = id;
@@ -155,17 +153,15 @@ static bool reserve(struct taking *t, uint32_t count, struct err *err)
 
 	if (need * each > t->bytes_most || too_many_ahead(t, count, each))
 		return err_set(err, ERR_LIMIT, "more events than one flame chart has room for");
-	return query_grow(c->q, &c->events, &c->event_cap, need, sizeof(*c->events), err) &&
-	       (!c->has_durations || query_grow(c->q, &c->durations, &c->duration_cap, need,
-						sizeof(*c->durations), err));
+	return QUERY_ROOM(c->q, c->events, c->event_cap, need, err) &&
+	       (!c->has_durations || QUERY_ROOM(c->q, c->durations, c->duration_cap, need, err));
 }
 
 /* The first event that lasts otherwise: from here on each has its own, and there is room for as
  * many as there is for events. */
 static bool begin_durations(struct chart *c, struct err *err)
 {
-	if (!query_grow(c->q, &c->durations, &c->duration_cap, c->event_cap, sizeof(*c->durations),
-			err))
+	if (!QUERY_ROOM(c->q, c->durations, c->duration_cap, c->event_cap, err))
 		return false;
 	for (uint32_t i = 0; i < c->event_count; i++)
 		c->durations[i] = chart_usual(c, chart_says(c, &c->pairs[c->events[i].pair]));

@@ -35,8 +35,8 @@ static bool find_threads(struct chart *c, struct threads *t, struct err *err)
 	uint64_t room = c->pair_count + 1u;
 	bool ok;
 
-	if (!query_grow(c->q, &t->sets, &t->sets_cap, room, sizeof(uint64_t), err) ||
-	    !query_grow(c->q, &t->tids, &t->tids_cap, room, sizeof(uint64_t), err))
+	if (!QUERY_ROOM(c->q, t->sets, t->sets_cap, room, err) ||
+	    !QUERY_ROOM(c->q, t->tids, t->tids_cap, room, err))
 		return false;
 	for (uint32_t i = 0; i < c->pair_count; i++)
 		t->sets[t->count++] = c->pairs[i].set;
@@ -72,8 +72,7 @@ static bool add_to_lane(struct chart *c, struct number_table *lanes, struct char
 	if (!number_enter(c->q, lanes, key, c->lane_count, &p->lane, &added, err))
 		return false;
 	if (added) {
-		if (!query_grow(c->q, &c->lanes, &c->lane_cap, c->lane_count + 1u, sizeof(*lane),
-				err))
+		if (!QUERY_ROOM(c->q, c->lanes, c->lane_cap, c->lane_count + 1u, err))
 			return false;
 		c->lanes[c->lane_count++] =
 			(struct chart_lane){ .key = key, .thread_known = tid != 0 };
@@ -100,8 +99,8 @@ bool chart_make_lanes(struct chart *c, struct err *err)
 	for (uint32_t i = 0; i < c->pair_count && ok; i++)
 		ok = add_to_lane(c, &lanes, &c->pairs[i], t.tids[c->pairs[i].lane], err);
 	number_release(c->q, &lanes);
-	query_drop(c->q, &t.sets, &t.sets_cap, sizeof(uint64_t));
-	query_drop(c->q, &t.tids, &t.tids_cap, sizeof(uint64_t));
+	QUERY_DROP(c->q, t.sets, t.sets_cap);
+	QUERY_DROP(c->q, t.tids, t.tids_cap);
 	return ok;
 }
 
@@ -123,7 +122,7 @@ static bool keep_lanes(struct chart *c, uint32_t skipped, uint32_t most, struct 
 	struct number_table at = { 0 };
 	uint64_t *keys = NULL;
 	uint32_t cap = 0, ignored;
-	bool added, ok = query_grow(c->q, &keys, &cap, c->pair_count + 1u, sizeof(*keys), err);
+	bool added, ok = QUERY_ROOM(c->q, keys, cap, c->pair_count + 1u, err);
 
 	for (uint32_t i = 0; i < c->pair_count && ok; i++)
 		keys[i] = c->lanes[c->pairs[i].lane].key;
@@ -139,8 +138,8 @@ static bool keep_lanes(struct chart *c, uint32_t skipped, uint32_t most, struct 
 	for (uint32_t i = 0; i < c->pair_count && ok; i++)
 		c->pairs[i].lane = number_find(&at, keys[i]);
 	number_release(c->q, &at);
-	query_drop(c->q, &keys, &cap, sizeof(*keys));
-	query_fit(c->q, &c->lanes, &c->lane_cap, c->lane_count, sizeof(*c->lanes));
+	QUERY_DROP(c->q, keys, cap);
+	QUERY_FIT(c->q, c->lanes, c->lane_cap, c->lane_count);
 	return ok;
 }
 
@@ -160,15 +159,15 @@ static void keep_events(struct chart *c, const uint32_t *places)
 		c->events[kept++] = e;
 	}
 	c->event_count = kept;
-	query_fit(c->q, &c->events, &c->event_cap, kept, sizeof(*c->events));
-	query_fit(c->q, &c->durations, &c->duration_cap, kept, sizeof(*c->durations));
+	QUERY_FIT(c->q, c->events, c->event_cap, kept);
+	QUERY_FIT(c->q, c->durations, c->duration_cap, kept);
 }
 
 /* Of pairs and events those of the page. */
 static bool keep_pairs(struct chart *c, struct err *err)
 {
 	uint32_t *places = NULL, cap = 0, kept = 0;
-	bool ok = query_grow(c->q, &places, &cap, c->pair_count + 1u, sizeof(*places), err);
+	bool ok = QUERY_ROOM(c->q, places, cap, c->pair_count + 1u, err);
 
 	number_release(c->q, &c->stack_numbers);
 	for (uint32_t i = 0; i < c->pair_count && ok; i++) {
@@ -187,9 +186,9 @@ static bool keep_pairs(struct chart *c, struct err *err)
 	if (ok) {
 		keep_events(c, places);
 		c->pair_count = kept;
-		query_fit(c->q, &c->pairs, &c->pair_cap, kept, sizeof(*c->pairs));
+		QUERY_FIT(c->q, c->pairs, c->pair_cap, kept);
 	}
-	query_drop(c->q, &places, &cap, sizeof(*places));
+	QUERY_DROP(c->q, places, cap);
 	return ok && chart_number_pairs(c, err);
 }
 

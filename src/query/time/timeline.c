@@ -44,7 +44,7 @@ static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct e
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(d->q, &d->lines, &d->line_cap, d->line_count + 1u, sizeof(*d->lines), err))
+	if (!QUERY_ROOM(d->q, d->lines, d->line_cap, d->line_count + 1u, err))
 		return false;
 	line = &d->lines[d->line_count];
 	*line = (struct curve){ .values = query_alloc(d->q, d->buckets, sizeof(double), err) };
@@ -331,7 +331,7 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 	t.gauge = query_of_gauge(q);
 	ok = draw(&d, o, &t, err);
 	gauge_weights_free(q, d.weights);
-	query_drop(q, &d.lines, &d.line_cap, sizeof(*d.lines));
+	QUERY_DROP(q, d.lines, d.line_cap);
 	number_release(q, &d.labels);
 	number_release(q, &d.counted);
 	if (ok)

@@ -48,7 +48,7 @@ static void follow_path(struct drawing *d, struct frame_set *s, uint32_t first)
 			continue;
 		}
 		for (unsigned side = 0; side < QUERY_SIDES; side++)
-			s->total[side] = engine_minus(s->total[side], r.value[side]);
+			s->total[side] = engine_subtract(s->total[side], r.value[side]);
 	}
 	if (o->path_count)
 		s->run_count = kept;
@@ -131,7 +131,7 @@ static bool draw(struct drawing *d, struct query *left, struct query *right, str
 	note_no_path(d);
 	memcpy(tree.matched, d->found.matched, sizeof(tree.matched));
 	found_keep(&d->found, &s, o->nodes_most ? o->nodes_most : TREE_NODES_USUAL);
-	ok = tree_build(&s, s.runs, s.run_count, s.pool, o, &tree, err) &&
+	ok = tree_build(&s, (struct tree_runs){ s.runs, s.run_count }, o, &tree, err) &&
 	     frame_set_give(&s, &tree.frames, err);
 	frame_set_release(&s);
 	if (ok)

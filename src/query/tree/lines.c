@@ -52,7 +52,7 @@ static bool choose_file(struct counting *c, struct str function, struct err *err
 	uint64_t *weights = NULL, most = 0;
 	uint32_t cap = 0;
 
-	if (!query_grow(s->q, &weights, &cap, s->frame_count + 1u, sizeof(*weights), err))
+	if (!QUERY_ROOM(s->q, weights, cap, s->frame_count + 1u, err))
 		return false;
 	memset(weights, 0, cap * sizeof(*weights));
 	for (uint32_t i = 0; i < s->run_count; i++)
@@ -73,11 +73,11 @@ static bool choose_file(struct counting *c, struct str function, struct err *err
 			c->file = s->frames[i].file;
 		}
 		if (!query_alive(s->q, err)) {
-			query_drop(s->q, &weights, &cap, sizeof(*weights));
+			QUERY_DROP(s->q, weights, cap);
 			return false;
 		}
 	}
-	query_drop(s->q, &weights, &cap, sizeof(*weights));
+	QUERY_DROP(s->q, weights, cap);
 	return true;
 }
 
@@ -92,7 +92,7 @@ static bool row_of(struct counting *c, uint64_t line, uint32_t *out, struct err 
 		return false;
 	if (!added)
 		return true;
-	if (!query_grow(q, &c->rows, &c->row_cap, c->row_count + 1u, sizeof(*c->rows), err))
+	if (!QUERY_ROOM(q, c->rows, c->row_cap, c->row_count + 1u, err))
 		return false;
 	c->rows[c->row_count++] = (struct tally){ .number = line };
 	return true;
@@ -169,7 +169,7 @@ bool query_lines(struct query *q, struct str function, struct str file, struct q
 		return false;
 	ok = make(&c, function, &lines, err);
 	number_release(q, &c.numbers);
-	query_drop(q, &c.rows, &c.row_cap, sizeof(*c.rows));
+	QUERY_DROP(q, c.rows, c.row_cap);
 	frame_set_release(&s);
 	if (ok)
 		*out = lines;

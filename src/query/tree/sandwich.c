@@ -62,7 +62,7 @@ static void put_halves(struct splitting *c, struct frame_set *s, const struct fr
 static void leave_out(struct frame_set *s, const struct frame_run *r)
 {
 	for (unsigned side = 0; side < QUERY_SIDES; side++)
-		s->total[side] = engine_minus(s->total[side], r->value[side]);
+		s->total[side] = engine_subtract(s->total[side], r->value[side]);
 }
 
 static bool make_room(struct splitting *c, struct frame_set *s, uint32_t first, struct err *err)
@@ -77,10 +77,9 @@ static bool make_room(struct splitting *c, struct frame_set *s, uint32_t first, 
 		frames += r->count + 3; /* the function twice, and a mark each */
 		runs += HALVES;
 	}
-	return query_grow(s->q, &c->runs, &c->cap, runs + 1, sizeof(*c->runs), err) &&
-	       query_grow(s->q, &s->runs, &s->run_cap, first + runs + 1, sizeof(*s->runs), err) &&
-	       query_grow(s->q, &s->pool, &s->pool_cap, s->pool_count + frames, sizeof(*s->pool),
-			  err);
+	return QUERY_ROOM(s->q, c->runs, c->cap, runs + 1, err) &&
+	       QUERY_ROOM(s->q, s->runs, s->run_cap, first + runs + 1, err) &&
+	       QUERY_ROOM(s->q, s->pool, s->pool_cap, s->pool_count + frames, err);
 }
 
 static bool mark_halves(struct splitting *c, struct frame_set *s, struct err *err)
@@ -153,35 +152,34 @@ static void take_half(const struct splitting *c, const struct frame_set *s, enum
 	}
 }
 
-static bool build_half(struct splitting *c, struct frame_set *s, enum half half,
-		       const struct frame_run *runs, uint32_t count,
-		       const struct query_tree_options *o, struct query_tree *out, struct err *err)
-{
-	found_keep(&c->paths[half], s, o->nodes_most ? o->nodes_most : TREE_NODES_USUAL);
-	memcpy(out->matched, c->paths[half].matched, sizeof(out->matched));
-	return tree_build(s, runs, count, s->pool, o, out, err);
-}
-
 static bool build(struct splitting *c, struct frame_set *s, const struct query_tree_options *o,
 		  struct query_sandwich *out, struct err *err)
 {
+	struct query_tree *trees[HALVES] = { &out->callers, &out->callees };
 	struct frame_run *runs = NULL;
-	uint32_t cap = 0, callers = 0, all;
-	bool ok;
+	uint32_t cap = 0, ends[HALVES], all = 0;
+	bool ok = true;
 
 	frame_set_drop_unresolved(s);
 	if (!mark_halves(c, s, err) || /* frames may have other numbers since */
-	    !query_grow(s->q, &runs, &cap, s->run_count + 1u, sizeof(*runs), err))
+	    !QUERY_ROOM(s->q, runs, cap, s->run_count + 1u, err))
 		return false;
-	take_half(c, s, CALLERS, runs, &callers);
-	all = callers;
-	take_half(c, s, CALLEES, runs, &all);
-	query_drop(s->q, &s->runs, &s->run_cap, sizeof(*s->runs));
+	for (unsigned half = 0; half < HALVES; half++) {
+		take_half(c, s, half, runs, &all);
+		ends[half] = all;
+	}
+	QUERY_DROP(s->q, s->runs, s->run_cap);
 	s->run_count = 0;
-	ok = build_half(c, s, CALLERS, runs, callers, o, &out->callers, err) &&
-	     build_half(c, s, CALLEES, runs + callers, all - callers, o, &out->callees, err) &&
-	     frame_set_give(s, &out->callers.frames, err);
-	query_drop(s->q, &runs, &cap, sizeof(*runs));
+	for (unsigned half = 0; ok && half < HALVES; half++) {
+		uint32_t first = half ? ends[half - 1] : 0;
+
+		found_keep(&c->paths[half], s, o->nodes_most ? o->nodes_most : TREE_NODES_USUAL);
+		memcpy(trees[half]->matched, c->paths[half].matched, sizeof(trees[half]->matched));
+		ok = tree_build(s, (struct tree_runs){ runs + first, ends[half] - first }, o,
+				trees[half], err);
+	}
+	ok = ok && frame_set_give(s, &out->callers.frames, err);
+	QUERY_DROP(s->q, runs, cap);
 	out->callees.frames = out->callers.frames;
 	out->found = c->found;
 	return ok;
@@ -195,7 +193,7 @@ static bool make(struct splitting *c, const struct query_tree_options *o,
 	bool ok;
 
 	ok = frame_set_of(&s, &(struct query_sides){ .left = c->q }, &use, err);
-	query_drop(c->q, &c->runs, &c->cap, sizeof(*c->runs));
+	QUERY_DROP(c->q, c->runs, c->cap);
 	if (!ok)
 		return false;
 	ok = build(c, &s, o, out, err);

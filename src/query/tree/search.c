@@ -65,8 +65,7 @@ static bool node_of_path(struct found_paths *f, struct query *q, uint64_t path, 
 	*out = number_find(&f->places, path);
 	if (*out != UINT32_MAX)
 		return true;
-	if (f->count == PATHS_MOST ||
-	    !query_grow(q, &f->nodes, &f->cap, f->count + 1u, sizeof(*f->nodes), &full) ||
+	if (f->count == PATHS_MOST || !QUERY_ROOM(q, f->nodes, f->cap, f->count + 1u, &full) ||
 	    !number_enter(q, &f->places, path, f->count, out, &added, &full))
 		return false;
 	f->nodes[f->count++] = (struct found_node){ .path = path, .parent = parent };
@@ -160,7 +159,7 @@ void found_keep(struct found_paths *f, struct frame_set *s, uint32_t nodes_most)
 	struct err full;
 
 	s->kept_paths = NULL;
-	if (!f->count || !query_grow(s->q, &heavy, &cap, f->count, sizeof(*heavy), &full))
+	if (!f->count || !QUERY_ROOM(s->q, heavy, cap, f->count, &full))
 		return;
 	for (uint32_t i = 0; i < f->count; i++)
 		if (f->nodes[i].is_match)
@@ -170,14 +169,14 @@ void found_keep(struct found_paths *f, struct frame_set *s, uint32_t nodes_most)
 		qsort(heavy, count, sizeof(*heavy), heavier_first);
 	for (uint32_t i = 0; i < count && room; i++)
 		room -= keep(f, heavy[i].node, room);
-	query_drop(s->q, &heavy, &cap, sizeof(*heavy));
+	QUERY_DROP(s->q, heavy, cap);
 	if (list_kept(f, s->q))
 		s->kept_paths = &f->kept;
 }
 
 void found_release(struct query *q, struct found_paths *f)
 {
-	query_drop(q, &f->nodes, &f->cap, sizeof(*f->nodes));
+	QUERY_DROP(q, f->nodes, f->cap);
 	number_release(q, &f->places);
 	number_release(q, &f->kept);
 	*f = (struct found_paths){ 0 };

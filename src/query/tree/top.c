@@ -48,8 +48,8 @@ static bool make_rows(struct table *t, const struct frame_set *s, struct err *er
 {
 	uint32_t known = t->frame_count, more = s->frame_count - known;
 
-	if (!query_grow(t->q, &t->rows, &t->row_cap, s->frame_count + 1u, sizeof(*t->rows), err) ||
-	    !query_grow(t->q, &t->seen, &t->seen_cap, s->frame_count + 1u, sizeof(*t->seen), err))
+	if (!QUERY_ROOM(t->q, t->rows, t->row_cap, s->frame_count + 1u, err) ||
+	    !QUERY_ROOM(t->q, t->seen, t->seen_cap, s->frame_count + 1u, err))
 		return false;
 	memset(t->rows + known, 0, more * sizeof(*t->rows));
 	memset(t->seen + known, 0, more * sizeof(*t->seen));
@@ -104,7 +104,7 @@ static bool give(struct table *t, struct frame_set *s, struct query_top *out, st
 		if (t->seen[i]) /* filters may have left nothing of it */
 			t->rows[kept++] = t->rows[i];
 	}
-	query_drop(t->q, &t->seen, &t->seen_cap, sizeof(*t->seen));
+	QUERY_DROP(t->q, t->seen, t->seen_cap);
 	if (kept)
 		qsort(t->rows, kept, sizeof(*t->rows), row_order);
 	out->rows = t->rows;
@@ -129,8 +129,8 @@ bool query_top_diff(struct query *left, struct query *right, struct query_top *o
 		ok = give(&t, &s, &top, err);
 		frame_set_release(&s);
 	}
-	query_drop(left, &t.rows, &t.row_cap, sizeof(*t.rows));
-	query_drop(left, &t.seen, &t.seen_cap, sizeof(*t.seen));
+	QUERY_DROP(left, t.rows, t.row_cap);
+	QUERY_DROP(left, t.seen, t.seen_cap);
 	if (ok)
 		*out = top;
 	return ok;

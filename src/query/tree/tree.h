@@ -13,6 +13,11 @@ static inline uint64_t path_step(uint64_t path, uint64_t key)
 	return v ^ v >> 33;
 }
 
-bool tree_build(struct frame_set *s, const struct frame_run *runs, uint32_t count,
-		const uint32_t *pool, const struct query_tree_options *o, struct query_tree *out,
-		struct err *err) MUST_CHECK;
+/* Of s->pool. */
+struct tree_runs {
+	const struct frame_run *ptr;
+	uint32_t count;
+};
+/* At most o->nodes_most nodes, fewer where memory is short. The frames stay the set's. */
+bool tree_build(struct frame_set *s, struct tree_runs runs, const struct query_tree_options *o,
+		struct query_tree *out, struct err *err) MUST_CHECK;
