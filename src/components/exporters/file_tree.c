@@ -32,9 +32,11 @@ struct tree_file {
 		hidden_number; /* they differ when another process took the number meanwhile */
 };
 
-void file_tree_init(struct file_tree *t, const char *root, bool sync)
+void file_tree_init(struct file_tree *t, const char *root, const char *ending, bool sync)
 {
-	*t = (struct file_tree){ .root = root, .sync = sync, .token = clock_realtime_ns() };
+	*t = (struct file_tree){
+		.root = root, .ending = ending, .sync = sync, .token = clock_realtime_ns()
+	};
 	arena_init(&t->arena, 4096, 0);
 	intern_init(&t->table);
 	buf_init(&t->path, 0);
@@ -79,7 +81,7 @@ static const char *final_path(struct file_tree *t, const struct tree_file *f)
 {
 	buf_reset(&t->path);
 	buf_str(&t->path, t->dirs[f->dir].path);
-	buf_printf(&t->path, "/%" PRIu64 ".json", f->number);
+	buf_printf(&t->path, "/%" PRIu64 "%s", f->number, t->ending);
 	return text(&t->path);
 }
 
@@ -87,19 +89,19 @@ static const char *hidden_path(struct file_tree *t, const struct tree_file *f)
 {
 	buf_reset(&t->hidden);
 	buf_str(&t->hidden, t->dirs[f->dir].path);
-	buf_printf(&t->hidden, "/.%" PRIu64 ".json.%d-%" PRIx64 ".part", f->hidden_number, getpid(),
+	buf_printf(&t->hidden, "/.%" PRIu64 ".%d-%" PRIx64 ".part", f->hidden_number, getpid(),
 		   t->token);
 	return text(&t->hidden);
 }
 
 /* "<n>.json" */
-static bool parse_number(struct str name, uint64_t *n)
+static bool parse_number(const struct file_tree *t, struct str name, uint64_t *n)
 {
-	return str_has_suffix(name, STR(".json")) &&
-	       str_to_u64(str_head(name, name.len - strlen(".json")), n);
+	return str_has_suffix(name, str_cstr(t->ending)) &&
+	       str_to_u64(str_head(name, name.len - strlen(t->ending)), n);
 }
 
-/* ".<n>.json.<pid>-<token>.part" of a process that is no more */
+/* ".<n>.<pid>-<token>.part" of a process that is gone */
 static bool is_stale(const struct file_tree *t, struct str name)
 {
 	unsigned long long number, token;
@@ -109,7 +111,7 @@ static bool is_stale(const struct file_tree *t, struct str name)
 	if (name.len >= sizeof(copy) || !str_has_prefix(name, STR(".")))
 		return false;
 	snprintf(copy, sizeof(copy), "%.*s", STR_ARG(name));
-	if (sscanf(copy, ".%llu.json.%d-%llx.part%n", &number, &pid, &token, &end) != 3 ||
+	if (sscanf(copy, ".%llu.%d-%llx.part%n", &number, &pid, &token, &end) != 3 ||
 	    (size_t)end != name.len)
 		return false;
 	if (pid == getpid())
@@ -129,7 +131,7 @@ static bool scan(const struct file_tree *t, const char *path, uint64_t *highest,
 		struct str name = str_cstr(e->d_name);
 		uint64_t n;
 
-		if (parse_number(name, &n))
+		if (parse_number(t, name, &n))
 			*highest = n > *highest ? n : *highest;
 		else if (is_stale(t, name))
 			unlinkat(dirfd(d), e->d_name, 0);

@@ -1,7 +1,8 @@
 /*
- * file_tree.h - numbered files in directories, added all or none: <dir>/<first>/<second>/<n>.json
+ * file_tree.h - numbered files in directories, added all or none:
+ * <dir>/<first>/<second>/<n><ending>
  *
- * A request's files are first written under hidden names (".<n>.json.<pid>-<token>.part") and then
+ * A request's files are first written under hidden names (".<n>.<pid>-<token>.part") and then
  * renamed, so that nobody sees half a file, and nothing stays of a request that failed. The number
  * goes on after the highest that a directory has, whoever made it; a number is never written over.
  * Names come from safe_name.h. What a killed process left under hidden names goes when its
@@ -19,9 +20,9 @@ struct tree_dir;
 struct tree_file;
 
 struct file_tree {
-	const char *root; /* borrowed */
-	bool sync;        /* fsync files and directories before a request counts as kept */
-	uint64_t token;   /* tells our hidden names from those of an earlier process with our pid */
+	const char *root, *ending; /* borrowed; ".json" */
+	bool sync;                 /* fsync files and directories before a request counts as kept */
+	uint64_t token; /* tells our hidden names from those of an earlier process with our pid */
 	struct arena arena;        /* the directories' paths */
 	struct intern_table table; /* path -> dirs */
 	struct tree_dir *dirs;
@@ -31,7 +32,7 @@ struct file_tree {
 	struct buf path, hidden;
 };
 
-void file_tree_init(struct file_tree *t, const char *root, bool sync);
+void file_tree_init(struct file_tree *t, const char *root, const char *ending, bool sync);
 void file_tree_release(struct file_tree *t);
 /* Makes the root, so that a name that can't be is found before the first request. */
 bool file_tree_make_root(struct file_tree *t, struct err *err) MUST_CHECK;

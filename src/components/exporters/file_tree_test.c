@@ -45,7 +45,7 @@ static void test_numbers(void **state)
 	struct file_tree t;
 
 	(void)state;
-	file_tree_init(&t, dir, false);
+	file_tree_init(&t, dir, ".json", false);
 	file_tree_begin(&t);
 	add(&t, "a", "samples", "1");
 	add(&t, "a", "samples", "2");
@@ -60,7 +60,7 @@ static void test_numbers(void **state)
 	temp_file_write(dir, "a/samples/41.json", STR("other"));
 	temp_file_write(dir, "a/samples/99.txt", STR("no number of ours"));
 	temp_file_write(dir, "a/samples/x7.json", STR("nor this"));
-	file_tree_init(&t, dir, true);
+	file_tree_init(&t, dir, ".json", true);
 	for (int i = 0; i < 2; i++) {
 		file_tree_begin(&t);
 		add(&t, "a", "samples", "new");
@@ -80,7 +80,7 @@ static void test_taken_number(void **state)
 	struct file_tree t;
 
 	(void)state;
-	file_tree_init(&t, dir, false);
+	file_tree_init(&t, dir, ".json", false);
 	file_tree_begin(&t);
 	add(&t, "a", "s", "one");
 	temp_file_write(dir, "a/s/1.json", STR("theirs"));
@@ -105,7 +105,7 @@ static void test_failed_request(void **state)
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
 	small = (struct rlimit){ 4, old.rlim_max };
-	file_tree_init(&t, dir, false);
+	file_tree_init(&t, dir, ".json", false);
 	file_tree_begin(&t);
 	add(&t, "a", "s", "one");
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
@@ -131,7 +131,7 @@ static void test_removed_directory(void **state)
 	struct err err;
 
 	(void)state;
-	file_tree_init(&t, dir, false);
+	file_tree_init(&t, dir, ".json", false);
 	file_tree_begin(&t);
 	add(&t, "a", "s", "one");
 	commit(&t);
@@ -162,13 +162,13 @@ static void test_left_behind(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	snprintf(path, sizeof(path), "%s/a/s", dir);
 	assert_int_equal(mkdir(path, 0700), 0);
-	snprintf(name, sizeof(name), "a/s/.7.json.%d-1f.part", gone);
+	snprintf(name, sizeof(name), "a/s/.7.%d-1f.part", gone);
 	temp_file_write(dir, name, STR("half"));
-	snprintf(name, sizeof(name), "a/s/.7.json.%d-1f.part", getppid());
+	snprintf(name, sizeof(name), "a/s/.7.%d-1f.part", getppid());
 	temp_file_write(dir, name, STR("living"));
-	snprintf(name, sizeof(name), "a/s/.7.json.%d-1f.part", getpid());
+	snprintf(name, sizeof(name), "a/s/.7.%d-1f.part", getpid());
 	temp_file_write(dir, name, STR("our pid, before a restart"));
-	file_tree_init(&t, dir, false);
+	file_tree_init(&t, dir, ".json", false);
 	file_tree_begin(&t);
 	add(&t, "a", "s", "one");
 	commit(&t);

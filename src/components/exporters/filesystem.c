@@ -425,7 +425,7 @@ static bool filesystem_start(void *state, const struct component_host *host, str
 	buf_init(&f->text, f->max_text_bytes);
 	buf_init(&f->id_text, 0);
 	f->log.fd = -1;
-	file_tree_init(&f->tree, f->dir, f->fsync);
+	file_tree_init(&f->tree, f->dir, ".json", f->fsync);
 	stack_file_init(&f->stack);
 	if (f->format == FORMAT_JSON ? !file_tree_make_root(&f->tree, err) : !open_log(f, err))
 		return false;
