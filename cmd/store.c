@@ -226,16 +226,12 @@ static void print_saved(const char *path, const struct salvage *s)
 		printf("%s: %llu profiles saved as of the type \"type not readable (series N)\": "
 		       "what their values count could not be read\n",
 		       path, (unsigned long long)lost->types);
-	if (lost->again)
-		printf("%s: %llu times code of stacks was read from where it stands once more, "
-		       "without its notes, if it had any\n",
-		       path, (unsigned long long)lost->again);
-	if (lost->mappings || lost->build_ids || lost->attributes_of_code)
+	if (lost->functions || lost->mappings || lost->build_ids || lost->attributes_of_code)
 		printf("%s: code of stacks saved without what could not be read: %llu times "
-		       "without its file, %llu times without its build id, %llu times without "
-		       "its attributes but the frame type\n",
-		       path, (unsigned long long)lost->mappings,
-		       (unsigned long long)lost->build_ids,
+		       "without a function, %llu times without its file, %llu times without its "
+		       "build id, %llu times without its attributes\n",
+		       path, (unsigned long long)lost->functions,
+		       (unsigned long long)lost->mappings, (unsigned long long)lost->build_ids,
 		       (unsigned long long)lost->attributes_of_code);
 	if (lost->notes)
 		printf("%s: %llu requests saved without their notes (fields of other wire "

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "store/chunk.h"
-#include "store/code_block.h"
 #include "store/db.h"
 #include "store/schema.h"
 
@@ -261,55 +260,6 @@ static void check_chunks(struct checking *c)
 	}
 }
 
-/* ---- blocks of code: what their rows say ---- */
-
-static bool same_as_rows(struct checking *c, sqlite3_stmt *s, struct err *err)
-{
-	uint64_t first = db_u64(s, 0), last = db_u64(s, 1);
-	struct str bytes = db_bytes(s, 4);
-	struct code_block_row b;
-	bool ok, same;
-
-	buf_init(&b.bytes, 0);
-	ok = first <= last && code_block_build(c->db, first, last, &b, err);
-	same = ok && b.last == last && b.n == db_u64(s, 2) && b.bytes.len == bytes.len &&
-	       memcmp(b.bytes.ptr, bytes.ptr, bytes.len) == 0 &&
-	       code_block_checksum(first, last, b.n, bytes) == db_u64(s, 3);
-	buf_release(&b.bytes);
-	if (ok && !same)
-		err_set(err, ERR_INVALID, "it is not what the rows say");
-	return same;
-}
-
-static void check_code(struct checking *c)
-{
-	uint64_t before = 0;
-	sqlite3_stmt *s = NULL;
-	struct err err;
-	bool row = true, ok;
-
-	ok = db_prepare(c->db,
-			"SELECT first, last, n, checksum, bytes FROM code_block ORDER BY first", &s,
-			&err);
-	while (ok) {
-		char finding[600];
-		struct err why = { .msg = "it overlaps another" };
-
-		ok = db_step(c->db, s, &row, &err, "reading the store");
-		if (!ok || !row)
-			break;
-		if (db_u64(s, 0) <= before || !same_as_rows(c, s, &why)) {
-			snprintf(finding, sizeof(finding), "the block of code from %llu on: %s",
-				 (unsigned long long)db_u64(s, 0), why.msg);
-			c->found(c->arg, finding);
-		}
-		before = db_u64(s, 1);
-	}
-	sqlite3_finalize(s);
-	if (!ok)
-		c->found(c->arg, err.msg);
-}
-
 bool store_check(const char *path, void (*found)(void *arg, const char *finding), void *arg,
 		 struct err *err)
 {
@@ -329,7 +279,6 @@ bool store_check(const char *path, void (*found)(void *arg, const char *finding)
 		check_pages(&c);
 		check_references(&c);
 		check_chunks(&c);
-		check_code(&c);
 		check_link_keys(&c);
 	}
 	sqlite3_close(c.db);

@@ -285,47 +285,6 @@ static void put_lines(struct ident *n, struct range lines)
 	}
 }
 
-enum { PLAIN_LINES_MOST = 4 };
-/* What most locations say, byte for byte as the buffer would have it. */
-struct __attribute__((packed)) plain_location {
-	char kind;
-	struct hash128 mapping;
-	uint64_t address;
-	struct hash128 list;
-	uint64_t line_count;
-	struct __attribute__((packed)) {
-		struct hash128 function;
-		int64_t line, column;
-	} lines[PLAIN_LINES_MOST];
-};
-
-static bool is_plain(const struct ident *n, const struct location *l)
-{
-	return l->lines.count <= PLAIN_LINES_MOST && !n->noted[MESSAGE_LOCATION] &&
-	       !n->noted[MESSAGE_LINE];
-}
-
-static struct hash128 hash_plain_location(struct ident *n, const struct location *l)
-{
-	const struct line *lines = n->p->dict.lines + l->lines.first;
-	struct plain_location x;
-
-	x.kind = KIND_LOCATION;
-	x.mapping = ident_mapping(n, l->mapping.v);
-	x.address = l->address;
-	x.list = ident_list(n, l->attributes);
-	x.line_count = l->lines.count;
-	for (uint32_t i = 0; i < l->lines.count; i++) {
-		x.lines[i].function = ident_function(n, lines[i].function.v);
-		x.lines[i].line = lines[i].line;
-		x.lines[i].column = lines[i].column;
-	}
-	if (!l->lines.count && !l->address && hash_is_none(x.mapping) && hash_is_none(x.list))
-		return HASH_NONE;
-	return never_none(hash128(str_from(&x, offsetof(struct plain_location, lines) +
-						       l->lines.count * sizeof(x.lines[0]))));
-}
-
 static struct hash128 hash_location(struct ident *n, struct memo *m, uint32_t index)
 {
 	const struct location *l = &n->p->dict.locations[index];
@@ -333,11 +292,6 @@ static struct hash128 hash_location(struct ident *n, struct memo *m, uint32_t in
 	bool nothing;
 	char *at;
 
-	if (is_plain(n, l)) {
-		m->hash = hash_plain_location(n, l);
-		m->hashed = true;
-		return m->hash;
-	}
 	mapping = ident_mapping(n, l->mapping.v);
 	list = ident_list(n, l->attributes);
 	for (uint32_t i = 0; i < l->lines.count; i++)

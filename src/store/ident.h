@@ -69,8 +69,7 @@ static inline bool hash_is_none(struct hash128 h)
 void ident_begin(struct ident *n, const struct profiles *p, struct arena *arena);
 void ident_release(struct ident *n); /* the scratch; the memos are the arena's */
 
-/* All of a message's code at once, table by table: faster than where a stack leads, from one end of
- * memory to another. */
+/* All of a message's code at once, table by table: faster than in the order of the stacks. */
 void ident_code(struct ident *n);
 
 struct hash128 ident_text(struct str s); /* none of no bytes */

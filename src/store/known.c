@@ -4,28 +4,13 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { WAYS = 4, LARGE_PAGE = 2 << 20, KIND_BITS = 5, KIND_MASK = 31 };
+enum { WAYS = 4, KIND_BITS = 5, KIND_MASK = 31 };
 static_assert((int)KIND_COUNT < KIND_MASK, "also the writer's own kinds");
 static_assert(WAYS * sizeof(struct known_place) == 64, "a set is a cache line");
 
 static size_t cache_bytes_of(const struct known *k)
 {
 	return ((size_t)k->set_mask + 1) * WAYS * sizeof(*k->places);
-}
-
-/* At the beginning of a large page: each look goes to another page of the cache, and with large
- * ones the processor finds them. */
-static void map_places(struct known *k)
-{
-	size_t bytes = cache_bytes_of(k);
-
-	k->memory_bytes = bytes + LARGE_PAGE;
-	k->memory = mmap(NULL, k->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
-	assert(k->memory != MAP_FAILED);
-	k->places =
-		(void *)(((uintptr_t)k->memory + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1));
-	(void)madvise(k->places, bytes, MADV_HUGEPAGE); /* or not: it is a wish */
 }
 
 void known_init(struct known *k, size_t cache_bytes)
@@ -36,7 +21,10 @@ void known_init(struct known *k, size_t cache_bytes)
 	while ((size_t)sets * 2 * WAYS * sizeof(*k->places) <= cache_bytes)
 		sets *= 2;
 	k->set_mask = sets - 1;
-	map_places(k);
+	k->places = mmap(NULL, cache_bytes_of(k), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert(k->places != MAP_FAILED);
+	(void)madvise(k->places, cache_bytes_of(k), MADV_HUGEPAGE); /* every look is another page */
 	k->pending_cap = KNOWN_PENDING_MOST;
 	k->pending = calloc(k->pending_cap, sizeof(*k->pending));
 	k->pending_slots = calloc((size_t)k->pending_cap * 2, sizeof(*k->pending_slots));
@@ -45,8 +33,8 @@ void known_init(struct known *k, size_t cache_bytes)
 
 void known_release(struct known *k)
 {
-	if (k->memory)
-		munmap(k->memory, k->memory_bytes);
+	if (k->places)
+		munmap(k->places, cache_bytes_of(k));
 	free(k->pending);
 	free(k->pending_slots);
 	*k = (struct known){ 0 };
@@ -86,11 +74,6 @@ static uint32_t *pending_slot(struct known *k, enum store_kind kind, struct hash
 	while (k->pending_slots[at] && !same(&k->pending[k->pending_slots[at] - 1], kind, hash))
 		at = (at + 1) & mask;
 	return &k->pending_slots[at];
-}
-
-void known_expect(const struct known *k, enum store_kind kind, struct hash128 hash)
-{
-	__builtin_prefetch(set_of(k, kind, hash), 1);
 }
 
 uint32_t known_cached(struct known *k, enum store_kind kind, struct hash128 hash)

@@ -29,8 +29,6 @@ struct known_place {
 struct known {
 	struct known_place *places; /* sets of four, the newest first */
 	uint32_t set_mask;
-	void *memory; /* that they are in */
-	size_t memory_bytes;
 	struct known_entry *pending;
 	uint32_t pending_count, pending_cap;
 	uint32_t *pending_slots; /* place in pending + 1, 0 = free; twice the cap, linear probing */
@@ -44,8 +42,6 @@ void known_release(struct known *k);
 uint32_t known_find(struct known *k, enum store_kind kind, struct hash128 hash);
 /* The same of kinds of which none is ever pending. A kind here is any number of 32 bits. */
 uint32_t known_cached(struct known *k, enum store_kind kind, struct hash128 hash);
-/* That hash will be asked for soon. */
-void known_expect(const struct known *k, enum store_kind kind, struct hash128 hash);
 /* Found in `lookup`. */
 void known_cache(struct known *k, enum store_kind kind, struct hash128 hash, uint32_t id);
 /* A new row. The caller folds before there are KNOWN_PENDING_MOST. */

@@ -17,11 +17,10 @@ static const size_t kept_most_bytes = (size_t)8 << 20; /* of texts and sets that
 #define SERIES                                                               \
 	"tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, " \
 	"period_type_id, period_unit_id, period, lifted_id, service_id, id"
-#define BRIEF(labels, from)                                                                        \
+#define BRIEF_SERIES                                                                               \
 	"SELECT brief(id, resource_id, scope_id, sample_type_id, sample_unit_id, period_type_id, " \
-	"period_unit_id, period, process, service_id, " labels ") FROM " from
-#define SERIES_BETWEEN "series WHERE id BETWEEN ?1 AND ?2"
-#define SERIES_OF_LIST "(SELECT value AS at FROM json_each(?1)) CROSS JOIN series ON series.id=at"
+	"period_unit_id, period, process, service_id, labels) FROM series WHERE id BETWEEN ?1 "    \
+	"AND ?2"
 
 /* What row_each() gives. */
 #define ROW_OF_LOCATION      "mapping_id, address, attrset_id, frame_type_id, lines"
@@ -51,21 +50,13 @@ static const char *const sql[QUERY_COUNT] = {
 	[GET_LOCATION] = "SELECT " LOCATION " FROM location WHERE id=?1",
 	[GET_STACK] = "SELECT " STACK " FROM stack WHERE id=?1",
 	[GET_LINK] = "SELECT trace_id, span_id, notes FROM link WHERE id=?1",
-	[GET_CODE_BLOCK] = "SELECT last, n, checksum, bytes FROM code_block WHERE first=?1",
-	[LIST_CODE_BLOCKS] =
-		"SELECT first, last, n FROM code_block WHERE first<=?2 AND last>=?1 ORDER BY first",
 	[GET_RESOURCE] =
 		"SELECT attrset_id, schema_url_id, dropped, notes FROM resource WHERE id=?1",
 	[GET_SCOPE] = "SELECT name_id, version_id, attrset_id, schema_url_id, dropped, notes FROM "
 		      "scope WHERE id=?1",
 	[GET_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id=?1",
 	[EACH_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id BETWEEN ?1 AND ?2",
-	[EACH_BRIEF] = BRIEF("labels", SERIES_BETWEEN),
-	[PICK_BRIEF] = BRIEF("labels", SERIES_OF_LIST),
-	[EACH_BRIEF_PLAIN] = BRIEF("NULL", SERIES_BETWEEN),
-	[PICK_BRIEF_PLAIN] = BRIEF("NULL", SERIES_OF_LIST),
-	[SERVICES_OF_SERIES] =
-		"SELECT unmark(id, service_id) FROM series WHERE id BETWEEN ?1 AND ?2",
+	[EACH_BRIEF] = BRIEF_SERIES,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
 	[EACH_STACK] = EACH("stack", "locations"),
 	[PICK_STACKS] = PICK("stack", "locations"),

@@ -1,8 +1,8 @@
-/* reader_code.c - locations, with what their functions and mappings say, many at a time. */
+/* reader_code.c - stacks, and locations with what their functions and mappings say, many at a
+ * time. */
 #include <stdlib.h>
 
-#include "base/vec.h"
-#include "store/code_block.h"
+#include "store/codec.h"
 #include "store/reader_walk.h"
 
 /* ---- texts and functions, many at a time ---- */
@@ -107,10 +107,8 @@ enum { LOCATIONS_AT_ONCE = 4096 };
 struct location_reader {
 	struct sqlite_snapshot *snap;
 	const uint64_t *ids;
-	size_t at; /* those before are given */
 	source_location_fn *fn;
 	void *arg;
-	struct buf block;          /* the bytes of a code block */
 	struct location_row *rows; /* of some ids at once */
 	struct buf bytes;
 	struct wanted_ids functions; /* of theirs, those that are not known yet */
@@ -286,14 +284,14 @@ static bool make_location(struct location_reader *r, uint64_t id, const struct l
 
 /* Some at a time: their rows, then the functions' rows, then the texts', each in the order of the
  * file. */
-static bool give_rows(struct location_reader *r, size_t count)
+static bool give_locations(struct location_reader *r, size_t count)
 {
-	size_t end = r->at + count;
 	bool ok = true;
 
-	while (ok && r->at < end) {
-		size_t n = end - r->at < LOCATIONS_AT_ONCE ? end - r->at : LOCATIONS_AT_ONCE;
-		const uint64_t *ids = r->ids + r->at;
+	for (size_t at = 0, n; ok && at < count; at += n) {
+		const uint64_t *ids = r->ids + at;
+
+		n = count - at < LOCATIONS_AT_ONCE ? count - at : LOCATIONS_AT_ONCE;
 
 		reader_trim(r->snap);
 		r->rows = realloc(r->rows, n * sizeof(*r->rows));
@@ -304,138 +302,8 @@ static bool give_rows(struct location_reader *r, size_t count)
 
 			ok = make_location(r, ids[i], &r->rows[i], &l) && r->fn(r->arg, &l, r->err);
 		}
-		r->at += n;
 	}
 	return ok;
-}
-
-/* ---- blocks ---- */
-
-enum {
-	BLOCK_LEAST = 16, /* locations for which blocks are looked for */
-	BLOCK_SHARE = 16, /* a block is read when one in so many of its locations is asked for */
-};
-
-struct block_span {
-	uint64_t first, last, n;
-};
-
-struct block_spans {
-	struct block_span *list;
-	size_t count, cap, at;
-};
-
-static bool list_blocks(struct location_reader *r, size_t count, struct block_spans *b)
-{
-	sqlite3_stmt *s;
-	bool row = true;
-
-	if (count < BLOCK_LEAST)
-		return true;
-	s = reader_query(r->snap, LIST_CODE_BLOCKS, r->err);
-	if (!s)
-		return false;
-	db_bind_u64(s, 1, r->ids[0]);
-	db_bind_u64(s, 2, r->ids[count - 1]);
-	while (row) {
-		if (!db_step(r->snap->db, s, &row, r->err, "reading the store"))
-			return false;
-		if (!row)
-			break;
-		VEC_ROOM(b->list, b->count, b->cap);
-		b->list[b->count++] =
-			(struct block_span){ db_u64(s, 0), db_u64(s, 1), db_u64(s, 2) };
-	}
-	return true;
-}
-
-bool reader_code_block(struct sqlite_snapshot *snap, uint64_t first, struct buf *bytes, bool *whole,
-		       struct err *err)
-{
-	struct str stored;
-	sqlite3_stmt *s;
-
-	*whole = false;
-	if (!reader_row(snap, GET_CODE_BLOCK, first, &s, err))
-		return false;
-	stored = db_bytes(s, 3);
-	*whole = code_block_checksum(first, db_u64(s, 0), db_u64(s, 1), stored) == db_u64(s, 2);
-	if (*whole)
-		buf_str(bytes, stored);
-	sqlite3_reset(s);
-	return true;
-}
-
-static bool block_is_short(struct location_reader *r, const struct block_span *b)
-{
-	return err_set(r->err, ERR_NOT_FOUND, "the block of code from %llu on lacks row %llu",
-		       (unsigned long long)b->first, (unsigned long long)r->ids[r->at]);
-}
-
-static bool give_from_block(struct location_reader *r, const struct block_span *span, size_t count)
-{
-	struct code_location l;
-	struct code_block b;
-	size_t end = r->at + count;
-	bool ok = code_block_open(&b, span->first, buf_view(&r->block));
-
-	while (ok && r->at < end) {
-		if (!code_block_next(&b, &l, &ok) || l.said.id > r->ids[r->at]) {
-			ok = block_is_short(r, span);
-			break;
-		}
-		if (l.said.id < r->ids[r->at])
-			continue;
-		ok = place_location(r, l.mapping, &l.said) && r->fn(r->arg, &l.said, r->err);
-		r->at++;
-	}
-	code_block_close(&b);
-	return ok;
-}
-
-/* Nothing is lost with a damaged block: the rows say the same. */
-static bool give_block(struct location_reader *r, const struct block_span *b, size_t count)
-{
-	bool whole;
-
-	reader_trim(r->snap);
-	buf_reset(&r->block);
-	if (!reader_code_block(r->snap, b->first, &r->block, &whole, r->err))
-		return false;
-	return whole ? give_from_block(r, b, count) : give_rows(r, count);
-}
-
-/* How many of the ids from r->at on are below `end`. */
-static size_t ids_below(const struct location_reader *r, size_t count, uint64_t end)
-{
-	size_t low = r->at, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (r->ids[middle] < end)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - r->at;
-}
-
-/* Those of the next block, or those before it. */
-static bool give_some(struct location_reader *r, size_t count, struct block_spans *blocks)
-{
-	const struct block_span *b;
-	size_t n;
-
-	while (blocks->at < blocks->count && blocks->list[blocks->at].last < r->ids[r->at])
-		blocks->at++;
-	if (blocks->at == blocks->count)
-		return give_rows(r, count - r->at);
-	b = &blocks->list[blocks->at];
-	if (b->first > r->ids[r->at])
-		return give_rows(r, ids_below(r, count, b->first));
-	n = ids_below(r, count, b->last + 1);
-	return n * BLOCK_SHARE >= b->n ? give_block(r, b, n) : give_rows(r, n);
 }
 
 bool sqlite_locations(struct source *source, const uint64_t *ids, uint32_t count,
@@ -443,19 +311,53 @@ bool sqlite_locations(struct source *source, const uint64_t *ids, uint32_t count
 {
 	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct location_reader r = { .snap = snap, .ids = ids, .fn = fn, .arg = arg, .err = err };
-	struct block_spans blocks = { 0 };
 	bool ok;
 
 	buf_init(&r.bytes, 0);
-	buf_init(&r.block, 0);
-	ok = list_blocks(&r, count, &blocks);
-	while (ok && r.at < count)
-		ok = give_some(&r, count, &blocks);
-	free(blocks.list);
+	ok = give_locations(&r, count);
 	free(r.rows);
 	free(r.functions.ids);
 	free(r.lines);
 	buf_release(&r.bytes);
-	buf_release(&r.block);
+	return ok;
+}
+
+/* ---- stacks ---- */
+
+struct stack_reader {
+	const uint64_t *ids;
+	source_stack_fn *fn;
+	void *arg;
+	uint64_t *locations;
+	size_t cap;
+};
+
+static bool take_stack(void *ctx, size_t at, sqlite3_value **columns, struct err *err)
+{
+	struct stack_reader *r = ctx;
+	struct str locations = row_bytes(columns[0]);
+	size_t count;
+
+	if (locations.len > r->cap) {
+		r->cap = locations.len * 2;
+		free(r->locations);
+		r->locations = malloc(r->cap * sizeof(*r->locations));
+		assert(r->locations);
+	}
+	count = codec_get_list(locations, r->locations);
+	if (count > UINT32_MAX)
+		return err_set(err, ERR_INVALID, "the stack %llu is damaged",
+			       (unsigned long long)r->ids[at]);
+	return r->fn(r->arg, r->ids[at], r->locations, (uint32_t)count, err);
+}
+
+bool sqlite_stacks(struct source *source, const uint64_t *ids, uint32_t count, source_stack_fn *fn,
+		   void *arg, struct err *err)
+{
+	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
+	struct stack_reader r = { .ids = ids, .fn = fn, .arg = arg };
+	bool ok = row_each(snap, EACH_STACK, ids, count, take_stack, &r, err);
+
+	free(r.locations);
 	return ok;
 }

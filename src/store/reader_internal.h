@@ -18,17 +18,11 @@ enum query {
 	GET_LOCATION,
 	GET_STACK,
 	GET_LINK,
-	GET_CODE_BLOCK,
-	LIST_CODE_BLOCKS,
 	GET_RESOURCE,
 	GET_SCOPE,
 	GET_SERIES,
 	EACH_SERIES,
-	EACH_BRIEF, /* behind each the same of a list of ids */
-	PICK_BRIEF,
-	EACH_BRIEF_PLAIN, /* without labels */
-	PICK_BRIEF_PLAIN,
-	SERVICES_OF_SERIES,
+	EACH_BRIEF,
 	MARK_CHUNKS,
 	EACH_STACK, /* for row_each(); behind each the same of a list of ids */
 	PICK_STACKS,
@@ -98,7 +92,6 @@ struct sqlite_snapshot {
 
 	/* Of the sample that is given. */
 	struct sample_scan *scan; /* that is running */
-	struct id_bits *marking;  /* of the list of series that is made */
 	struct row_walk *walk;    /* that is running */
 	struct series_walk *series_walk;
 	int64_t *values;
@@ -155,11 +148,6 @@ struct any_cell reader_any_cell(sqlite3_stmt *s, int kind_column, int value_colu
 bool reader_any(const struct any_cell *cell, struct arena *arena, struct any_value *out,
 		struct err *err) MUST_CHECK;
 
-/* reader_code.c: the bytes of the code block whose first location that is, into an empty buf;
- * *whole false: not as they were written. */
-bool reader_code_block(struct sqlite_snapshot *snap, uint64_t first, struct buf *bytes, bool *whole,
-		       struct err *err) MUST_CHECK;
-
 /* reader_scan.c: buckets that may hold samples of the window, ascending; the caller frees them. */
 struct bucket {
 	uint64_t number, longest; /* t1 - t0 of its samples */
@@ -193,7 +181,6 @@ bool event_room_make(struct sample_scan *x) MUST_CHECK;
 void event_room_free(struct sample_scan *x);
 bool reader_give_events(struct sample_scan *x, struct chunk *c) MUST_CHECK;
 
-/* Give the connection the functions brief() and unmark() (reader_series.c) and row()
- * (reader_walk.c). */
+/* Give the connection the functions brief() (reader_series.c) and row() (reader_walk.c). */
 bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;
 bool reader_make_row(struct sqlite_snapshot *snap, struct err *err) MUST_CHECK;

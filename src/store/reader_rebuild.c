@@ -212,6 +212,16 @@ static struct mapping_index mapping_of(struct rebuild *r, uint64_t id)
 	return (struct mapping_index){ remember(r, KIND_MAPPING, id, index) };
 }
 
+/* A location of a damaged file goes without the function of a line. */
+static struct function_index function_if_readable(struct rebuild *r, uint64_t id)
+{
+	struct function_index f = function_of(r, id);
+
+	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->functions : NULL))
+		return (struct function_index){ 0 };
+	return f;
+}
+
 /* varint function row, zigzag line, zigzag column, for each line */
 static struct line *lines_of(struct rebuild *r, struct str bytes, uint32_t *count)
 {
@@ -225,13 +235,13 @@ static struct line *lines_of(struct rebuild *r, struct str bytes, uint32_t *coun
 
 		l->line = codec_get_signed(&c);
 		l->column = codec_get_signed(&c);
-		l->function = function_of(r, c.failed ? 0 : function);
+		l->function = function_if_readable(r, c.failed ? 0 : function);
 	}
 	rebuild_fail_when(r, c.failed, "lines of location", 0);
 	return lines;
 }
 
-/* Of a damaged file a location goes without its mapping, which stands nowhere else. */
+/* A location of a damaged file goes without its mapping. */
 static struct mapping_index mapping_if_readable(struct rebuild *r, uint64_t id)
 {
 	struct mapping_index m = mapping_of(r, id);
@@ -241,7 +251,7 @@ static struct mapping_index mapping_if_readable(struct rebuild *r, uint64_t id)
 	return m;
 }
 
-static struct location_index location_from_rows(struct rebuild *r, uint64_t id)
+static struct location_index location_from_row(struct rebuild *r, uint64_t id)
 {
 	struct location l = { 0 };
 	uint64_t mapping, attrset;
@@ -262,6 +272,8 @@ static struct location_index location_from_rows(struct rebuild *r, uint64_t id)
 	sqlite3_reset(s);
 	l.mapping = mapping_if_readable(r, mapping);
 	refs = rebuild_refs(r, attrset);
+	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->attributes_of_code : NULL))
+		refs = (struct rebuild_refs){ 0 };
 	lines = lines_of(r, line_bytes, &line_count);
 	keep_apart(r, notes);
 	index = builder_location(r->b, &l, lines, line_count, refs.at, refs.count).v;
@@ -271,69 +283,14 @@ static struct location_index location_from_rows(struct rebuild *r, uint64_t id)
 	return (struct location_index){ index };
 }
 
-static struct function_index function_again(struct rebuild *r, const struct source_line *l)
-{
-	struct function f = { .start_line = l->start_line };
-
-	if (!l->function.len && !l->system_name.len && !l->file.len && !l->start_line)
-		return (struct function_index){ 0 };
-	f.name = builder_string(r->b, l->function);
-	f.system_name = builder_string(r->b, l->system_name);
-	f.filename = builder_string(r->b, l->file);
-	return builder_function(r->b, &f);
-}
-
-/* Of the attributes of a location whose own cannot be read, the one that a block says. */
-static struct rebuild_refs frame_type_again(struct rebuild *r, const struct source_location *said)
-{
-	struct attribute a = { .value = { .kind = ANY_STRING, .string = said->frame_type } };
-	struct rebuild_refs refs = { .count = said->frame_type.len > 0 };
-
-	if (!refs.count)
-		return refs;
-	a.key = builder_string(r->b, STR("profile.frame.type"));
-	refs.at = arena_alloc_array(&r->scratch, 1, sizeof(*refs.at));
-	refs.at[0] = builder_attribute(r->b, &a);
-	return refs;
-}
-
-/* As location_from_rows(), which failed, but for notes. */
-static struct location_index location_from_block(struct rebuild *r,
-						 const struct code_location *again)
-{
-	const struct source_location *said = &again->said;
-	struct line *lines = arena_alloc_array(&r->scratch, said->line_count + 1, sizeof(*lines));
-	struct location l = { .address = said->address,
-			      .mapping = mapping_if_readable(r, again->mapping) };
-	struct rebuild_refs refs = rebuild_refs(r, again->attributes);
-
-	if (rebuild_go_without(r, &r->snap->lost->attributes_of_code))
-		refs = frame_type_again(r, said);
-	for (uint32_t i = 0; i < said->line_count; i++)
-		lines[i] = (struct line){ .function = function_again(r, &said->lines[i]),
-					  .line = said->lines[i].line,
-					  .column = said->lines[i].column };
-	return builder_location(r->b, &l, lines, said->line_count, refs.at, refs.count);
-}
-
 static struct location_index location_of(struct rebuild *r, uint64_t id)
 {
-	struct store_lost *lost = r->snap->lost;
-	uint64_t mappings = lost ? lost->mappings : 0;
-	const struct code_location *again;
-	struct location_index location;
 	uint32_t index;
 
 	if (known(r, KIND_LOCATION, id, &index) || r->failed)
 		return (struct location_index){ index };
-	location = location_from_rows(r, id);
-	again = r->failed && lost ? rebuild_again(r, id) : NULL;
-	if (again) {
-		rebuild_go_without(r, &lost->again);
-		lost->mappings = mappings; /* it is tried again */
-		location = location_from_block(r, again);
-	}
-	return (struct location_index){ remember(r, KIND_LOCATION, id, location.v) };
+	index = location_from_row(r, id).v;
+	return (struct location_index){ remember(r, KIND_LOCATION, id, index) };
 }
 
 struct stack_index rebuild_stack(struct rebuild *r, uint64_t id)

@@ -8,7 +8,6 @@
  */
 #pragma once
 #include "model/builder.h"
-#include "store/code_block.h"
 #include "store/ident.h"
 #include "store/reader_internal.h"
 
@@ -17,8 +16,6 @@ struct rebuild {
 	struct builder *b;
 	struct arena scratch; /* of one request */
 	struct idmap maps[KIND_COUNT];
-	struct idmap
-		again; /* by location: what a code block says of it, where rows cannot be read */
 	uint64_t note_from, note_next; /* no notes from the one up to below the other */
 	struct kept_sample *line; /* the request's samples, by their place behind it; on the heap */
 	uint64_t line_first, line_cap;
@@ -42,9 +39,6 @@ void rebuild_scope(struct rebuild *r, uint64_t id);
 /* What the newest shape of such a message has no place for. */
 void rebuild_notes(struct rebuild *r, struct str notes, enum message_kind message, uint32_t index);
 
-/* reader_again.c: what a code block says of a location whose rows cannot be read; NULL: nothing.
- * Until the request's end. */
-const struct code_location *rebuild_again(struct rebuild *r, uint64_t location);
 /* After a failure in a part that a damaged file's request can go without (store_tolerate()): true,
  * counted, and the failure is forgotten. */
 bool rebuild_go_without(struct rebuild *r, uint64_t *lost);

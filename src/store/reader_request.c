@@ -372,7 +372,6 @@ static struct profiles *rebuild_request(struct sqlite_snapshot *snap, const stru
 	rebuild_notes(&r, notes, MESSAGE_DICTIONARY, 0);
 	for (int i = 0; i < KIND_COUNT; i++)
 		idmap_release(&r.maps[i]);
-	idmap_release(&r.again);
 	arena_release(&r.scratch);
 	free(r.line);
 	if (r.failed) {

@@ -214,7 +214,7 @@ struct series_walk {
 	bool brief, scopes; /* scopes: of brief ones, too */
 	uint32_t labels;    /* that are asked for: bits of enum label_key */
 	struct source_attribute room[LABEL_KEYS];
-	uint64_t met; /* of a list, brief rows */
+	uint64_t met; /* marked series whose rows were there, in one walk over the table */
 	bool failed;  /* err tells */
 	struct err *err;
 };
@@ -386,25 +386,33 @@ static void brief_end(sqlite3_context *context)
 	sqlite3_result_null(context);
 }
 
+static bool take_brief(struct series_walk *w, sqlite3_value **args)
+{
+	uint64_t id = u64_of(args, BRIEF_ID), service = u64_of(args, BRIEF_SERVICE);
+	bool yes;
+
+	if (!is_marked(w->marked, id))
+		return true;
+	w->met++;
+	if (!is_asked_for(w, service, &yes, w->err))
+		return false;
+	if (!yes)
+		return true;
+	return lacks_labels(w, args[BRIEF_LABELS]) || (w->ask->service.len && !service)
+		       ? give_one(w, id, w->err)
+		       : give_brief(w, args);
+}
+
 static void brief_step(sqlite3_context *context, int count, sqlite3_value **args)
 {
 	struct sqlite_snapshot *snap = sqlite3_user_data(context);
 	struct series_walk *w = snap->series_walk;
 
-	if (w && count == BRIEF_ARGUMENTS && !w->failed) {
-		uint64_t id = u64_of(args, BRIEF_ID);
-
-		if (!is_marked(w->marked, id))
-			return;
-		w->met++;
-		if (lacks_labels(w, args[BRIEF_LABELS]) ||
-		    (w->ask->service.len && !u64_of(args, BRIEF_SERVICE)))
-			w->failed = !give_one(w, id, w->err);
-		else
-			w->failed = !give_brief(w, args);
-	}
-	if (!w || w->failed)
+	if (!w || count != BRIEF_ARGUMENTS || w->failed || !take_brief(w, args)) {
+		if (w)
+			w->failed = true;
 		sqlite3_result_error_code(context, SQLITE_ABORT);
+	}
 }
 
 /* A walk over series, row by row through an aggregate. */
@@ -425,51 +433,26 @@ static bool run_series(struct series_walk *w, sqlite3_stmt *s, struct err *err)
 	return !w->failed;
 }
 
-static bool run_span(struct series_walk *w, enum query query, const struct id_span *span,
-		     struct err *err)
+static bool met_all(const struct series_walk *w, const struct id_span *span, struct err *err)
 {
-	sqlite3_stmt *s = reader_query(w->snap, query, err);
-
-	if (!s)
-		return false;
-	db_bind_u64(s, 1, span->first);
-	db_bind_u64(s, 2, span->last);
-	return run_series(w, s, err);
+	return w->met == span->count ||
+	       err_set(err, ERR_NOT_FOUND, "the store lacks %llu series of its samples",
+		       (unsigned long long)(span->count - w->met));
 }
 
-/* All are of the service that is asked for, or of none. */
+/* What rows say by themselves, where that is all that is asked for. */
 static bool walk_brief(struct series_walk *w, const struct id_bits *b, const struct id_span *span,
 		       struct err *err)
 {
-	w->marked = b;
-	return run_span(w, w->labels ? EACH_BRIEF : EACH_BRIEF_PLAIN, span, err);
-}
+	sqlite3_stmt *s = reader_query(w->snap, EACH_BRIEF, err);
 
-/* The same where they are few among many. */
-static bool pick_brief(struct series_walk *w, const struct id_bits *b, const struct id_span *span,
-		       struct err *err)
-{
-	sqlite3_stmt *s = reader_query(w->snap, w->labels ? PICK_BRIEF : PICK_BRIEF_PLAIN, err);
-	struct wanted_ids ids = { 0 };
-	struct buf text;
-	bool ok = s != NULL;
-
-	buf_init(&text, 0);
+	if (!s)
+		return false;
 	w->marked = b;
 	w->met = 0;
-	for (uint64_t id = span->first; id <= span->last; id++)
-		if (is_marked(b, id))
-			wanted_ids_add(&ids, id);
-	if (ok) {
-		row_bind_list(s, ids.ids, ids.count, &text);
-		ok = run_series(w, s, err);
-	}
-	if (ok && w->met < ids.count)
-		ok = err_set(err, ERR_NOT_FOUND, "the store lacks %llu series of its samples",
-			     (unsigned long long)(ids.count - w->met));
-	buf_release(&text);
-	free(ids.ids);
-	return ok;
+	db_bind_u64(s, 1, span->first);
+	db_bind_u64(s, 2, span->last);
+	return run_series(w, s, err) && met_all(w, span, err);
 }
 
 /* ---- many in full ---- */
@@ -579,6 +562,7 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, const str
 
 	assert(some);
 	trim(w);
+	w->met = 0;
 	if (ok) {
 		db_bind_u64(s, 1, span->first);
 		db_bind_u64(s, 2, span->last);
@@ -587,10 +571,12 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, const str
 		ok = db_step(w->snap->db, s, &row, err, "listing series");
 		if (!ok || !row)
 			break;
-		if (is_marked(b, db_u64(s, COL_ID)))
-			ok = collect_row(w, some, s, err);
+		if (!is_marked(b, db_u64(s, COL_ID)))
+			continue;
+		w->met++;
+		ok = collect_row(w, some, s, err);
 	}
-	ok = ok && give_some(w, some, err);
+	ok = ok && met_all(w, span, err) && give_some(w, some, err);
 	if (s)
 		sqlite3_reset(s);
 	free(some->resources.ids);
@@ -599,51 +585,12 @@ static bool walk_table(struct series_walk *w, const struct id_bits *b, const str
 	return ok;
 }
 
-/* unmark(id, service_id): takes the mark away from what is of another service. */
-static void unmark_step(sqlite3_context *context, int count, sqlite3_value **args)
-{
-	struct sqlite_snapshot *snap = sqlite3_user_data(context);
-	struct series_walk *w = snap->series_walk;
-	struct id_bits *b = snap->marking;
-	uint64_t id = u64_of(args, 0);
-	bool yes = true;
-
-	(void)count;
-	if (w && b && !is_marked(b, id))
-		return;
-	if (w && b)
-		w->failed = !is_asked_for(w, u64_of(args, 1), &yes, w->err);
-	if (!w || !b || w->failed) {
-		sqlite3_result_error_code(context, SQLITE_ABORT);
-	} else if (!yes) {
-		b->bits[id / 8] &= (uint8_t) ~(1u << id % 8);
-		b->count--;
-	}
-}
-
-/* Takes the marks away from those of other services, and counts those that are left. */
-static bool unmark_others(struct series_walk *w, struct id_bits *b, struct id_span *span,
-			  struct err *err)
-{
-	uint64_t before = b->count;
-	bool ok;
-
-	w->snap->marking = b;
-	ok = run_span(w, SERVICES_OF_SERIES, span, err);
-	w->snap->marking = NULL;
-	span->count -= before - b->count;
-	return ok;
-}
-
 bool reader_make_brief(struct sqlite_snapshot *snap, struct err *err)
 {
-	const int flags = SQLITE_UTF8 | SQLITE_DIRECTONLY;
-	int rc = sqlite3_create_function_v2(snap->db, "brief", BRIEF_ARGUMENTS, flags, snap, NULL,
-					    brief_step, brief_end, NULL);
+	int rc = sqlite3_create_function_v2(snap->db, "brief", BRIEF_ARGUMENTS,
+					    SQLITE_UTF8 | SQLITE_DIRECTONLY, snap, NULL, brief_step,
+					    brief_end, NULL);
 
-	if (rc == SQLITE_OK)
-		rc = sqlite3_create_function_v2(snap->db, "unmark", 2, flags, snap, NULL,
-						unmark_step, brief_end, NULL);
 	return rc == SQLITE_OK || db_error(snap->db, err, "preparing to list series");
 }
 
@@ -651,7 +598,6 @@ enum {
 	DENSE = 6, /* a row of a walk costs less than that many seeks */
 	APART = 64,
 	FEW = 16, /* for which no room is made for what many name */
-	MANY = 256,
 };
 
 /* Marked ids that lie close together, from `at` on: of an old series that goes on and new ones it
@@ -675,22 +621,18 @@ static bool is_dense(const struct id_span *span)
 	return span->count > (span->last - span->first + 1) / DENSE;
 }
 
-static bool walk_span(struct series_walk *w, struct id_bits *b, struct id_span *span,
+static bool walk_span(struct series_walk *w, const struct id_bits *b, const struct id_span *span,
 		      struct err *err)
 {
-	bool picked = w->ask->service.len && span->count > MANY && is_dense(span), ok = true;
+	bool ok = true;
 
-	if (picked && !unmark_others(w, b, span, err))
-		return false;
 	if (is_dense(span)) {
-		if (w->brief && (picked || !w->ask->service.len))
+		if (w->brief)
 			return walk_brief(w, b, span, err);
 		if (span->count > FEW)
 			return walk_table(w, b, span, err);
 	}
-	if (w->brief && picked && span->count > FEW)
-		return pick_brief(w, b, span, err);
-	for (uint64_t id = span->first; ok && id <= span->last && span->count; id++)
+	for (uint64_t id = span->first; ok && id <= span->last; id++)
 		if (is_marked(b, id))
 			ok = give_one(w, id, err);
 	return ok;

@@ -77,7 +77,7 @@ static bool run_walk(struct row_walk *w, sqlite3_stmt *s, size_t last)
 	return !w->failed && (w->at == last || missing_row(w, s));
 }
 
-void row_bind_list(sqlite3_stmt *s, const uint64_t *ids, size_t count, struct buf *text)
+static void row_bind_list(sqlite3_stmt *s, const uint64_t *ids, size_t count, struct buf *text)
 {
 	buf_reset(text);
 	for (size_t i = 0; i < count; i++) {
@@ -109,7 +109,7 @@ static bool walk_part(struct row_walk *w, enum query each)
 	return run_walk(w, s, w->count);
 }
 
-bool row_are_dense(const uint64_t *ids, size_t count)
+static bool row_are_dense(const uint64_t *ids, size_t count)
 {
 	return count && (ids[count - 1] - ids[0]) / DENSE < count;
 }

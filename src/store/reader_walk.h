@@ -15,11 +15,6 @@ typedef bool row_fn(void *ctx, size_t at, sqlite3_value **columns, struct err *e
 bool row_each(struct sqlite_snapshot *snap, enum query each, const uint64_t *ids, size_t count,
 	      row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
-/* Is a walk over the table less work than a look for each id? */
-bool row_are_dense(const uint64_t *ids, size_t count);
-/* The list of such a query; `text` holds it until that was run. */
-void row_bind_list(sqlite3_stmt *s, const uint64_t *ids, size_t count, struct buf *text);
-
 static inline struct str row_bytes(sqlite3_value *v)
 {
 	const void *bytes = sqlite3_value_blob(v);

@@ -35,7 +35,6 @@ static const struct table {
 	{ "profile", "k*iiibiiiitb", false },
 	{ "note", "kb", false },
 	{ "chunk", "kiiiibbibibibibibibibbi", false },
-	{ "code_block", "kiiib", false },
 	{ "bucket", "kiiii", false },
 	{ "symbol", "tit", true },
 };

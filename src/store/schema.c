@@ -13,11 +13,6 @@
 	"CREATE TABLE chunk_link(link_id INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY "       \
 	"KEY(link_id, seq)) WITHOUT ROWID;\n"
 
-/* code_block.h; what is long comes last. */
-#define CODE_BLOCK                                                                             \
-	"CREATE TABLE code_block(first INTEGER PRIMARY KEY, last INTEGER NOT NULL, n INTEGER " \
-	"NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL);\n"
-
 /* Of each link twice: by its trace id and by its span id (writer_links.c). */
 #define LINK_KEY                                                                               \
 	"CREATE TABLE link_key(key BLOB NOT NULL, link_id INTEGER NOT NULL, PRIMARY KEY(key, " \
@@ -66,7 +61,7 @@ static const char tables[] =
 	"CREATE TABLE profile(seq INTEGER PRIMARY KEY, series INTEGER NOT NULL, samples INTEGER, "
 	"time INTEGER, duration INTEGER, uid BLOB, attrset_id INTEGER, dropped INTEGER, "
 	"t0 INTEGER, span INTEGER, payload_format TEXT, payload BLOB);\n"
-	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n" CHUNK CODE_BLOCK
+	"CREATE TABLE note(seq INTEGER PRIMARY KEY, notes BLOB NOT NULL);\n" CHUNK
 	"CREATE TABLE bucket(bucket INTEGER PRIMARY KEY, longest INTEGER, first_seq INTEGER, "
 	"last_seq INTEGER, n INTEGER);\n"
 	"CREATE TABLE sample_key(key TEXT NOT NULL, PRIMARY KEY(key)) WITHOUT ROWID;\n"

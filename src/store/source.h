@@ -181,9 +181,9 @@ struct store_lost {
 	uint64_t types;                     /* profiles that are there with a type that says so */
 	uint64_t profile_attributes;        /* profiles that are there without theirs */
 	uint64_t mappings; /* locations, once a request, that are there without their mapping */
-	uint64_t attributes_of_code; /* locations likewise, with only their frame type left */
+	uint64_t attributes_of_code; /* locations likewise, without their attributes */
 	uint64_t build_ids; /* mappings, once a request, without attributes: build ids are some */
-	uint64_t again; /* locations, once a request, read from code blocks: only notes are lost */
+	uint64_t functions; /* lines of locations, once a request, without their function */
 	uint64_t notes; /* requests that are there without some of their notes, if they had any */
 };
 

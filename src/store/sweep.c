@@ -373,13 +373,6 @@ static bool follow(struct sweep *s, sqlite3 *db, struct known *known, struct err
 
 /* ---- sweeping ---- */
 
-/* Blocks (code_block.h) that have what goes: an id may be given again one day. */
-static bool drop_code(sqlite3 *db, sqlite3_int64 from, sqlite3_int64 to, struct err *err)
-{
-	return db_exec_f(db, err, "DELETE FROM code_block WHERE first<=%lld AND last>=%lld",
-			 (long long)to, (long long)from);
-}
-
 /* Rows of one kind from s->at on, at most SLICE_ROWS looked at. */
 static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, struct err *err)
 {
@@ -412,8 +405,6 @@ static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, 
 		ok = db_run(db, row_gone, err, "sweeping");
 		*rows += ok;
 	}
-	if (ok && dead_count && s->kind == KIND_LOCATION)
-		ok = drop_code(db, dead[0], dead[dead_count - 1], err);
 	sqlite3_finalize(list);
 	sqlite3_finalize(row_gone);
 	*end = seen < SLICE_ROWS;

@@ -19,7 +19,6 @@ enum {
 	LOG_PAGES = 448, /* a checkpoint when the log has that many: 4 MB with a commit beyond it */
 	LOG_PAGES_LEAST = 64,
 	LOG_SHARE = 32, /* so many logs of that size fill a store of limited size */
-	LAST_CODE_NS = 250000000,
 };
 
 static const char *const statement_sql[STATEMENT_COUNT] = {
@@ -206,7 +205,6 @@ static bool open_whole(struct store_writer *w, struct err *err)
 	}
 	writer_make_filter(w);
 	w->committed = w->now;
-	w->code_due = true;
 	return true;
 }
 
@@ -337,24 +335,12 @@ fail:
 	return false;
 }
 
-/* What is asked of the store later finds its code in blocks, unless that takes long. */
-static void put_last_code(struct store_writer *w)
-{
-	uint64_t deadline = clock_monotonic_ns() + LAST_CODE_NS;
-	struct err ignored;
-
-	while (!w->damaged && writer_code_is_due(w) && clock_monotonic_ns() < deadline)
-		if (!writer_put_code(w, &ignored))
-			return;
-}
-
 void store_writer_close(struct store_writer *w)
 {
 	if (!w)
 		return;
 	if (w->db) {
 		store_writer_rollback(w);
-		put_last_code(w);
 		sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 		close_db(w);
 	}
@@ -450,7 +436,6 @@ void store_writer_rollback(struct store_writer *w)
 	spool_seen_drop_last(&w->seen, w->now.seen_added);
 	w->now = w->committed;
 	w->bucket_count = 0;
-	writer_forget_ends(w);
 	w->err = &err;
 	if (!writer_load_pending(w, &err))
 		w->damaged |= db_is_damage(sqlite3_errcode(w->db));

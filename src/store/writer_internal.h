@@ -65,8 +65,7 @@ struct store_writer {
 	struct store_lock lock;
 	char *path;
 	sqlite3_stmt *statements[STATEMENT_COUNT];
-	sqlite3_stmt *fed_inserts[FED_COUNT], *fed_after[FED_COUNT];
-	int64_t fed_next[FED_COUNT]; /* the id behind a table's end; 0: not known */
+	sqlite3_stmt *fed_inserts[FED_COUNT];
 	struct feed feed;
 	struct buf fed[FED_COUNT]; /* struct feed_value: rows on their way */
 	sqlite3_stmt *verify[KIND_COUNT];
@@ -80,8 +79,6 @@ struct store_writer {
 	uint64_t sweeping_samples;  /* deleted before the one under way */
 	uint64_t next_retention_ns; /* monotonic: when to look again */
 	uint64_t trim_to;           /* requests below may go once their samples have */
-	bool code_due;              /* locations may want blocks (code_block.h) */
-	uint32_t code_looked_at;    /* the newest location when none did */
 	uint64_t cutting_to;        /* samples below are being deleted for their age; 0 = none */
 	bool over_size;             /* and nothing but the newest request is left to go */
 	bool trimming, shrinking;   /* requests are to go; free pages are to be given back */
@@ -118,8 +115,6 @@ struct str writer_keep(struct store_writer *w, struct str bytes);
 /* Puts the rows of one table; of all. After a failure they are dropped. */
 void writer_flush_table(struct store_writer *w, enum fed_table t);
 void writer_flush(struct store_writer *w);
-/* Rows were deleted, or taken back: where tables end is not known any more. */
-void writer_forget_ends(struct store_writer *w);
 bool writer_prepare_fed(struct store_writer *w, struct err *err) MUST_CHECK;
 void writer_finalize_fed(struct store_writer *w);
 
@@ -139,11 +134,6 @@ uint32_t writer_refs(struct store_writer *w, const struct attribute_index *at, u
 uint32_t writer_attribute(struct store_writer *w, uint32_t index);
 uint32_t writer_key_value(struct store_writer *w, const struct key_value *kv, struct hash128 hash);
 uint32_t writer_stack(struct store_writer *w, uint32_t index);
-/* Before those of many: the cache of what is known is larger than the processor's, and is asked for
- * the next ones while the first come. */
-void writer_expect_stack(struct store_writer *w, uint32_t index);
-struct hash128 writer_expect_list(struct store_writer *w, struct range refs);
-uint32_t writer_expected_list(struct store_writer *w, struct range refs, struct hash128 hash);
 uint32_t writer_link(struct store_writer *w, uint32_t index);
 uint32_t writer_resource(struct store_writer *w, uint32_t index, struct hash128 *hash);
 uint32_t writer_scope(struct store_writer *w, uint32_t index, struct hash128 *hash);
@@ -163,11 +153,6 @@ void writer_key_links(struct store_writer *w);
 
 /* writer_upkeep.c: what an earlier writer left undone */
 bool writer_load_upkeep(struct store_writer *w, struct err *err) MUST_CHECK;
-
-/* writer_code.c: one block of code, in a transaction of its own, as long as some are due. False
- * only when the file is damaged: whatever else hinders it, questions are answered without them. */
-bool writer_code_is_due(const struct store_writer *w);
-bool writer_put_code(struct store_writer *w, struct err *err) MUST_CHECK;
 
 /*
  * writer_cut.c: samples go in the order of their arrival, a slice at a time; all in a transaction

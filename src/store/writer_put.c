@@ -214,25 +214,12 @@ static void put_note(struct store_writer *w, uint64_t seq, enum message_kind a, 
 	writer_run(w, ADD_NOTE, "adding a note");
 }
 
-enum { EXPECTED = 32 };
-
-/* The next ones: lists has the hashes of their attributes. */
-static void expect_samples(struct putting *x, const struct sample *s, uint32_t count,
-			   struct hash128 lists[EXPECTED])
-{
-	for (uint32_t i = 0; i < count && i < EXPECTED; i++) {
-		writer_expect_stack(x->w, s[i].stack.v);
-		lists[i] = writer_expect_list(x->w, s[i].attributes);
-	}
-}
-
 /* Fills in the rows of the open profile's samples; [*first, *last] are the times t0 that they have.
  */
 static void collect_samples(struct putting *x, uint64_t profile_seq, uint64_t *first,
 			    uint64_t *last)
 {
 	const struct profile *f = &x->p->profiles[x->profile];
-	struct hash128 lists[EXPECTED];
 
 	*first = f->samples.count ? UINT64_MAX : f->time_unix_nano;
 	*last = f->samples.count ? 0 : f->time_unix_nano;
@@ -242,8 +229,6 @@ static void collect_samples(struct putting *x, uint64_t profile_seq, uint64_t *f
 		struct sample_row *r = &x->rows[x->row_count++];
 		uint64_t t0, t1;
 
-		if (i % EXPECTED == 0)
-			expect_samples(x, s, f->samples.count - i, lists);
 		sample_times(x->p, f, s, &t0, &t1);
 		*r = (struct sample_row){
 			.bucket = t0 / STORE_BUCKET_NS,
@@ -253,7 +238,7 @@ static void collect_samples(struct putting *x, uint64_t profile_seq, uint64_t *f
 			.sample = index,
 			.profile = x->profile,
 			.stack = writer_stack(x->w, s->stack.v),
-			.attrset = writer_expected_list(x->w, s->attributes, lists[i % EXPECTED]),
+			.attrset = writer_list(x->w, s->attributes),
 			.link = s->link.v ? writer_link(x->w, s->link.v) : 0,
 			.span = t1 - t0,
 		};

@@ -187,13 +187,14 @@ static uint32_t add_attrset(struct store_writer *w, struct hash128 hash)
 	return id;
 }
 
-static uint32_t refs_of_hash(struct store_writer *w, const struct attribute_index *at,
-			     uint32_t count, struct hash128 hash)
+uint32_t writer_refs(struct store_writer *w, const struct attribute_index *at, uint32_t count)
 {
+	struct hash128 hash;
 	uint32_t id;
 
 	if (!count)
 		return 0;
+	hash = ident_refs(&w->n, at, count);
 	id = writer_find(w, KIND_ATTRSET, hash);
 	if (id || w->failed)
 		return id;
@@ -205,28 +206,9 @@ static uint32_t refs_of_hash(struct store_writer *w, const struct attribute_inde
 	return add_attrset(w, hash);
 }
 
-uint32_t writer_refs(struct store_writer *w, const struct attribute_index *at, uint32_t count)
-{
-	return count ? refs_of_hash(w, at, count, ident_refs(&w->n, at, count)) : 0;
-}
-
 uint32_t writer_list(struct store_writer *w, struct range refs)
 {
 	return writer_refs(w, w->p->attribute_refs + refs.first, refs.count);
-}
-
-struct hash128 writer_expect_list(struct store_writer *w, struct range refs)
-{
-	struct hash128 hash = refs.count ? ident_list(&w->n, refs) : HASH_NONE;
-
-	if (refs.count)
-		known_expect(&w->known, KIND_ATTRSET, hash);
-	return hash;
-}
-
-uint32_t writer_expected_list(struct store_writer *w, struct range refs, struct hash128 hash)
-{
-	return refs_of_hash(w, w->p->attribute_refs + refs.first, refs.count, hash);
 }
 
 /* A resource's or scope's attributes. */
@@ -378,26 +360,6 @@ static uint32_t writer_location(struct store_writer *w, uint32_t index)
 	return m->id;
 }
 
-/* Those that this request has not asked for yet; ident_stack() has hashed them. */
-static void expect_locations(const struct store_writer *w, const struct location_index *at,
-			     uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		const struct memo *m = &w->n.locations[at[i].v];
-
-		if (!m->id)
-			known_expect(&w->known, KIND_LOCATION, m->hash);
-	}
-}
-
-void writer_expect_stack(struct store_writer *w, uint32_t index)
-{
-	struct hash128 hash = ident_stack(&w->n, index);
-
-	if (!w->n.stacks[index].id && !hash_is_none(hash))
-		known_expect(&w->known, KIND_STACK, hash);
-}
-
 uint32_t writer_stack(struct store_writer *w, uint32_t index)
 {
 	struct range r = w->p->dict.stacks[index].locations;
@@ -410,7 +372,6 @@ uint32_t writer_stack(struct store_writer *w, uint32_t index)
 	m->id = writer_find(w, KIND_STACK, m->hash);
 	if (m->id || w->failed)
 		return m->id;
-	expect_locations(w, at, r.count);
 	for (uint32_t i = 0; i < r.count; i++)
 		writer_location(w, at[i].v);
 	buf_reset(&w->bytes);

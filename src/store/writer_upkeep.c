@@ -240,13 +240,11 @@ static bool sweep_on(struct store_writer *w, uint64_t deadline_ns, struct err *e
 	if (!sweep_step(w->sweep, w->db, &w->known, deadline_ns, &done, &rows, err))
 		return false;
 	w->now.facts.swept_rows += rows;
-	writer_forget_ends(w);
 	if (!done)
 		return true;
 	end_sweep(w);
 	w->sweeping_samples = 0;
 	w->shrinking = true;
-	w->code_due = true;
 	return note_unswept(w, err);
 }
 
@@ -301,8 +299,8 @@ static bool one_slice(struct store_writer *w, uint64_t deadline_ns, bool *more, 
 		return true;
 	if (w->shrinking)
 		return give_pages_back(w, err);
-	*more = writer_code_is_due(w);
-	return !*more || writer_put_code(w, err);
+	*more = false;
+	return true;
 }
 
 static void look_at_size(struct store_writer *w)
