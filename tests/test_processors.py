@@ -190,11 +190,130 @@ def test_filter_error_modes(pipeline):
     assert not silent.server.find_line("Condition or statement failed")
 
 
+# ---- transform, attributes, resource ----
+
+def changed(request, resource=lambda a: a, profile=lambda a: a, sample=lambda a: a):
+    """The samples of a request as they should be when attributes (lists of tuples, key first) are changed so."""
+    out = collections.Counter()
+    for r, s, p, x in view.samples(seen(request)):
+        out[repr((sorted(map(repr, resource(r["attributes"]))), sorted(map(repr, profile(p["attributes"]))), sorted(map(repr, sample(x["attributes"]))),
+                  s["name"], p["sample_type"], {k: v for k, v in x.items() if k != "attributes"}))] += 1
+    return out
+
+
+def without(*keys):
+    return lambda attributes: [a for a in attributes if a[0] not in keys]
+
+
+def with_values(key, change):
+    return lambda attributes: [(a[0], change(a[1]), *a[2:]) if a[0] == key else a for a in attributes]
+
+
+def adding(key, value, unit=True):
+    extra = (key, value, "") if unit else (key, value)
+    return lambda attributes: [*without(key)(attributes), extra]
+
+
+def sha256(value):
+    import hashlib
+    import struct
+    return hashlib.sha256(value.encode() if isinstance(value, str) else struct.pack("<q", value)).hexdigest()
+
+
+CHANGES = {
+    "set on resources": ({"transform": {"profile_statements": ['set(resource.attributes["team"], "core")']}},
+                         {"resource": adding("team", "core", unit=False)}),
+    "delete on samples": ({"transform": {"profile_statements": ['delete_key(sample.attributes, "thread.name")']}}, {"sample": without("thread.name")}),
+    "keep on samples": ({"transform": {"profile_statements": [{"context": "sample", "statements": ['keep_keys(attributes, ["thread.id"])']}]}},
+                        {"sample": lambda a: [x for x in a if x[0] == "thread.id"]}),
+    "upper case by a group's condition": (
+        {"transform": {"profile_statements": [{"context": "sample", "conditions": ['attributes["thread.name"] != nil', "value < 0"],
+                                               "statements": ['set(attributes["thread.name"], ToUpperCase(attributes["thread.name"]))']}]}},
+        {"sample": with_values("thread.name", str.upper)}),
+    "set on profiles": ({"transform": {"profile_statements": ['set(profile.attributes["n"], 7) where profile.period >= 0']}}, {"profile": adding("n", 7)}),
+    "resource: insert, upsert, delete": (
+        {"resource": {"attributes": [{"key": "env", "value": "prod", "action": "insert"}, {"key": "process.pid", "value": 0, "action": "upsert"},
+                                     {"pattern": "^container\\.", "action": "delete"}, {"key": "process.pid", "value": 1, "action": "insert"}]}},
+        {"resource": lambda a: adding("env", "prod", False)(with_values("process.pid", lambda _: 0)(without("container.id")(a)))}),
+    "resource: update, hash, convert": (
+        {"resource": {"attributes": [{"key": "absent", "value": 1, "action": "update"}, {"key": "process.executable.path", "action": "hash"},
+                                     {"key": "process.pid", "action": "convert", "converted_type": "string"}]}},
+        {"resource": lambda a: with_values("process.pid", str)(with_values("process.executable.path", sha256)(a))}),
+    "attributes: delete on samples": ({"attributes": {"actions": [{"key": "thread.name", "action": "delete"}]}}, {"sample": without("thread.name")}),
+    "attributes: hash by pattern": ({"attributes": {"actions": [{"pattern": "^thread\\.", "action": "hash"}]}},
+                                    {"sample": lambda a: with_values("thread.id", sha256)(with_values("thread.name", sha256)(a))}),
+    "attributes: convert": ({"attributes": {"actions": [{"key": "thread.id", "action": "convert", "converted_type": "double"}]}},
+                            {"sample": with_values("thread.id", lambda v: ("double", float(v)))}),
+    "attributes: insert into profiles": ({"attributes": {"apply_to": "profiles", "actions": [{"key": "a", "value": ["x", 1, True], "action": "insert"}]}},
+                                         {"profile": adding("a", ["x", 1, True])}),
+    "attributes: copy in samples": (
+        {"attributes": {"apply_to": "samples", "actions": [{"key": "name", "from_attribute": "thread.name", "action": "insert"}]}},
+        {"sample": lambda a: [*a, ("name", next(x[1] for x in a if x[0] == "thread.name"), "")]}),
+    "attributes: excluded": ({"attributes": {"exclude": {"match_type": "regexp", "libraries": [{"name": "profiler"}]},
+                                             "actions": [{"key": "thread.name", "action": "delete"}]}}, {}),
+    "attributes: included by an attribute": (
+        {"attributes": {"include": {"match_type": "strict", "attributes": [{"key": "process.context.label.tenant"}]},
+                        "actions": [{"key": "thread.name", "action": "delete"}]}},
+        {"sample": lambda a: without("thread.name")(a) if any(x[0] == "process.context.label.tenant" for x in a) else a}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_what_it_says_and_nothing_else(pipeline, name):
+    processors, changes = CHANGES[name]
+    p = pipeline(processors)
+    for body in (BIG, LINKS):
+        [got] = p.send(body.bytes)
+        assert changed(got) == changed(source(body), **changes)
+        if "sample" in changes or "profile" in changes:
+            assert_no_orphans(got)
+
+
+def test_what_was_deleted_or_hashed_is_nowhere_in_the_body(pipeline):
+    secrets = {a[1] for *_, s in view.samples(seen(source(BIG))) for a in s["attributes"] if a[0] == "process.context.label.tenant"}
+    assert secrets
+    p = pipeline({"attributes": {"actions": [{"key": "process.context.label.tenant", "action": "hash"}]}})
+    p.send(BIG.bytes)
+    for secret in secrets:
+        assert secret.encode() in BIG.bytes and secret.encode() not in p.sink.bodies[0]
+
+
+def test_extract_and_client_address(pipeline):
+    p = pipeline({"resource": {"attributes": [
+        {"key": "process.executable.path", "pattern": "^(?P<dir>.*)/(?P<file>[^/]*)$$", "action": "extract"},
+        {"key": "sender", "from_context": "client.address", "action": "insert"}]}})
+    [got] = p.send(BIG.bytes)
+    for r in seen(got)["resources"]:
+        a = dict(r["attributes"])
+        assert a["sender"] == "127.0.0.1"
+        if "process.executable.path" in a and "/" in a["process.executable.path"]:
+            assert (a["dir"] + "/" + a["file"]) == a["process.executable.path"]
+
+
+def test_fan_out_with_a_processor_that_changes_leaves_the_other_pipeline_alone(start, tmp_path):
+    with receivers.GrpcReceiver() as plain, receivers.GrpcReceiver() as other:
+        def exporter(sink):
+            return {"endpoint": sink.address, "tls": {"insecure": True}, "sending_queue": {"enabled": False}}
+        config = config_of({"transform": {"profile_statements": ['delete_key(sample.attributes, "thread.name")']}})
+        config["exporters"] = {"otlp_grpc/plain": exporter(plain), "otlp_grpc/other": exporter(other)}
+        config["service"]["pipelines"] = {"profiles": {"receivers": ["otlp"], "exporters": ["otlp_grpc/plain"]},
+                                          "profiles/2": {"receivers": ["otlp"], "processors": ["transform"], "exporters": ["otlp_grpc/other"]}}
+        server = start("collector", "--config", written(tmp_path, config))
+        with clients.channel(server.grpc) as ch:
+            clients.export(ch, BIG.bytes)
+        assert changed(NEWEST.Request.FromString(plain.bodies[0])) == changed(source(BIG))
+        assert changed(NEWEST.Request.FromString(other.bodies[0])) == changed(source(BIG), sample=without("thread.name"))
+
+
 # ---- configurations ----
 
 GOOD = {
     "filter": {"error_mode": "silent", "profile_conditions": [
         'IsMatch(resource.attributes["k8s.pod.name"], "^test-.*$$")', {"context": "sample", "conditions": ["value < 2"], "error_mode": "propagate"}]},
+    "transform": {"error_mode": "ignore", "profile_statements": [
+        'set(profile.attributes["a"], "b") where profile.period > 1', {"context": "sample", "statements": ['delete_key(attributes, "x")']}]},
+    "resource": {"attributes": [{"key": "a", "value": "1", "action": "insert"}, {"key": "b", "value": 1, "action": "upsert"}]},
+    "attributes": {"actions": [{"key": "a", "action": "delete"}], "apply_to": "samples"},
     "filter/old": {"profiles": {"resource": ['attributes["a"] == "b"'], "profile": ["period == 0"]}, "trace_conditions": ["span.name == 1"]},
 }
 
@@ -217,6 +336,18 @@ BAD = [
     ("filter: {profile_conditions: [{contxt: sample}]}", r"c\.yaml:7:34: .*unknown key \"contxt\" \(did you mean \"context\"\?\)"),
     ("filter: {error_mode: loud}", r"c\.yaml:7:24: .*error_mode"),
     ("filter: {profile_conditions: [], profiles: {sample: []}}", r"cannot be used together"),
+    ("transform: {profile_statement: []}", r"c\.yaml:7:15: .*did you mean \"profile_statements\""),
+    ("transform: {profile_statements: ['set(sample.value, 1)']}", r"c\.yaml:7:41: .*value cannot be changed"),
+    ("resource: {}", r"attributes"),
+    ("resource: {attributes: []}", r"must hold an action"),
+    ("resource: {attributes: [{key: a, actoin: delete}]}", r"c\.yaml:7:36: .*did you mean \"action\""),
+    ("resource: {attributes: [{key: a, action: delte}]}", r"c\.yaml:7:44: .*action"),
+    ("resource: {attributes: [{key: a, action: insert}]}", r"c\.yaml:7:27: .*one of \"value\""),
+    ("resource: {attributes: [{key: a, action: extract, pattern: '(a)'}]}", r"c\.yaml:7:62: .*needs a name"),
+    ("resource: {attributes: [{key: a, action: delete, pattern: '('}]}", r"c\.yaml:7:61: .*bad regex"),
+    ("resource: {attributes: [{key: a, action: convert, converted_type: bool}]}", r"converted_type must be int, double or string"),
+    ("attributes: {actions: [{key: a, action: delete}], include: {match_type: strict}}", r"c\.yaml:7:62: .*at least one of"),
+    ("attributes: {actions: [{key: a, action: delete}], exclude: {match_type: regexp, services: ['(']}}", r"bad regex"),
     ("filter: {profile_conditions: ['a'", r"c\.yaml:"),
     ("filter:\n      profile_conditions:\n        - |\n          sample.value == 1\n          and sample.valu == 2", r"c\.yaml:11:1: .*has no \"valu\""),
 ]
@@ -234,6 +365,9 @@ def test_bad_options_are_refused_with_their_place(tmp_path, text, want):
 # ---- load ----
 
 LOADS = {
+    "transform": {"transform": {"profile_statements": ['set(sample.attributes["leaf"], sample.leaf.function)', 'delete_key(sample.attributes, "thread.id")']}},
+    "resource": {"resource": {"attributes": [{"key": "a", "value": "b", "action": "upsert"}]}},
+    "attributes": {"attributes": {"actions": [{"key": "thread.name", "action": "hash"}]}},
     "filter": {"filter": {"profile_conditions": ['HasFrame("a")', 'IsMatch(sample.attributes["thread.name"], "x")']}},
 }
 
@@ -265,15 +399,15 @@ def test_load_by_four_connections_is_bounded(pipeline, name):
 
 # ---- documents ----
 
-DOCUMENT = fixtures.ROOT / "docs" / "components.md"
+PAGES = "".join(p.read_text() for p in sorted((fixtures.ROOT / "docs").glob("components*.md")))
 
 
-@pytest.mark.parametrize("name", re.findall(r"^```options (\S+)$", DOCUMENT.read_text(), re.M))
+@pytest.mark.parametrize("name", re.findall(r"^```options (\S+)$", PAGES, re.M))
 def test_the_page_says_the_options_that_there_are(name):
-    block = re.search(rf"^```options {name}\n(.*?)^```$", DOCUMENT.read_text(), re.M | re.S).group(1)
+    block = re.search(rf"^```options {name}\n(.*?)^```$", PAGES, re.M | re.S).group(1)
     assert block == program.run("components", name, check=0).stdout.decode()
 
 
 def test_every_processor_is_on_the_page():
     listed = yaml.safe_load(program.run("components", check=0).stdout)["processors"]
-    assert {p["name"] for p in listed} == set(re.findall(r"^```options (\S+)$", DOCUMENT.read_text(), re.M))
+    assert {p["name"] for p in listed} == set(re.findall(r"^```options (\S+)$", PAGES, re.M))

@@ -20,6 +20,9 @@ const struct component_ops *const components_all[] = {
 	&memory_limiter_processor,
 	&batch_processor,
 	&filter_processor,
+	&transform_processor,
+	&resource_processor,
+	&attributes_processor,
 
 	/* exporters */
 	&stdout_exporter,

@@ -78,6 +78,7 @@ struct net_loops; /* net/loops.h; the pipeline only passes it on */
 
 struct component_ops;
 struct problems;
+struct config_node;
 
 /* What an instance is given at start; valid until stop() returned. */
 struct component_host {
@@ -135,10 +136,12 @@ struct component_ops {
 	bool gathers;
 
 	/* All below run on the main thread unless said otherwise. NULL = nothing to do. */
-	/* After options were filled without an error: reads what the table cannot (CONFIG_ANY), and
+	/* After options were filled from `node` without an error: reads what the table cannot
+	 * (CONFIG_ANY), and
 	 * reports all that is wrong with its place. What it allocates lies in `arena`, or is
 	 * release()'s to free. No side effects. */
-	void (*read)(void *state, const char *path, struct arena *arena, struct problems *problems);
+	void (*read)(void *state, const struct config_node *node, const char *path,
+		     struct arena *arena, struct problems *problems);
 	bool (*check)(void *state,
 		      struct err *err); /* after options were filled; no side effects */
 	bool (*start)(void *state, const struct component_host *host, struct err *err);

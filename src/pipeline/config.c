@@ -216,7 +216,7 @@ void *config_component_state(const struct config_component *c, struct arena *are
 		return NULL;
 	}
 	if (c->ops->read)
-		c->ops->read(state, c->path, arena, problems);
+		c->ops->read(state, c->node, c->path, arena, problems);
 	if (problems->error_count == errors && c->ops->check && !c->ops->check(state, &err))
 		problem_error(problems, &c->pos, "%s: %s", c->path, err.msg);
 	if (problems->error_count == errors)

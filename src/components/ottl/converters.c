@@ -96,7 +96,7 @@ FUNCTION(is_match)
 
 FUNCTION(has_prefix)
 {
-	struct str s, part;
+	struct str s = { 0 }, part = { 0 };
 
 	return string_arg(r, call, 0, &s, err) && string_arg(r, call, 1, &part, err) &&
 	       give_bool(out, str_has_prefix(s, part));
@@ -104,7 +104,7 @@ FUNCTION(has_prefix)
 
 FUNCTION(has_suffix)
 {
-	struct str s, part;
+	struct str s = { 0 }, part = { 0 };
 
 	return string_arg(r, call, 0, &s, err) && string_arg(r, call, 1, &part, err) &&
 	       give_bool(out, str_has_suffix(s, part));
@@ -244,7 +244,7 @@ FUNCTION(to_string)
 FUNCTION(concat)
 {
 	struct ottl_value list;
-	struct str delimiter;
+	struct str delimiter = { 0 };
 	struct buf b;
 
 	if (!arg(r, call, 0, &list, err) || !string_arg(r, call, 1, &delimiter, err))
@@ -268,7 +268,7 @@ FUNCTION(concat)
 FUNCTION(split)
 {
 	struct any_value *parts;
-	struct str s, delimiter;
+	struct str s = { 0 }, delimiter = { 0 };
 	uint32_t count = 1;
 	ptrdiff_t at;
 
@@ -293,8 +293,8 @@ FUNCTION(split)
 
 FUNCTION(substring)
 {
-	int64_t start, length;
-	struct str s;
+	int64_t start = 0, length = 0;
+	struct str s = { 0 };
 
 	if (!string_arg(r, call, 0, &s, err) || !int_arg(r, call, 1, &start, err) ||
 	    !int_arg(r, call, 2, &length, err))
@@ -310,7 +310,7 @@ FUNCTION(substring)
 static bool map_text(struct ottl_run *r, const struct ottl_expr *call, int (*to)(int),
 		     struct ottl_value *out, struct err *err)
 {
-	struct str s;
+	struct str s = { 0 };
 
 	if (!string_arg(r, call, 0, &s, err))
 		return false;
@@ -332,14 +332,14 @@ FUNCTION(to_upper)
 
 FUNCTION(trim)
 {
-	struct str s;
+	struct str s = { 0 };
 
 	return string_arg(r, call, 0, &s, err) && give_string(out, str_trim(s));
 }
 
 FUNCTION(sha256)
 {
-	struct str s;
+	struct str s = { 0 };
 
 	if (!string_arg(r, call, 0, &s, err))
 		return false;

@@ -59,12 +59,13 @@ static const struct config_field filter_fields[] = {
 
 static const char *const context_reasons[OTTL_INFER] = { "resource", "scope", "profile", "sample" };
 
-static void filter_read(void *state, const char *path, struct arena *arena,
-			struct problems *problems)
+static void filter_read(void *state, const struct config_node *node, const char *path,
+			struct arena *arena, struct problems *problems)
 {
 	struct filter *f = state;
 	char at[160];
 
+	(void)node;
 	ottl_rules_init(&f->rules, false, arena);
 	snprintf(at, sizeof(at), "%s::profile_conditions", path);
 	ottl_rules_read(&f->rules, f->conditions, at, OTTL_INFER, f->error_mode, problems);
