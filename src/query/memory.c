@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "query/engine.h"
+#include "store/id_list.h"
 
 enum { TICKS = 4096, FIRST_SLOTS = 64, GROW_LARGE = 1 << 20 };
 enum { PAGES_FROM = 512 << 10, PAGES_LEAST = 1 << 10 /* of a block */ };
@@ -300,28 +301,27 @@ static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t num
 	return &t->pages[page][number % NUMBER_PAGE];
 }
 
-bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
-		  uint32_t *out, bool *added, struct err *err)
+bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t *value,
+		  struct err *err)
 {
-	uint32_t *entry = number_entry(t, number);
+	uint32_t *entry = number_entry(t, number), known = number_find(t, number);
 	struct number_slot *slot;
 
-	*out = number_find(t, number);
-	*added = *out == UINT32_MAX;
-	if (!*added)
+	if (known != UINT32_MAX) {
+		*value = known;
 		return true;
+	}
 	if (!entry)
 		entry = make_page(q, t, number);
-	*out = value;
 	if (entry) {
-		*entry = value + 1;
+		*entry = *value + 1;
 		t->paged++;
 		return true;
 	}
 	if (t->used >= t->cap / 4 * 3 && !numbers_double(q, t, err))
 		return false;
 	slot = slot_for(t, number);
-	*slot = (struct number_slot){ number, value + 1 };
+	*slot = (struct number_slot){ number, *value + 1 };
 	t->used++;
 	return true;
 }
@@ -350,4 +350,33 @@ void number_release(struct query *q, struct number_table *t)
 		free_block(q, t->pages[i], NUMBER_PAGE * sizeof(uint32_t));
 	query_drop(q, &t->pages, &t->page_cap, sizeof(*t->pages));
 	*t = (struct number_table){ 0 };
+}
+
+/* ---- distinct numbers ---- */
+
+bool number_set_add(struct query *q, struct number_set *s, uint64_t number, struct err *err)
+{
+	uint32_t at = s->count;
+
+	if (!number_enter(q, &s->met, number, &at, err))
+		return false;
+	if (at < s->count)
+		return true;
+	if (!QUERY_ROOM(q, s->ptr, s->cap, s->count + 1u, err))
+		return false;
+	s->ptr[s->count++] = number;
+	return true;
+}
+
+void number_set_sort(struct query *q, struct number_set *s)
+{
+	number_release(q, &s->met);
+	s->count = (uint32_t)id_list_sort(s->ptr, s->count);
+}
+
+void number_set_release(struct query *q, struct number_set *s)
+{
+	number_release(q, &s->met);
+	QUERY_DROP(q, s->ptr, s->cap);
+	s->count = 0;
 }

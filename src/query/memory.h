@@ -67,10 +67,40 @@ static inline uint32_t number_find(const struct number_table *t, uint64_t number
 
 	return entry && *entry ? *entry - 1 : number_find_slow(t, number);
 }
-/* As number_find(), but enters `value` where there is none; *added tells. */
-bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t value,
-		  uint32_t *out, bool *added, struct err *err) MUST_CHECK;
+/* Enters *value for the number or, where it has one already, sets *value to that. */
+bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint32_t *value,
+		  struct err *err) MUST_CHECK;
+/* The same for those who need not know. */
+static inline bool number_put(struct query *q, struct number_table *t, uint64_t number,
+			      uint32_t value, struct err *err)
+{
+	return number_enter(q, t, number, &value, err);
+}
+/* For those who only ask whether it is new. */
+static inline bool number_note(struct query *q, struct number_table *t, uint64_t number,
+			       bool *added, struct err *err)
+{
+	uint32_t next = t->used + t->paged, at = next;
+	bool ok = number_enter(q, t, number, &at, err);
+
+	*added = at == next;
+	return ok;
+}
 void number_release(struct query *q, struct number_table *t);
 /* Forgets all and keeps room for `count`, of at most as many as there were: these can be entered
  * whatever memory there is. */
 void number_reset(struct query *q, struct number_table *t, uint32_t count);
+
+/* ---- distinct numbers, in the order they came ---- */
+
+struct number_set {
+	struct number_table met;
+	uint64_t *ptr;
+	uint32_t count, cap;
+};
+/* A number that it has already changes nothing. */
+bool number_set_add(struct query *q, struct number_set *s, uint64_t number,
+		    struct err *err) MUST_CHECK;
+/* In ascending order; none is added any more. */
+void number_set_sort(struct query *q, struct number_set *s);
+void number_set_release(struct query *q, struct number_set *s);

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "model/intern.h"
 #include "store/codec.h"
+#include "store/id_list.h"
 #include "store/lifted.h"
 
 struct memory_series {
@@ -329,21 +330,6 @@ static void attributes_of_list(struct key_values list, struct source_attributes 
 	*out = (struct source_attributes){ a, list.count };
 }
 
-static bool holds(const uint64_t *ids, uint32_t count, uint64_t id)
-{
-	uint32_t low = 0, high = count;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (ids[mid] < id)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < count && ids[low] == id;
-}
-
 static void lifted_list(const struct profiles_source *m, struct range r,
 			struct source_attributes *out)
 {
@@ -356,7 +342,7 @@ static void lifted_list(const struct profiles_source *m, struct range r,
 
 static bool asked_for(const struct source_series_ask *ask, uint64_t id)
 {
-	return !ask->ids || holds(ask->ids, ask->id_count, id);
+	return !ask->ids || id_list_has(ask->ids, ask->id_count, id);
 }
 
 /* A message is one window's worth: the scan looks at times. */
@@ -443,7 +429,8 @@ static uint32_t one_of_series(const struct profiles_source *m, uint32_t profile,
 	struct range r = m->series_of_profile[profile];
 
 	for (uint32_t i = r.first; i < r.first + r.count; i++)
-		if (!scan->series || holds(scan->series, scan->series_count, m->profile_series[i]))
+		if (!scan->series ||
+		    id_list_has(scan->series, scan->series_count, m->profile_series[i]))
 			return m->profile_series[i];
 	return 0;
 }
@@ -457,8 +444,8 @@ static bool scan_profile(struct profiles_source *m, uint32_t index, const struct
 		struct source_row row;
 
 		fill_row(m, index, k, &row);
-		if ((scan->links && !holds(scan->links, scan->link_count, row.link)) ||
-		    (scan->series && !holds(scan->series, scan->series_count, row.series)))
+		if ((scan->links && !id_list_has(scan->links, scan->link_count, row.link)) ||
+		    (scan->series && !id_list_has(scan->series, scan->series_count, row.series)))
 			continue;
 		if (in_range(&row, scan->range) && !fn(ctx, &row, err))
 			return false;

@@ -102,14 +102,14 @@ static bool choose(struct frame_set *s, unsigned left_out, uint32_t *to, struct 
 	for (uint32_t i = 0; i < s->frame_count && ok; i++) {
 		struct query_frame *f = &s->frames[i];
 		uint32_t at;
-		bool added;
 
 		to[i] = i;
 		if (f->group)
 			continue;
 		f->key = reduced_key(f, s->q->request.by, left_out, &name);
-		ok = number_enter(s->q, &keys, f->key, i, &at, &added, err);
-		if (!ok || added)
+		at = i;
+		ok = number_enter(s->q, &keys, f->key, &at, err);
+		if (!ok || at == i)
 			continue;
 		to[i] = at;
 		if (bits_of(says(f)) > bits_of(says(&s->frames[at]))) {

@@ -111,11 +111,10 @@ static uint64_t cell_key(const struct gauge_weights *g, const struct owned_serie
 
 static bool cell_of(struct gauge_weights *g, uint64_t key, uint32_t *at, struct err *err)
 {
-	bool added;
-
-	if (!number_enter(g->q, &g->cells, key, g->cell_count, at, &added, err))
+	*at = g->cell_count;
+	if (!number_enter(g->q, &g->cells, key, at, err))
 		return false;
-	if (!added)
+	if (*at < g->cell_count)
 		return true;
 	if (!QUERY_ROOM(g->q, g->cell, g->cell_cap, g->cell_count + 1u, err))
 		return false;
@@ -128,14 +127,13 @@ static bool weigh_bucket(struct gauge_weights *g, const struct measurement *m, u
 {
 	uint64_t key = cell_key(g, m->series, bucket);
 	struct gauge_cell *cell;
-	uint32_t at, ignored;
 	bool added = true;
+	uint32_t at;
 
 	if (!cell_of(g, key, &at, err))
 		return false;
 	if (m->first_sample != NO_SAMPLE &&
-	    !number_enter(g->q, &g->seen, hash_of(key, m->first_sample, 2), 0, &ignored, &added,
-			  err))
+	    !number_note(g->q, &g->seen, hash_of(key, m->first_sample, 2), &added, err))
 		return false;
 	if (!added)
 		return true;
@@ -246,8 +244,7 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 	const struct source_series_ask ask = { .range = q->request.range,
 					       .asof = q->request.asof,
 					       .brief = true };
-	bool all = !q->selector->count && !q->links.series_count, ok = true, added;
-	uint32_t ignored;
+	bool all = !q->selector->count && !q->links.series_count, ok = true;
 
 	for (uint32_t i = 0; ok && i < q->selected.series_count; i++) {
 		const struct engine_series *s = &q->selected.series[i];
@@ -257,8 +254,7 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 						  .period = s->says->period };
 
 		ok = all ? add_series(g, &own, err)
-			 : number_enter(q, &g->owners, owner_key(own.owner, own.period), 0,
-					&ignored, &added, err);
+			 : number_put(q, &g->owners, owner_key(own.owner, own.period), 0, err);
 	}
 	ok = ok && (all || source_series(q->request.source, &ask, take_series, g, err)) &&
 	     QUERY_ROOM(q, g->ids, g->ids_cap, g->series_count + 1u, err);
@@ -277,17 +273,16 @@ static bool find_series(struct gauge_weights *g, struct err *err)
 static bool join_processes(struct gauge_weights *g, struct err *err)
 {
 	struct number_table processes = { 0 }, owners = { 0 };
-	bool ok = true, added;
+	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < g->series_count; i++) {
 		struct owned_series *s = &g->series[i];
 		uint64_t owner = owner_key(s->owner, s->period);
-		uint32_t first, of_owner;
+		uint32_t first = i, of_owner = i;
 
 		s->together = i;
-		ok = number_enter(g->q, &processes, hash_of(1, owner, s->process), i, &first,
-				  &added, err) &&
-		     number_enter(g->q, &owners, owner, i, &of_owner, &added, err);
+		ok = number_enter(g->q, &processes, hash_of(1, owner, s->process), &first, err) &&
+		     number_enter(g->q, &owners, owner, &of_owner, err);
 		if (!ok)
 			break;
 		join(g, first, i);
@@ -342,7 +337,7 @@ static int first_sample_order(const void *a, const void *b)
 static bool join_empty(struct gauge_weights *g, struct err *err)
 {
 	struct number_table owners = { 0 }, apart = { 0 };
-	bool ok = true, added;
+	bool ok = true;
 	uint32_t first;
 
 	for (uint32_t i = 0; ok && i < g->series_count; i++) {
@@ -350,9 +345,10 @@ static bool join_empty(struct gauge_weights *g, struct err *err)
 
 		if (!g->series[i].met)
 			continue;
-		ok = number_enter(g->q, &owners, owner, i, &first, &added, err);
+		first = i;
+		ok = number_enter(g->q, &owners, owner, &first, err);
 		if (ok && place_together(g, first) != place_together(g, i))
-			ok = number_enter(g->q, &apart, owner, 0, &first, &added, err);
+			ok = number_put(g->q, &apart, owner, 0, err);
 	}
 	for (uint32_t i = 0; ok && i < g->series_count; i++) {
 		uint64_t owner = owner_key(g->series[i].owner, g->series[i].period);

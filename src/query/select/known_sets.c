@@ -7,15 +7,14 @@
  */
 #include "query/select/label_match.h"
 #include "query/select/walk.h"
-#include "store/id_list.h"
 
 static bool take_set(void *ctx, uint64_t id, struct source_attributes attributes, struct err *err)
 {
 	struct query *q = ctx;
 	struct attribute_match *out;
 	struct label_matching m;
-	uint32_t place;
-	bool added, ok;
+	uint32_t place = q->known.set_count;
+	bool ok;
 
 	if (!query_alive(q, err) ||
 	    !QUERY_ROOM(q, q->known.sets, q->known.set_cap, q->known.set_count + 1u, err))
@@ -26,10 +25,9 @@ static bool take_set(void *ctx, uint64_t id, struct source_attributes attributes
 	ok = label_match_attributes(&m, attributes, err);
 	if (!label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
 				ok ? err : &(struct err){ 0 }) ||
-	    !ok ||
-	    !number_enter(q, &q->known.set_numbers, id, q->known.set_count, &place, &added, err))
+	    !ok || !number_enter(q, &q->known.set_numbers, id, &place, err))
 		return false;
-	q->known.set_count += added;
+	q->known.set_count += place == q->known.set_count;
 	return true;
 }
 
@@ -91,27 +89,15 @@ bool known_sets_suffice(const struct query *q, struct source_range range)
 
 struct meeting {
 	struct query *q;
-	struct number_table met;
-	uint64_t *ids;
-	uint32_t count, cap;
+	struct number_set sets; /* that are not known yet */
 	uint64_t before;
 };
 
 static bool meet(struct meeting *m, uint64_t id, struct err *err)
 {
-	struct query *q = m->q;
-	uint32_t ignored;
-	bool added;
-
 	m->before = id;
-	if (number_find(&q->known.set_numbers, id) != UINT32_MAX)
-		return true;
-	if (!QUERY_ROOM(q, m->ids, m->cap, m->count + 1u, err) ||
-	    !number_enter(q, &m->met, id, 0, &ignored, &added, err))
-		return false;
-	if (added)
-		m->ids[m->count++] = id;
-	return true;
+	return number_find(&m->q->known.set_numbers, id) != UINT32_MAX ||
+	       number_set_add(m->q, &m->sets, id, err);
 }
 
 static bool meet_events(void *ctx, const struct source_events *e, struct err *err)
@@ -141,11 +127,10 @@ static bool find_and_read(struct meeting *m, const struct source_scan *scan, str
 	struct source *s = q->request.source;
 	bool ok = source_events(s, scan, meet_events, m, err);
 
-	number_release(q, &m->met);
-	if (ok)
-		m->count = (uint32_t)id_list_sort(m->ids, m->count);
-	ok = ok && (!m->count || source_attributes(s, m->ids, m->count, take_set, q, err));
-	QUERY_DROP(q, m->ids, m->cap);
+	number_set_sort(q, &m->sets);
+	ok = ok &&
+	     (!m->sets.count || source_attributes(s, m->sets.ptr, m->sets.count, take_set, q, err));
+	number_set_release(q, &m->sets);
 	return ok;
 }
 

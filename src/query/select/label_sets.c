@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "model/profiles.h"
 #include "query/select/walk.h"
-#include "store/id_list.h"
 
 /* Texts of one level's attributes, in the query's memory: places in `pairs`. */
 struct level {
@@ -33,8 +32,7 @@ struct pairing {
 	struct number_table profile_texts; /* profiles that say the same have one level */
 	struct level *levels;
 	uint32_t level_count, level_cap;
-	uint64_t *set_ids;
-	uint32_t set_count, set_cap;
+	struct number_set sets;
 };
 
 static bool take_key(void *ctx, struct str key, struct err *err)
@@ -93,30 +91,20 @@ static bool note(void *ctx, const struct engine_event *e, struct err *err)
 	struct query *q = p->q;
 	const struct engine_profile *profile = engine_profile_of(q, e->row->sample);
 	struct combination c = { e->row->series, e->row->attributes, UINT32_MAX };
-	uint32_t ignored;
 	bool added;
 
 	if (!e->first)
 		return true;
 	if (profile)
 		c.profile = number_find(&p->profile_places, profile->first_sample);
-	if (!number_enter(q, &p->known, combined(&c), 0, &ignored, &added, err))
+	if (!number_note(q, &p->known, combined(&c), &added, err))
 		return false;
 	if (!added)
 		return true;
 	if (!QUERY_ROOM(q, p->all, p->cap, p->count + 1u, err))
 		return false;
 	p->all[p->count++] = c;
-	if (!c.attributes)
-		return true;
-	if (!number_enter(q, &p->set_places, c.attributes, p->set_count, &ignored, &added, err))
-		return false;
-	if (!added)
-		return true;
-	if (!QUERY_ROOM(q, p->set_ids, p->set_cap, p->set_count + 1u, err))
-		return false;
-	p->set_ids[p->set_count++] = c.attributes;
-	return true;
+	return !c.attributes || number_set_add(q, &p->sets, c.attributes, err);
 }
 
 static uint64_t hash_of(const struct pairing *p, const struct level *level)
@@ -135,30 +123,26 @@ static uint64_t hash_of(const struct pairing *p, const struct level *level)
 static bool name_profile(void *ctx, const struct source_profile *profile, struct err *err)
 {
 	struct pairing *p = ctx;
-	uint32_t at = p->level_count, first = p->pair_count;
-	bool added;
+	uint32_t level = p->level_count, at = level, first = p->pair_count;
 
 	if (!profile->attributes.count)
 		return true;
 	if (!add_level(p, profile->attributes, err) ||
-	    !number_enter(p->q, &p->profile_texts, hash_of(p, &p->levels[at]), at, &at, &added,
-			  err))
+	    !number_enter(p->q, &p->profile_texts, hash_of(p, &p->levels[level]), &at, err))
 		return false;
-	if (!added) { /* says what one before said */
+	if (at != level) { /* says what one before said */
 		p->level_count--;
 		p->pair_count = first;
 	}
-	return number_enter(p->q, &p->profile_places, profile->first_sample, at, &at, &added, err);
+	return number_put(p->q, &p->profile_places, profile->first_sample, at, err);
 }
 
 static bool name_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct pairing *p = ctx;
-	uint32_t ignored;
-	bool added;
 
 	return add_level(p, list, err) &&
-	       number_enter(p->q, &p->set_places, id, p->level_count - 1, &ignored, &added, err);
+	       number_put(p->q, &p->set_places, id, p->level_count - 1, err);
 }
 
 static bool find_combinations(struct pairing *p, struct err *err)
@@ -172,10 +156,8 @@ static bool find_combinations(struct pairing *p, struct err *err)
 		return false;
 	if (!engine_events(q, &w, note, p, err))
 		return false;
-	if (p->set_count)
-		qsort(p->set_ids, p->set_count, sizeof(*p->set_ids), id_list_order);
-	number_release(q, &p->set_places); /* from here on: where their texts are */
-	return source_attributes(s, p->set_ids, p->set_count, name_set, p, err);
+	number_set_sort(q, &p->sets);
+	return source_attributes(s, p->sets.ptr, p->sets.count, name_set, p, err);
 }
 
 /* ---- series by series ---- */
@@ -241,13 +223,13 @@ static void pairing_release(struct pairing *p)
 	struct query *q = p->q;
 
 	number_release(q, &p->known);
+	number_set_release(q, &p->sets);
 	number_release(q, &p->set_places);
 	number_release(q, &p->profile_places);
 	number_release(q, &p->profile_texts);
 	QUERY_DROP(q, p->all, p->cap);
 	QUERY_DROP(q, p->pairs, p->pair_cap);
 	QUERY_DROP(q, p->levels, p->level_cap);
-	QUERY_DROP(q, p->set_ids, p->set_cap);
 }
 
 bool query_each_label_set(struct query *q, query_label_wanted_fn *wanted, query_label_set_fn *fn,

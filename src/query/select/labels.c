@@ -7,7 +7,6 @@
 #include "query/select/gauge.h"
 #include "query/select/label_match.h"
 #include "query/select/walk.h"
-#include "store/id_list.h"
 
 enum { VALUES_DEFAULT = 1000 };
 
@@ -17,9 +16,8 @@ struct naming {
 	struct query *q;
 	struct query_label *labels;
 	uint32_t count, cap;
-	struct number_table names, sets;
-	uint64_t *set_ids;
-	uint32_t set_count, set_cap;
+	struct number_table names;
+	struct number_set sets;        /* of attributes */
 	struct gauge_weights *weights; /* values of a gauge: not yet rounded in `levels` */
 	double *levels;
 	uint32_t level_cap;
@@ -27,12 +25,11 @@ struct naming {
 
 static bool add_name(struct naming *n, struct str name, struct err *err)
 {
-	uint32_t at;
-	bool added;
+	uint32_t at = n->count;
 
-	if (!number_enter(n->q, &n->names, hash64(name), n->count, &at, &added, err))
+	if (!number_enter(n->q, &n->names, hash64(name), &at, err))
 		return false;
-	if (!added)
+	if (at < n->count)
 		return true;
 	if (!QUERY_ROOM(n->q, n->labels, n->cap, n->count + 1u, err))
 		return false;
@@ -54,19 +51,9 @@ static bool add_names(struct naming *n, struct source_attributes list, struct er
 static bool note_set(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct naming *n = ctx;
-	uint32_t at;
-	bool added;
 
-	if (!e->first || !e->row->attributes)
-		return true;
-	if (!number_enter(n->q, &n->sets, e->row->attributes, n->set_count, &at, &added, err))
-		return false;
-	if (!added)
-		return true;
-	if (!QUERY_ROOM(n->q, n->set_ids, n->set_cap, n->set_count + 1u, err))
-		return false;
-	n->set_ids[n->set_count++] = e->row->attributes;
-	return true;
+	return !e->first || !e->row->attributes ||
+	       number_set_add(n->q, &n->sets, e->row->attributes, err);
 }
 
 static bool name_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
@@ -154,10 +141,9 @@ static bool name_all(struct naming *n, struct err *err)
 		return false;
 	if (!q->events)
 		return true;
-	if (n->set_count)
-		qsort(n->set_ids, n->set_count, sizeof(uint64_t), id_list_order);
+	number_set_sort(q, &n->sets);
 	return add_name(n, STR("service.name"), err) &&
-	       source_attributes(s, n->set_ids, n->set_count, name_set, n, err) &&
+	       source_attributes(s, n->sets.ptr, n->sets.count, name_set, n, err) &&
 	       engine_each_series(q, name_series, n, err) &&
 	       s->ops->profiles(s, &scan, name_profile, n, err);
 }
@@ -171,9 +157,8 @@ bool query_label_names(struct query *q, struct query_labels *out, struct err *er
 		qsort(n.labels, n.count, sizeof(*n.labels), by_text);
 	ok = ok && give_labels(q, n.labels, n.count, out, err);
 	QUERY_DROP(q, n.labels, n.cap);
-	QUERY_DROP(q, n.set_ids, n.set_cap);
 	number_release(q, &n.names);
-	number_release(q, &n.sets);
+	number_set_release(q, &n.sets);
 	return ok;
 }
 

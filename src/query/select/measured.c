@@ -65,14 +65,11 @@ static bool take_series(void *ctx, const struct source_series *s, struct err *er
 	struct measuring *m = ctx;
 	struct query *q = m->q;
 	struct told told = { s->id, profiler_of(s) };
-	uint32_t ignored;
-	bool added;
 
 	if (!query_alive(q, err) || !QUERY_ROOM(q, m->told, m->cap, m->count + 1u, err))
 		return false;
 	m->told[m->count++] = told;
-	return !is_selected(m, s->id) ||
-	       number_enter(q, &m->profilers, told.profiler, 0, &ignored, &added, err);
+	return !is_selected(m, s->id) || number_put(q, &m->profilers, told.profiler, 0, err);
 }
 
 static bool keep_measured(struct measuring *m, struct err *err)

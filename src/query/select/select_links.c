@@ -55,31 +55,13 @@ static const uint8_t *id_at(const uint8_t *ids, size_t bytes, uint32_t i)
 	return ids ? ids + bytes * i : NULL;
 }
 
-static void drop_repeated_links(struct query *q)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < q->links.count; i++)
-		if (i == 0 || q->links.ids[i] != q->links.ids[kept - 1])
-			q->links.ids[kept++] = q->links.ids[i];
-	q->links.count = kept;
-}
-
 /* ---- of a trace or a span only the series and the time that have samples of it ---- */
 
 enum { COLLECT_MOST = 65536, LINKED_MOST = 16384 }; /* with doubles; without */
 
 static void drop_repeated_series(struct query *q)
 {
-	uint32_t kept = 0;
-
-	if (!q->links.series_count)
-		return;
-	qsort(q->links.series, q->links.series_count, sizeof(*q->links.series), id_list_order);
-	for (uint32_t i = 0; i < q->links.series_count; i++)
-		if (i == 0 || q->links.series[i] != q->links.series[kept - 1])
-			q->links.series[kept++] = q->links.series[i];
-	q->links.series_count = kept;
+	q->links.series_count = (uint32_t)id_list_sort(q->links.series, q->links.series_count);
 }
 
 struct linking {
@@ -156,8 +138,6 @@ bool select_links(struct query *q, struct err *err)
 			if (!s->ops->find_links(s, id_at(q->request.trace_id, 16, t),
 						id_at(q->request.span_id, 8, n), take_link, q, err))
 				return false;
-	if (q->links.count)
-		qsort(q->links.ids, q->links.count, sizeof(*q->links.ids), id_list_order);
-	drop_repeated_links(q);
+	q->links.count = (uint32_t)id_list_sort(q->links.ids, q->links.count);
 	return find_series(q, err);
 }

@@ -34,7 +34,7 @@ bool series_says_share(struct query *q, const struct series_says *x, const struc
 		       struct err *err)
 {
 	struct series_says *own;
-	uint32_t at;
+	uint32_t at = q->selected.says_count;
 	bool added;
 
 	if (q->selected.series_count &&
@@ -42,9 +42,9 @@ bool series_says_share(struct query *q, const struct series_says *x, const struc
 		*out = q->selected.series[q->selected.series_count - 1].says;
 		return true;
 	}
-	if (!number_enter(q, &q->selected.says_numbers, says_hash(x), q->selected.says_count, &at,
-			  &added, err))
+	if (!number_enter(q, &q->selected.says_numbers, says_hash(x), &at, err))
 		return false;
+	added = at == q->selected.says_count;
 	if (!added && says_same(q->selected.says[at], x)) {
 		*out = q->selected.says[at];
 		return true;

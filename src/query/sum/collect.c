@@ -184,13 +184,9 @@ static bool list_locations(struct collecting *c, struct err *err)
 
 	if (!QUERY_ROOM(c->q, l->ids, l->cap, c->stack_location_count + 1u, err))
 		return false;
-	if (c->stack_location_count) {
+	if (c->stack_location_count)
 		memcpy(l->ids, c->stack_locations, c->stack_location_count * sizeof(uint64_t));
-		qsort(l->ids, c->stack_location_count, sizeof(uint64_t), id_list_order);
-	}
-	for (uint32_t i = 0; i < c->stack_location_count; i++)
-		if (i == 0 || l->ids[i] != l->ids[l->count - 1])
-			l->ids[l->count++] = l->ids[i];
+	l->count = (uint32_t)id_list_sort(l->ids, c->stack_location_count);
 	return true;
 }
 

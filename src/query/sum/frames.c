@@ -67,13 +67,12 @@ void query_frame_append_name(struct buf *b, const struct query_frame *f, enum qu
 /* A text that is the query's already. */
 static bool keep_text(struct frame_set *s, struct str text, uint64_t key, struct err *err)
 {
-	uint32_t at;
-	bool added;
+	uint32_t at = s->text_count;
 
 	if (!QUERY_ROOM(s->q, s->texts, s->text_cap, s->text_count + 1u, err) ||
-	    !number_enter(s->q, &s->text_keys, key, s->text_count, &at, &added, err))
+	    !number_enter(s->q, &s->text_keys, key, &at, err))
 		return false;
-	if (added)
+	if (at == s->text_count)
 		s->texts[s->text_count++] = text;
 	return true;
 }
@@ -203,15 +202,15 @@ static bool marked_frame_of(struct frame_set *s, uint32_t at, const struct query
 			     hash64(f->function), hash64(f->file) };
 	uint64_t key = hash64(str_from(parts, sizeof(parts)));
 	struct marked_frame m = { .frame = at };
-	bool added;
 
 	*out = number_find(&s->marked_keys, key);
 	if (*out != UINT32_MAX)
 		return true;
 	if (!QUERY_ROOM(s->q, s->marked, s->marked_cap, s->marked_count + 1u, err) ||
 	    !mark(s, f, &m, err) || !query_alive_now(s->q, err) || /* each may take a second */
-	    !number_enter(s->q, &s->marked_keys, key, s->marked_count, out, &added, err))
+	    !number_put(s->q, &s->marked_keys, key, s->marked_count, err))
 		return false;
+	*out = s->marked_count;
 	s->marked[s->marked_count++] = m;
 	return true;
 }
@@ -224,8 +223,6 @@ static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t k
 	struct query_frame f = {
 		.key = key, .line = line, .address = id->address, .inlined = id->inlined
 	};
-	uint32_t at;
-	bool added;
 
 	if (!QUERY_ROOM(s->q, s->frames, s->frame_cap, s->frame_count + 1u, err))
 		return false;
@@ -233,7 +230,7 @@ static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t k
 	    !intern_text(s, id->binary, &f.binary, err) ||
 	    !intern_text(s, id->function, &f.function, err) ||
 	    !intern_text(s, file, &f.file, err) ||
-	    !number_enter(s->q, &s->frame_keys, key, s->frame_count, &at, &added, err))
+	    !number_put(s->q, &s->frame_keys, key, s->frame_count, err))
 		return false;
 	s->frames[s->frame_count++] = f;
 	return true;
@@ -374,17 +371,16 @@ void frame_set_release(struct frame_set *s)
 bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_count,
 		      struct err *err)
 {
-	uint32_t at;
-	bool added, ok = true;
+	bool ok = true;
 
 	number_reset(s->q, &s->frame_keys, frame_count);
 	number_release(s->q, &s->marked_keys); /* runs that there are hold frames */
 	number_reset(s->q, &s->text_keys, text_count);
 	s->marked_count = 0;
 	for (uint32_t i = 0; ok && i < frame_count; i++)
-		ok = number_enter(s->q, &s->frame_keys, s->frames[i].key, i, &at, &added, err);
+		ok = number_put(s->q, &s->frame_keys, s->frames[i].key, i, err);
 	for (uint32_t i = 0; ok && i < text_count; i++)
-		ok = number_enter(s->q, &s->text_keys, hash64(s->texts[i]), i, &at, &added, err);
+		ok = number_put(s->q, &s->text_keys, hash64(s->texts[i]), i, err);
 	s->frame_count = frame_count;
 	s->text_count = text_count;
 	return ok;
@@ -403,10 +399,8 @@ static bool enter_frame(struct frame_set *s, const struct query_frame *f, uint32
 			struct err *err)
 {
 	const struct str texts[] = { f->type, f->binary, f->function, f->file };
-	uint32_t at;
-	bool added;
 
-	if (!number_enter(s->q, &s->frame_keys, f->key, number, &at, &added, err))
+	if (!number_put(s->q, &s->frame_keys, f->key, number, err))
 		return false;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		if (texts[i].len && !keep_text(s, texts[i], hash64(texts[i]), err))

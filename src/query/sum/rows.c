@@ -131,7 +131,7 @@ void kept_rows_release(struct kept_rows *k)
 bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint32_t *count,
 			uint32_t *cap, struct err *err)
 {
-	uint32_t n = 0, kept = 0;
+	uint32_t n = 0;
 
 	*ids = NULL;
 	*cap = *count = 0;
@@ -144,12 +144,7 @@ bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint
 		if (id)
 			(*ids)[n++] = id;
 	}
-	if (n)
-		qsort(*ids, n, sizeof(uint64_t), id_list_order);
-	for (uint32_t i = 0; i < n; i++)
-		if (i == 0 || (*ids)[i] != (*ids)[kept - 1])
-			(*ids)[kept++] = (*ids)[i];
-	*count = kept;
+	*count = (uint32_t)id_list_sort(*ids, n);
 	return true;
 }
 

@@ -32,11 +32,11 @@ size_t loading_bytes(const struct loading *l)
 static bool enter_location(struct loading *l, uint64_t id, uint32_t *place, struct err *err)
 {
 	struct query *q = l->set->q;
-	bool added;
 
-	if (!number_enter(q, &l->locations, id, l->location_count, place, &added, err))
+	*place = l->location_count;
+	if (!number_enter(q, &l->locations, id, place, err))
 		return false;
-	if (!added)
+	if (*place < l->location_count)
 		return true;
 	if (!QUERY_ROOM(q, l->location_ids, l->location_cap,
 			l->location_count - l->locations_known + 1u, err))

@@ -30,11 +30,11 @@ struct summing {
 static bool group_of(struct summing *s, struct str value, uint32_t *out, struct err *err)
 {
 	struct stack_sums *sums = s->out;
-	bool added;
 
-	if (!number_enter(s->q, &s->groups, hash64(value), sums->group_count, out, &added, err))
+	*out = sums->group_count;
+	if (!number_enter(s->q, &s->groups, hash64(value), out, err))
 		return false;
-	if (!added)
+	if (*out < sums->group_count)
 		return true;
 	if (!QUERY_ROOM(s->q, sums->groups, sums->group_cap, sums->group_count + 1u, err))
 		return false;
@@ -52,7 +52,6 @@ static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32
 	struct stack_sums *out = s->out;
 	uint64_t key = stack, both[2];
 	uint32_t group = 0;
-	bool added;
 
 	if (s->grouped) {
 		if (!group_of(s, value, &group, err))
@@ -68,8 +67,9 @@ static bool place_of(struct summing *s, uint64_t stack, struct str value, uint32
 		return true;
 	if (!QUERY_ROOM(q, out->ptr, out->cap, out->count + 1u, err) ||
 	    (s->weights && !QUERY_ROOM(q, s->average, s->average_cap, out->count + 1u, err)) ||
-	    !number_enter(q, &s->stacks, key, out->count, at, &added, err))
+	    !number_put(q, &s->stacks, key, out->count, err))
 		return false;
+	*at = out->count;
 	out->ptr[out->count] = (struct stack_sum){ .stack = stack, .group = group };
 	if (s->weights)
 		s->average[out->count] = 0;

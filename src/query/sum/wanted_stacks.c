@@ -5,33 +5,19 @@
 
 #include "query/select/walk.h"
 #include "query/sum/frames.h"
-#include "store/id_list.h"
 
 enum { STACKS_AT_ONCE = 4096 };
 
 struct finding {
 	struct query *q;
-	struct number_table met;
-	uint64_t *ids;
-	uint32_t count, cap;
+	struct number_set stacks;
 };
 
 static bool note_stack(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct finding *f = ctx;
-	uint32_t ignored;
-	bool added;
 
-	if (!e->first)
-		return true;
-	if (!number_enter(f->q, &f->met, e->row->stack, 0, &ignored, &added, err))
-		return false;
-	if (!added)
-		return true;
-	if (!QUERY_ROOM(f->q, f->ids, f->cap, f->count + 1u, err))
-		return false;
-	f->ids[f->count++] = e->row->stack;
-	return true;
+	return !e->first || number_set_add(f->q, &f->stacks, e->row->stack, err);
 }
 
 static bool begins_so(const struct frame_set *s, const struct frame_run *r, struct buf *name)
@@ -62,16 +48,14 @@ static bool keep_some(struct finding *f, const uint64_t *ids, uint32_t count, st
 	bool filtered = !q->request.call_site_count;
 	struct buf name = { 0 };
 	struct frame_set s;
-	uint32_t ignored;
-	bool added, ok = frame_set_init(&s, q, err);
+	bool ok = frame_set_init(&s, q, err);
 
 	if (!ok)
 		return false;
 	ok = frame_set_resolve(&s, ids, count, filtered ? FILTERS_ON : FILTERS_OFF, err);
 	for (uint32_t i = 0; i < count && ok; i++)
 		if (is_wanted(&s, &s.runs[i], filtered, &name))
-			ok = number_enter(q, &q->selected.wanted_stacks, ids[i], 0, &ignored,
-					  &added, err);
+			ok = number_put(q, &q->selected.wanted_stacks, ids[i], 0, err);
 	buf_release(&name);
 	frame_set_release(&s);
 	return ok;
@@ -96,13 +80,14 @@ bool wanted_stacks_select(struct query *q, struct err *err)
 	    !(q->request.filters_choose && engine_filters_choose(&q->request)))
 		return true;
 	ok = engine_events(q, &w, note_stack, &f, err);
-	number_release(q, &f.met);
-	if (f.count)
-		qsort(f.ids, f.count, sizeof(*f.ids), id_list_order);
-	for (uint32_t i = 0; i < f.count && ok; i += STACKS_AT_ONCE)
-		ok = keep_some(&f, f.ids + i,
-			       f.count - i < STACKS_AT_ONCE ? f.count - i : STACKS_AT_ONCE, err);
-	QUERY_DROP(q, f.ids, f.cap);
+	number_set_sort(q, &f.stacks);
+	for (uint32_t i = 0; i < f.stacks.count && ok; i += STACKS_AT_ONCE) {
+		uint32_t left = f.stacks.count - i;
+
+		ok = keep_some(&f, f.stacks.ptr + i, left < STACKS_AT_ONCE ? left : STACKS_AT_ONCE,
+			       err);
+	}
+	number_set_release(q, &f.stacks);
 	q->selected.by_stack = true;
 	return ok;
 }

@@ -27,13 +27,12 @@ void chart_drop_events(struct chart *c)
 static bool add_pair(struct chart *c, uint64_t set, uint32_t series, uint32_t *out, struct err *err)
 {
 	struct chart_pair pair = { .set = set, .series = series, .next = UINT32_MAX };
-	uint32_t first;
-	bool added;
+	uint32_t first = c->pair_count;
 
 	if (!QUERY_ROOM(c->q, c->pairs, c->pair_cap, c->pair_count + 1u, err) ||
-	    !number_enter(c->q, &c->pair_numbers, set, c->pair_count, &first, &added, err))
+	    !number_enter(c->q, &c->pair_numbers, set, &first, err))
 		return false;
-	if (!added) {
+	if (first < c->pair_count) {
 		pair.next = c->pairs[first].next;
 		c->pairs[first].next = c->pair_count;
 	}
@@ -44,15 +43,14 @@ static bool add_pair(struct chart *c, uint64_t set, uint32_t series, uint32_t *o
 
 bool chart_number_pairs(struct chart *c, struct err *err)
 {
-	uint32_t first;
-	bool added;
-
 	number_release(c->q, &c->pair_numbers);
 	for (uint32_t i = 0; i < c->pair_count; i++) {
+		uint32_t first = i;
+
 		c->pairs[i].next = UINT32_MAX;
-		if (!number_enter(c->q, &c->pair_numbers, c->pairs[i].set, i, &first, &added, err))
+		if (!number_enter(c->q, &c->pair_numbers, c->pairs[i].set, &first, err))
 			return false;
-		if (added)
+		if (first == i)
 			continue;
 		c->pairs[i].next = c->pairs[first].next;
 		c->pairs[first].next = i;
@@ -123,11 +121,10 @@ static bool new_pair(struct taking *t, uint32_t series, uint64_t set, uint32_t *
 
 static bool new_stack(struct chart *c, uint64_t id, uint32_t *out, struct err *err)
 {
-	bool added;
-
 	if (!QUERY_ROOM(c->q, c->stacks, c->stack_cap, c->stack_count + 1u, err) ||
-	    !number_enter(c->q, &c->stack_numbers, id, c->stack_count, out, &added, err))
+	    !number_put(c->q, &c->stack_numbers, id, c->stack_count, err))
 		return false;
+	*out = c->stack_count;
 	c->stacks[c->stack_count++] = id;
 	return true;
 }

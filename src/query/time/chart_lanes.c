@@ -67,11 +67,11 @@ static bool add_to_lane(struct chart *c, struct number_table *lanes, struct char
 	uint64_t parts[] = { s->process ? s->process : s->owner, s->process != 0, tid };
 	uint64_t key = hash64(str_from(parts, sizeof(parts)));
 	struct chart_lane *lane;
-	bool added;
 
-	if (!number_enter(c->q, lanes, key, c->lane_count, &p->lane, &added, err))
+	p->lane = c->lane_count;
+	if (!number_enter(c->q, lanes, key, &p->lane, err))
 		return false;
-	if (added) {
+	if (p->lane == c->lane_count) {
 		if (!QUERY_ROOM(c->q, c->lanes, c->lane_cap, c->lane_count + 1u, err))
 			return false;
 		c->lanes[c->lane_count++] =
@@ -121,8 +121,8 @@ static bool keep_lanes(struct chart *c, uint32_t skipped, uint32_t most, struct 
 {
 	struct number_table at = { 0 };
 	uint64_t *keys = NULL;
-	uint32_t cap = 0, ignored;
-	bool added, ok = QUERY_ROOM(c->q, keys, cap, c->pair_count + 1u, err);
+	uint32_t cap = 0;
+	bool ok = QUERY_ROOM(c->q, keys, cap, c->pair_count + 1u, err);
 
 	for (uint32_t i = 0; i < c->pair_count && ok; i++)
 		keys[i] = c->lanes[c->pairs[i].lane].key;
@@ -133,7 +133,7 @@ static bool keep_lanes(struct chart *c, uint32_t skipped, uint32_t most, struct 
 	c->lane_count = c->lane_count < most ? c->lane_count : most;
 	for (uint32_t i = 0; i < c->lane_count && ok; i++) {
 		c->lanes[i] = c->lanes[skipped + i];
-		ok = number_enter(c->q, &at, c->lanes[i].key, i, &ignored, &added, err);
+		ok = number_put(c->q, &at, c->lanes[i].key, i, err);
 	}
 	for (uint32_t i = 0; i < c->pair_count && ok; i++)
 		c->pairs[i].lane = number_find(&at, keys[i]);

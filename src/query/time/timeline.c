@@ -38,11 +38,11 @@ static bool line_of(struct drawing *d, struct str label, uint32_t *out, struct e
 {
 	uint64_t hash = hash64(label);
 	struct curve *line;
-	bool added;
 
-	if (!number_enter(d->q, &d->labels, hash, d->line_count, out, &added, err))
+	*out = d->line_count;
+	if (!number_enter(d->q, &d->labels, hash, out, err))
 		return false;
-	if (!added)
+	if (*out < d->line_count)
 		return true;
 	if (!QUERY_ROOM(d->q, d->lines, d->line_cap, d->line_count + 1u, err))
 		return false;
@@ -64,7 +64,6 @@ static bool count_profile(struct drawing *d, const struct engine_event *e, uint3
 {
 	const struct engine_profile *p;
 	uint64_t parts[] = { bucket, line, UINT64_MAX };
-	uint32_t ignored;
 	bool added;
 
 	if (!engine_load_profiles(d->q, err))
@@ -72,8 +71,7 @@ static bool count_profile(struct drawing *d, const struct engine_event *e, uint3
 	p = engine_profile_of(d->q, e->row->sample);
 	if (p)
 		parts[2] = (uint64_t)(p - d->q->known.profiles);
-	if (!number_enter(d->q, &d->counted, hash64(str_from(parts, sizeof(parts))), 0, &ignored,
-			  &added, err))
+	if (!number_note(d->q, &d->counted, hash64(str_from(parts, sizeof(parts))), &added, err))
 		return false;
 	d->lines[line].profiles[bucket] += added;
 	return true;

@@ -86,11 +86,11 @@ static bool choose_file(struct counting *c, struct str function, struct err *err
 static bool row_of(struct counting *c, uint64_t line, uint32_t *out, struct err *err)
 {
 	struct query *q = c->set->q;
-	bool added;
 
-	if (!number_enter(q, &c->numbers, line, c->row_count, out, &added, err))
+	*out = c->row_count;
+	if (!number_enter(q, &c->numbers, line, out, err))
 		return false;
-	if (!added)
+	if (*out < c->row_count)
 		return true;
 	if (!QUERY_ROOM(q, c->rows, c->row_cap, c->row_count + 1u, err))
 		return false;

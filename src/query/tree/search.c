@@ -60,14 +60,14 @@ static bool node_of_path(struct found_paths *f, struct query *q, uint64_t path, 
 			 uint32_t *out)
 {
 	struct err full;
-	bool added;
 
 	*out = number_find(&f->places, path);
 	if (*out != UINT32_MAX)
 		return true;
 	if (f->count == PATHS_MOST || !QUERY_ROOM(q, f->nodes, f->cap, f->count + 1u, &full) ||
-	    !number_enter(q, &f->places, path, f->count, out, &added, &full))
+	    !number_put(q, &f->places, path, f->count, &full))
 		return false;
+	*out = f->count;
 	f->nodes[f->count++] = (struct found_node){ .path = path, .parent = parent };
 	return true;
 }
@@ -142,13 +142,11 @@ static uint32_t keep(struct found_paths *f, uint32_t node, uint32_t room)
 static bool list_kept(struct found_paths *f, struct query *q)
 {
 	struct err full;
-	uint32_t ignored;
-	bool added, ok = true;
+	bool ok = true;
 
 	for (uint32_t i = 0; i < f->count && ok; i++)
 		if (f->nodes[i].kept)
-			ok = number_enter(q, &f->kept, f->nodes[i].path, i, &ignored, &added,
-					  &full);
+			ok = number_put(q, &f->kept, f->nodes[i].path, i, &full);
 	return ok;
 }
 
