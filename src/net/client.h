@@ -46,7 +46,7 @@ struct grpc_client_options {
 				 "unix:///path" */
 	struct tls_context *tls; /* NULL = plain */
 	enum compression compression;
-	int compression_level;               /* 0 = the library's default */
+	int compression_level;               /* 0 = the default */
 	const struct client_header *headers; /* metadata of each call; copied. Values of names in
 						"-bin" are base64 already */
 	uint32_t header_count;

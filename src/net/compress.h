@@ -33,7 +33,7 @@ struct blob *decompress(enum compression c, struct str in, size_t limit_bytes,
  * when it has no room. */
 struct blob *decompress_charged(enum compression c, struct str in, size_t limit_bytes,
 				struct budget *budget, struct err *err) MUST_CHECK;
-/* level 0 = the library's default. */
+/* level 0 = the default. */
 bool compress_into(enum compression c, int level, struct str in, struct buf *out,
 		   struct err *err) MUST_CHECK;
 /* The buffer's content as a gzip file in its place, within the same limit. */

@@ -67,7 +67,7 @@ static const struct config_field keepalive_fields[] = {
 };
 
 static const struct config_field params_fields[] = {
-	EXPORTER_FIELD("level", CONFIG_UINT32, 0, "0", "0: the library's default", .min = 0, .max = 22),
+	EXPORTER_FIELD("level", CONFIG_UINT32, 0, "0", "0: the default", .min = 0, .max = 22),
 	{ 0 },
 };
 

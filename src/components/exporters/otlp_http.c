@@ -55,7 +55,7 @@ static const enum compression compressions[] = {
 
 /* clang-format off */
 static const struct config_field params_fields[] = {
-	EXPORTER_FIELD("level", CONFIG_UINT32, 0, "0", "0: the library's default", .min = 0, .max = 22),
+	EXPORTER_FIELD("level", CONFIG_UINT32, 0, "0", "0: the default", .min = 0, .max = 22),
 	{ 0 },
 };
 
