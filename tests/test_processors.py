@@ -305,6 +305,54 @@ def test_fan_out_with_a_processor_that_changes_leaves_the_other_pipeline_alone(s
         assert changed(NEWEST.Request.FromString(other.bodies[0])) == changed(source(BIG), sample=without("thread.name"))
 
 
+# ---- probabilistic_sampler ----
+
+def traced(count):
+    """A body of `count` samples, each of a trace of its own, and one without."""
+    import random
+    numbers = random.Random(7)
+    request = NEWEST.Request.FromString(LINKS.bytes)
+    profile = request.resource_profiles[0].scope_profiles[0].profiles[0]
+    del request.resource_profiles[1:], request.resource_profiles[0].scope_profiles[1:], request.resource_profiles[0].scope_profiles[0].profiles[1:]
+    first = type(profile.samples[0])()
+    first.CopyFrom(profile.samples[0])
+    first.link_index = 0
+    del profile.samples[1:], request.dictionary.link_table[1:]
+    profile.samples[0].CopyFrom(first)
+    ids = [numbers.randbytes(16) for _ in range(count)]
+    for trace in ids:
+        request.dictionary.link_table.add(trace_id=trace, span_id=b"12345678")
+        first.link_index = len(request.dictionary.link_table) - 1
+        profile.samples.append(first)
+    return request.SerializeToString(), ids
+
+
+def fnv1a(data):
+    value = 2166136261
+    for b in data:
+        value = (value ^ b) * 16777619 & 0xffffffff
+    return value
+
+
+@pytest.mark.parametrize("options, kept", [
+    ({"sampling_percentage": 25, "hash_seed": 9}, lambda t: (fnv1a(b"\x09\0\0\0" + t) & 0x3fff) < 4096),
+    ({"sampling_percentage": 25, "mode": "proportional"}, lambda t: int.from_bytes(t[9:], "big") >= 3 << 54),
+    ({"sampling_percentage": 100}, lambda t: True),
+])
+def test_sampler_keeps_traces_together(pipeline, options, kept):
+    body, ids = traced(400)
+    want = {t for t in ids if kept(t)}
+    p = pipeline({"probabilistic_sampler": options})
+    [got] = p.send(body)
+    assert {link.trace_id for link in got.dictionary.link_table if any(link.trace_id)} == want
+    samples = sum(samples_of(got).values())
+    assert samples - len(want) in (0, 1)  # the one without a trace
+    assert p.metric("otelcol_processor_probabilistic_sampler_count_profile_samples", sampled="true") == samples
+    assert p.metric("otelcol_processor_probabilistic_sampler_count_profile_samples", sampled="false") == 401 - samples
+    if samples < 401:  # else it went on as it came
+        assert_no_orphans(got)
+
+
 # ---- configurations ----
 
 GOOD = {
@@ -314,6 +362,7 @@ GOOD = {
         'set(profile.attributes["a"], "b") where profile.period > 1', {"context": "sample", "statements": ['delete_key(attributes, "x")']}]},
     "resource": {"attributes": [{"key": "a", "value": "1", "action": "insert"}, {"key": "b", "value": 1, "action": "upsert"}]},
     "attributes": {"actions": [{"key": "a", "action": "delete"}], "apply_to": "samples"},
+    "probabilistic_sampler": {"sampling_percentage": 12.5, "hash_seed": 22, "mode": "proportional"},
     "filter/old": {"profiles": {"resource": ['attributes["a"] == "b"'], "profile": ["period == 0"]}, "trace_conditions": ["span.name == 1"]},
 }
 
@@ -348,6 +397,8 @@ BAD = [
     ("resource: {attributes: [{key: a, action: convert, converted_type: bool}]}", r"converted_type must be int, double or string"),
     ("attributes: {actions: [{key: a, action: delete}], include: {match_type: strict}}", r"c\.yaml:7:62: .*at least one of"),
     ("attributes: {actions: [{key: a, action: delete}], exclude: {match_type: regexp, services: ['(']}}", r"bad regex"),
+    ("probabilistic_sampler: {sampling_percentage: -1}", r"c\.yaml:7:48: .*must be between 0 and 1000"),
+    ("probabilistic_sampler: {attribute_source: record}", r"needs a \"from_attribute\""),
     ("filter: {profile_conditions: ['a'", r"c\.yaml:"),
     ("filter:\n      profile_conditions:\n        - |\n          sample.value == 1\n          and sample.valu == 2", r"c\.yaml:11:1: .*has no \"valu\""),
 ]
@@ -365,6 +416,7 @@ def test_bad_options_are_refused_with_their_place(tmp_path, text, want):
 # ---- load ----
 
 LOADS = {
+    "probabilistic_sampler": {"probabilistic_sampler": {"sampling_percentage": 50}},
     "transform": {"transform": {"profile_statements": ['set(sample.attributes["leaf"], sample.leaf.function)', 'delete_key(sample.attributes, "thread.id")']}},
     "resource": {"resource": {"attributes": [{"key": "a", "value": "b", "action": "upsert"}]}},
     "attributes": {"attributes": {"actions": [{"key": "thread.name", "action": "hash"}]}},

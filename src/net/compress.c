@@ -448,7 +448,8 @@ enum { DEFLATE_DEFAULT_LEVEL = 2 };
 
 static bool deflate_level(bool gzip, int level, struct str in, struct buf *out, struct err *err)
 {
-	struct libdeflate_compressor *z = libdeflate_alloc_compressor(level > 0 ? level : DEFLATE_DEFAULT_LEVEL);
+	struct libdeflate_compressor *z =
+		libdeflate_alloc_compressor(level > 0 ? level : DEFLATE_DEFAULT_LEVEL);
 	size_t bound, n;
 	char *to;
 

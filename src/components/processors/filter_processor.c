@@ -6,14 +6,11 @@
  * samples used; a profile whose samples are all dropped goes, and so do scopes and resources
  * without profiles.
  */
-#include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "components/processors/ottl_rules.h"
 #include "components/processors/processors.h"
-#include "model/subset.h"
+#include "components/processors/selected.h"
 
 struct filter {
 	int error_mode;
@@ -125,8 +122,8 @@ struct pass {
 	const struct profiles *p;
 	struct ottl_run *run;
 	struct ottl_at at;
-	bool *samples, *profiles; /* true: stays */
-	bool used[OTTL_INFER];    /* contexts that have conditions */
+	struct selected keep;
+	bool used[OTTL_INFER]; /* contexts that have conditions */
 	uint64_t dropped[OTTL_INFER];
 	bool any_profile; /* one goes */
 	struct err *err;
@@ -156,9 +153,9 @@ static void drop_profile(struct pass *x, uint32_t index, enum ottl_context why)
 {
 	struct range samples = x->p->profiles[index].samples;
 
-	x->profiles[index] = false;
+	x->keep.profiles[index] = false;
 	x->any_profile = true;
-	memset(x->samples + samples.first, false, samples.count);
+	memset(x->keep.samples + samples.first, false, samples.count);
 	x->dropped[why] += samples.count;
 }
 
@@ -174,12 +171,12 @@ static void pass_profile(struct pass *x)
 	for (uint32_t i = 0; x->used[OTTL_SAMPLE] && i < samples.count; i++) {
 		x->at.sample = samples.first + i;
 		if (matched(x, OTTL_SAMPLE)) {
-			x->samples[x->at.sample] = false;
+			x->keep.samples[x->at.sample] = false;
 			gone++;
 		}
 	}
 	x->dropped[OTTL_SAMPLE] += gone;
-	x->profiles[x->at.profile] = !gone || gone < samples.count;
+	x->keep.profiles[x->at.profile] = !gone || gone < samples.count;
 }
 
 static void pass_scope(struct pass *x, enum ottl_context why)
@@ -222,59 +219,12 @@ static void count_dropped(struct pass *x)
 		metric_add(x->f->dropped[i], (int64_t)x->dropped[i]);
 }
 
-static bool *flags(uint32_t count)
-{
-	bool *p = malloc(count ? count : 1);
-
-	assert(p);
-	memset(p, true, count);
-	return p;
-}
-
-/* What stays, as a batch of its own; takes over `batch`, NULL on failure. */
-static struct batch *selected(struct pass *x, struct batch *batch, struct err *err)
-{
-	struct profiles *left =
-		profiles_select(x->p, &(struct selection){ x->samples, x->profiles }, err);
-	struct batch *out = left ? batch_derive(batch, left, err) : NULL;
-
-	if (left && !out)
-		profiles_free(left);
-	batch_unref(batch);
-	return out;
-}
-
-static bool nothing_left(const struct pass *x)
-{
-	for (uint32_t i = 0; i < x->p->profile_count; i++)
-		if (x->profiles[i])
-			return false;
-	return true;
-}
-
 static void hand_on(struct pass *x, struct batch *batch, struct completion *done)
 {
-	struct outcome o = outcome_ok();
-	struct err err;
-
-	if (nothing_dropped(x)) {
+	if (nothing_dropped(x))
 		consumer_consume(x->f->host->next, batch, done);
-		return;
-	}
-	if (nothing_left(x)) {
+	else if (selected_hand_on(x->f->host, batch, &x->keep, done))
 		count_dropped(x);
-		batch_unref(batch);
-		completion_done(done, &o);
-		return;
-	}
-	batch = selected(x, batch, &err);
-	if (batch) {
-		count_dropped(x);
-		consumer_consume(x->f->host->next, batch, done);
-		return;
-	}
-	o = outcome_of(&err);
-	completion_done(done, &o);
 }
 
 static void filter_consume(void *state, struct batch *batch, struct completion *done)
@@ -282,9 +232,7 @@ static void filter_consume(void *state, struct batch *batch, struct completion *
 	struct profiles *p = batch->profiles;
 	struct filter *f = state;
 	struct err err = { 0 };
-	AUTO(ptr_free) bool *samples = flags(p->sample_count);
-	AUTO(ptr_free) bool *profiles = flags(p->profile_count);
-	struct pass x = { .f = f, .p = p, .samples = samples, .profiles = profiles, .err = &err };
+	struct pass x = { .f = f, .p = p, .keep = selected_new(p), .err = &err };
 
 	for (uint32_t i = 0; i < f->rules.count; i++)
 		x.used[f->rules.items[i].code->context] = true;
@@ -299,9 +247,10 @@ static void filter_consume(void *state, struct batch *batch, struct completion *
 
 		batch_unref(batch);
 		completion_done(done, &o);
-		return;
+	} else {
+		hand_on(&x, batch, done);
 	}
-	hand_on(&x, batch, done);
+	selected_release(&x.keep);
 }
 
 const struct component_ops filter_processor = {
