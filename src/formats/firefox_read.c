@@ -694,7 +694,7 @@ static void read_shared(struct fx_reading *r)
 }
 
 /* What threads need may stand behind them: it is read first. */
-static bool pass(struct fx_reading *r, struct str text, bool threads)
+static bool read_document(struct fx_reading *r, struct str text, bool threads)
 {
 	struct str key;
 	bool ok;
@@ -727,13 +727,13 @@ bool firefox_read(struct blob *bytes, struct profiles **out, struct err *err)
 	bool ok;
 
 	import_begin(&r.im, bytes);
-	ok = pass(&r, blob_view(bytes), false);
+	ok = read_document(&r, blob_view(bytes), false);
 	if (ok && !r.processed)
 		ok = err_set(
 			err, ERR_UNSUPPORTED,
 			"firefox profile: meta.preprocessedProfileVersion is missing; a raw "
 			"Gecko profile is to be opened and saved in the Firefox Profiler first");
-	ok = ok && pass(&r, blob_view(bytes), true);
+	ok = ok && read_document(&r, blob_view(bytes), true);
 	forget_thread(&r);
 	tables_release(&r.own);
 	tables_release(&r.shared);

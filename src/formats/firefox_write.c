@@ -639,7 +639,7 @@ static void put_libraries(struct fx_writer *w)
 	buf_char(w->out, ']');
 }
 
-static void release(struct fx_writer *w)
+static void fx_writer_release(struct fx_writer *w)
 {
 	tracks_release(&w->tracks);
 	intern_release(&w->text_table);
@@ -680,7 +680,7 @@ bool firefox_write(const struct profiles *p, const struct export_options *o, str
 	put_libraries(&w);
 	put_threads(&w);
 	buf_lit(out, "}\n");
-	release(&w);
+	fx_writer_release(&w);
 	if (out->failed)
 		return err_set(err, ERR_LIMIT, "firefox: more than %zu bytes", out->limit_bytes);
 	return true;

@@ -135,7 +135,7 @@ static struct merged *merged_of(struct pgo *g, const struct profile *profile)
 	return &g->merged[i];
 }
 
-static void add(struct merged *m, struct stack_index stack, int64_t value)
+static void add_stack_value(struct merged *m, struct stack_index stack, int64_t value)
 {
 	if (stack.v >= m->cap) {
 		uint32_t cap = (stack.v + 1) * 2;
@@ -169,7 +169,7 @@ static void add_profile(struct pgo *g, const struct profile *profile)
 	for (uint32_t i = 0; i < profile->samples.count; i++) {
 		const struct sample *s = &g->p->samples[profile->samples.first + i];
 
-		add(m, stack_of(g, s->stack), sample_total(g->p, profile, s).value);
+		add_stack_value(m, stack_of(g, s->stack), sample_total(g->p, profile, s).value);
 	}
 }
 
@@ -203,7 +203,7 @@ static uint32_t longest_stack(const struct profiles *p)
 	return most;
 }
 
-static void release(struct pgo *g)
+static void pgo_release(struct pgo *g)
 {
 	for (uint32_t i = 0; i < g->merged_count; i++)
 		free(g->merged[i].values);
@@ -230,7 +230,7 @@ struct profiles *go_pgo_make(const struct profiles *p, const struct go_pgo_optio
 	builder_begin_scope(g.b);
 	for (uint32_t i = 0; i < g.merged_count; i++)
 		put_merged(&g, &g.merged[i]);
-	release(&g);
+	pgo_release(&g);
 	return builder_finish(g.b, err);
 }
 

@@ -50,7 +50,7 @@ struct scope_reading {
 	struct err *err;
 };
 
-static struct str keep(struct import *im, struct str s)
+static struct str keep_frame(struct import *im, struct str s)
 {
 	return str_dup(builder_arena(im->b), s); /* the reader's buffer is used again */
 }
@@ -64,9 +64,9 @@ static void scope_frame(struct scope_reading *r)
 		return;
 	while (json_next_key(&r->j, &key)) {
 		if (str_is(key, "name"))
-			f.function = keep(&r->im, json_string(&r->j));
+			f.function = keep_frame(&r->im, json_string(&r->j));
 		else if (str_is(key, "file"))
-			f.file = keep(&r->im, json_string(&r->j));
+			f.file = keep_frame(&r->im, json_string(&r->j));
 		else if (str_is(key, "line"))
 			f.line = (int64_t)json_double(&r->j);
 		else if (str_is(key, "col"))
@@ -353,9 +353,9 @@ static void scope_profile(struct scope_reading *r)
 		return;
 	while (json_next_key(&r->j, &key)) {
 		if (str_is(key, "name"))
-			name = keep(&r->im, json_string(&r->j));
+			name = keep_frame(&r->im, json_string(&r->j));
 		else if (str_is(key, "unit"))
-			unit = keep(&r->im, json_string(&r->j));
+			unit = keep_frame(&r->im, json_string(&r->j));
 		else if (str_is(key, "startValue") && !r->evented)
 			r->start = json_double(&r->j);
 		else if (str_is(key, "endValue"))
@@ -460,9 +460,9 @@ static void call_frame(struct cpu_reading *r, struct import_frame *f)
 		return;
 	while (json_next_key(&r->j, &key)) {
 		if (str_is(key, "functionName"))
-			f->function = keep(&r->im, json_string(&r->j));
+			f->function = keep_frame(&r->im, json_string(&r->j));
 		else if (str_is(key, "url"))
-			f->file = keep(&r->im, json_string(&r->j));
+			f->file = keep_frame(&r->im, json_string(&r->j));
 		else if (str_is(key, "lineNumber"))
 			f->line = (int64_t)json_double(&r->j) + 1; /* counted from 0 */
 		else if (str_is(key, "columnNumber"))

@@ -3,7 +3,8 @@
 #include "base/cleanup.h"
 #include "base/regex.h"
 
-static bool compile(const char *field, struct str pattern, struct regex **out, struct err *err)
+static bool compile_pattern(const char *field, struct str pattern, struct regex **out,
+			    struct err *err)
 {
 	if (!pattern.len)
 		return true;
@@ -14,8 +15,8 @@ static bool compile(const char *field, struct str pattern, struct regex **out, s
 bool pprof_drop_init(struct pprof_drop *d, struct str drop, struct str keep, struct err *err)
 {
 	*d = (struct pprof_drop){ 0 };
-	return !drop.len || (compile("drop_frames", drop, &d->drop, err) &&
-			     compile("keep_frames", keep, &d->keep, err));
+	return !drop.len || (compile_pattern("drop_frames", drop, &d->drop, err) &&
+			     compile_pattern("keep_frames", keep, &d->keep, err));
 }
 
 void pprof_drop_release(struct pprof_drop *d)

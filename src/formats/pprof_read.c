@@ -91,7 +91,7 @@ static struct entry entries_find(const struct entries *e, uint64_t id)
 	return found ? *found : (struct entry){ 0 };
 }
 
-static bool fault(const struct reading *r, const struct pb_reader *p, const void *base)
+static bool reading_fault(const struct reading *r, const struct pb_reader *p, const void *base)
 {
 	pb_report(p, base, r->err);
 	return err_prefix(r->err, "pprof");
@@ -115,7 +115,7 @@ static bool each_message(struct reading *r, struct str body, uint32_t field,
 			pb_skip(&p, tag);
 		}
 	}
-	return !p.fault || fault(r, &p, body.ptr);
+	return !p.fault || reading_fault(r, &p, body.ptr);
 }
 
 static bool take_string(struct reading *r, struct str s)
@@ -141,7 +141,7 @@ static bool numbers_of(struct reading *r, struct str message, uint64_t v[9])
 		else
 			pb_skip(&p, tag);
 	}
-	return !p.fault || fault(r, &p, message.ptr);
+	return !p.fault || reading_fault(r, &p, message.ptr);
 }
 
 static bool take_mapping(struct reading *r, struct str message)
@@ -239,7 +239,7 @@ static bool take_location(struct reading *r, struct str message)
 		}
 	}
 	if (ok && p.fault)
-		ok = fault(r, &p, message.ptr);
+		ok = reading_fault(r, &p, message.ptr);
 	if (ok)
 		put_location(r, id, &l, lines, count, dropped);
 	free(lines);
@@ -316,7 +316,7 @@ static bool take_scalars(struct reading *r, struct str body)
 			pb_skip(&p, tag);
 		}
 	}
-	return ok && (!p.fault || fault(r, &p, body.ptr));
+	return ok && (!p.fault || reading_fault(r, &p, body.ptr));
 }
 
 /* ---- samples ---- */
@@ -423,7 +423,7 @@ static bool read_sample(struct reading *r, struct one_sample *s, struct str mess
 	}
 	if (ok && r->drop.drop)
 		import_stack_drop(&r->im, pprof_drop_count(r->stack, r->im.stack_count));
-	return ok && (!p.fault || fault(r, &p, message.ptr));
+	return ok && (!p.fault || reading_fault(r, &p, message.ptr));
 }
 
 static bool put_column(struct reading *r, struct str body, uint32_t column)
@@ -562,11 +562,11 @@ static bool is_same_in_periods(struct reading *r, struct str body, const uint32_
 		sample = pb_reader_of(message);
 		two_values(&sample, columns, values);
 		if (sample.fault)
-			return fault(r, &sample, message.ptr);
+			return reading_fault(r, &sample, message.ptr);
 		*same = !__builtin_mul_overflow(values[0], r->period, &product) &&
 			product == values[1];
 	}
-	return !p.fault || fault(r, &p, body.ptr);
+	return !p.fault || reading_fault(r, &p, body.ptr);
 }
 
 /* The column samples/count that says in periods what the one of the period's type says, or

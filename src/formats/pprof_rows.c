@@ -47,7 +47,7 @@ static void put_values(struct pprof_rows *r, uint32_t row, const int64_t *values
 }
 
 /* A row at the end that `count` does not count yet. */
-static bool append(struct pprof_rows *r, struct str stack, struct str labels)
+static bool append_row(struct pprof_rows *r, struct str stack, struct str labels)
 {
 	struct pprof_row row = { .first = r->bytes.len,
 				 .stack_len = (uint32_t)stack.len,
@@ -68,7 +68,7 @@ void pprof_rows_add(struct pprof_rows *r, struct str stack, struct str labels,
 {
 	uint32_t at, found;
 
-	if (r->failed || !append(r, stack, labels))
+	if (r->failed || !append_row(r, stack, labels))
 		return;
 	at = r->count;
 	found = intern_find_or_add(

@@ -96,7 +96,7 @@ static void add_sample(struct tracks *w, const struct resource_profiles *resourc
 	}
 }
 
-static void gather(struct tracks *w)
+static void gather_events(struct tracks *w)
 {
 	const struct profiles *p = w->p;
 
@@ -132,7 +132,7 @@ void tracks_gather(struct tracks *t, const struct profiles *p)
 {
 	*t = (struct tracks){ .p = p };
 	intern_init(&t->table);
-	gather(t);
+	gather_events(t);
 	if (t->event_count)
 		qsort(t->events, t->event_count, sizeof(*t->events), event_order);
 }

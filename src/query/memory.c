@@ -17,7 +17,7 @@ enum {
 	PAGE_FILL = 8,
 };
 
-static bool take(struct query *q, size_t bytes, struct err *err)
+static bool charge(struct query *q, size_t bytes, struct err *err)
 {
 	if (bytes > q->memory.limit_bytes ||
 	    q->memory.heap_bytes + q->memory.arena.reserved_bytes > q->memory.limit_bytes - bytes)
@@ -102,7 +102,7 @@ static void *shrink_block(struct query *q, void *block, size_t bytes, size_t to)
 
 void *query_take(struct query *q, size_t bytes, struct err *err)
 {
-	return take(q, bytes, err) ? new_block(q, bytes, true) : NULL;
+	return charge(q, bytes, err) ? new_block(q, bytes, true) : NULL;
 }
 
 void query_give_back(struct query *q, void *block, size_t bytes)
@@ -124,9 +124,9 @@ bool query_grow_slow(struct query *q, void *array_ptr, uint32_t *cap, uint64_t n
 		return err_set(err, ERR_LIMIT, "more than %u entries in one answer",
 			       UINT32_MAX / 2);
 	/* Where twice as much does not fit, half as much more may. */
-	if (!take(q, (target - *cap) * entry_bytes, err)) {
+	if (!charge(q, (target - *cap) * entry_bytes, err)) {
 		target = *cap + *cap / 4;
-		if (target < need || !take(q, (target - *cap) * entry_bytes, err))
+		if (target < need || !charge(q, (target - *cap) * entry_bytes, err))
 			return false;
 	}
 	*array = grow_block(q, *array, *cap * entry_bytes, target * entry_bytes);
@@ -258,7 +258,7 @@ static bool numbers_double(struct query *q, struct number_table *t, struct err *
 	struct number_slot *slots, *old = t->slots;
 	uint32_t old_cap = t->cap, cap = old_cap ? old_cap * 2 : FIRST_SLOTS;
 
-	if (!take(q, cap * sizeof(*slots), err))
+	if (!charge(q, cap * sizeof(*slots), err))
 		return false;
 	slots = new_block(q, cap * sizeof(*slots), true);
 	t->slots = slots;
@@ -294,7 +294,7 @@ static uint32_t *make_page(struct query *q, struct number_table *t, uint64_t num
 	    t->page_count >
 		    FREE_PAGES + q->memory.limit_bytes / FREE_SHARE / bytes + t->paged / PAGE_FILL)
 		return NULL;
-	if (!list_pages(q, t, page + 1) || !take(q, bytes, &full))
+	if (!list_pages(q, t, page + 1) || !charge(q, bytes, &full))
 		return NULL;
 	t->pages[page] = new_block(q, bytes, true);
 	t->page_count++;

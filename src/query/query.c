@@ -30,7 +30,7 @@ static uint32_t count_processes(const struct query *q)
 	return distinct;
 }
 
-static bool begin(struct query *q, struct err *err)
+static bool select_what_is_asked(struct query *q, struct err *err)
 {
 	struct source *s = q->request.source;
 
@@ -54,7 +54,7 @@ struct query *query_begin(const struct query_request *request, struct err *err)
 	q->filter_by = request->by;
 	q->memory.limit_bytes = request->limit_bytes ? request->limit_bytes : QUERY_LIMIT_BYTES;
 	arena_init(&q->memory.arena, 16384, q->memory.limit_bytes);
-	if (!begin(q, err)) {
+	if (!select_what_is_asked(q, err)) {
 		query_end(q);
 		return NULL;
 	}

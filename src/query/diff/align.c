@@ -21,7 +21,7 @@ enum {
 	SAYS_ADDRESS = 32,
 };
 
-static unsigned says(const struct query_frame *f)
+static unsigned parts_said(const struct query_frame *f)
 {
 	if (f->group)
 		return 0;
@@ -38,7 +38,7 @@ static unsigned side_says(const struct frame_set *s, uint32_t first_run, uint32_
 		for (uint32_t k = 0; k < s->runs[i].count; k++) {
 			uint32_t frame = s->pool[s->runs[i].first + k];
 
-			all |= frame == RUN_CUT ? 0 : says(&s->frames[frame]);
+			all |= frame == RUN_CUT ? 0 : parts_said(&s->frames[frame]);
 		}
 	return all;
 }
@@ -92,7 +92,7 @@ static unsigned bits_of(unsigned v)
 }
 
 /* to[i]: the frame that stands for frame i, the one of its kind that says most. */
-static bool choose(struct frame_set *s, unsigned left_out, uint32_t *to, struct err *err)
+static bool choose_frames(struct frame_set *s, unsigned left_out, uint32_t *to, struct err *err)
 {
 	struct number_table keys = { 0 };
 	struct buf name;
@@ -112,7 +112,7 @@ static bool choose(struct frame_set *s, unsigned left_out, uint32_t *to, struct 
 		if (!ok || at == i)
 			continue;
 		to[i] = at;
-		if (bits_of(says(f)) > bits_of(says(&s->frames[at]))) {
+		if (bits_of(parts_said(f)) > bits_of(parts_said(&s->frames[at]))) {
 			struct query_frame t = s->frames[at];
 
 			s->frames[at] = *f;
@@ -139,7 +139,7 @@ bool frame_set_align(struct frame_set *s, uint32_t left_runs, struct err *err)
 		left_out |= left & ~right;
 	if (!left_out)
 		return true;
-	ok = QUERY_ROOM(s->q, to, cap, s->frame_count, err) && choose(s, left_out, to, err);
+	ok = QUERY_ROOM(s->q, to, cap, s->frame_count, err) && choose_frames(s, left_out, to, err);
 	for (uint32_t i = 0; i < s->run_count && ok; i++) {
 		uint32_t *frames = s->pool + s->runs[i].first;
 

@@ -101,7 +101,7 @@ static bool edge_on_path(const struct dot *d, uint32_t from, uint32_t to)
 	return false;
 }
 
-static void enter(struct dot *d, const struct query_node *n)
+static void dot_enter(struct dot *d, const struct query_node *n)
 {
 	uint32_t at = n->frame == QUERY_FRAME_OTHER ? d->other : d->of_frame[n->frame];
 	struct dot_function *f = &d->functions[at];
@@ -116,14 +116,14 @@ static void enter(struct dot *d, const struct query_node *n)
 }
 
 /* Nodes stand in pre-order, the root first. */
-static void walk(struct dot *d)
+static void walk_nodes(struct dot *d)
 {
 	for (uint32_t i = 1; i < d->tree->node_count; i++) {
 		const struct query_node *n = &d->tree->nodes[i];
 
 		while (d->depth >= n->depth)
 			d->functions[d->path[--d->depth]].on_path--;
-		enter(d, n);
+		dot_enter(d, n);
 	}
 }
 
@@ -227,7 +227,7 @@ static uint32_t deepest(const struct query_tree *t)
 	return depth;
 }
 
-static void *array(struct dot *d, uint32_t count, size_t bytes)
+static void *zeroed_array(struct dot *d, uint32_t count, size_t bytes)
 {
 	return arena_alloc_array(&d->arena, count + 1u, bytes);
 }
@@ -239,13 +239,13 @@ void dot_append_tree(struct buf *out, const struct query_tree *t, const struct d
 	arena_init(&d.arena, 16 << 10, 0);
 	intern_init(&d.function_table);
 	intern_init(&d.edge_table);
-	d.functions = array(&d, t->frames.count + 1u, sizeof(*d.functions));
-	d.of_frame = array(&d, t->frames.count, sizeof(*d.of_frame));
-	d.edges = array(&d, t->node_count, sizeof(*d.edges));
-	d.path = array(&d, deepest(t), sizeof(*d.path));
+	d.functions = zeroed_array(&d, t->frames.count + 1u, sizeof(*d.functions));
+	d.of_frame = zeroed_array(&d, t->frames.count, sizeof(*d.of_frame));
+	d.edges = zeroed_array(&d, t->node_count, sizeof(*d.edges));
+	d.path = zeroed_array(&d, deepest(t), sizeof(*d.path));
 	d.scale = unit_scale_for(o->unit, d.total);
 	name_functions(&d);
-	walk(&d);
+	walk_nodes(&d);
 	buf_lit(out, "digraph \"");
 	put_quoted(out, o->title.len ? o->title : STR("profile"));
 	buf_lit(out, "\" {\nnode [fontname=\"Helvetica\"]\n");

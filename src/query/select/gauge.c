@@ -93,7 +93,7 @@ static uint32_t place_together(const struct gauge_weights *g, uint32_t at)
 	return at;
 }
 
-static void join(struct gauge_weights *g, uint32_t one, uint32_t other)
+static void join_series(struct gauge_weights *g, uint32_t one, uint32_t other)
 {
 	one = place_together(g, one);
 	g->series[place_together(g, other)].together = one;
@@ -145,7 +145,7 @@ static bool weigh_bucket(struct gauge_weights *g, const struct measurement *m, u
 	return true;
 }
 
-static bool weigh(struct gauge_weights *g, const struct measurement *m, struct err *err)
+static bool weigh_measurement(struct gauge_weights *g, const struct measurement *m, struct err *err)
 {
 	const struct gauge_buckets *b = &g->buckets;
 	uint64_t end = m->end < b->end ? m->end : b->end;
@@ -195,7 +195,8 @@ static bool weigh_profile(void *ctx, const struct source_profile *p, struct err 
 		return true;
 	if (__builtin_add_overflow(p->time, length, &m.end))
 		m.end = UINT64_MAX;
-	return g->several ? keep_profile(g, &m, p->sample_count, err) : weigh(g, &m, err);
+	return g->several ? keep_profile(g, &m, p->sample_count, err)
+			  : weigh_measurement(g, &m, err);
 }
 
 /* What has timestamps may lie elsewhere than its profile begins. */
@@ -210,7 +211,7 @@ static bool weigh_event(void *ctx, const struct engine_event *e, struct err *err
 		return true;
 	if (p) /* of one profile, the last event is no later than the others */
 		m.time = g->buckets.step_ns ? e->time : p->time;
-	return weigh(g, &m, err);
+	return weigh_measurement(g, &m, err);
 }
 
 /* ---- whose profiles ---- */
@@ -285,7 +286,7 @@ static bool join_processes(struct gauge_weights *g, struct err *err)
 		     number_enter(g->q, &owners, owner, &of_owner, err);
 		if (!ok)
 			break;
-		join(g, first, i);
+		join_series(g, first, i);
 		g->several |= g->series[of_owner].process != s->process;
 	}
 	number_release(g->q, &processes);
@@ -318,7 +319,7 @@ static bool join_row(void *ctx, const struct source_row *row, struct err *err)
 	const struct owned_series *s = find_owned(g, row->series);
 
 	if (p && s) {
-		join(g, p->series, (uint32_t)(s - g->series));
+		join_series(g, p->series, (uint32_t)(s - g->series));
 		g->series[s - g->series].met = true;
 	}
 	return query_alive(g->q, err);
@@ -355,7 +356,7 @@ static bool join_empty(struct gauge_weights *g, struct err *err)
 
 		first = number_find(&owners, owner);
 		if (first != UINT32_MAX && number_find(&apart, owner) == UINT32_MAX)
-			join(g, first, i);
+			join_series(g, first, i);
 	}
 	number_release(g->q, &owners);
 	number_release(g->q, &apart);
@@ -375,7 +376,7 @@ static bool weigh_kept(struct gauge_weights *g, const struct source_scan *scan, 
 		const struct measurement m = { &g->series[p->series], p->first_sample, p->time,
 					       p->end };
 
-		ok = weigh(g, &m, err);
+		ok = weigh_measurement(g, &m, err);
 	}
 	return ok;
 }

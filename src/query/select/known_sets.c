@@ -93,7 +93,7 @@ struct meeting {
 	uint64_t before;
 };
 
-static bool meet(struct meeting *m, uint64_t id, struct err *err)
+static bool note_set(struct meeting *m, uint64_t id, struct err *err)
 {
 	m->before = id;
 	return number_find(&m->q->known.set_numbers, id) != UINT32_MAX ||
@@ -115,7 +115,7 @@ static bool meet_events(void *ctx, const struct source_events *e, struct err *er
 		    number_find(&q->selected.wanted_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
 		q->known.met_no_set |= !id;
-		if (id && !meet(m, id, err))
+		if (id && !note_set(m, id, err))
 			return false;
 	}
 	return query_alive_now(q, err);

@@ -29,8 +29,8 @@ void label_matching_init(struct label_matching *m, struct query *q)
 	buf_init(&m->group_text, 0);
 }
 
-static bool note(struct label_matching *m, uint32_t bit, const struct matcher *matcher,
-		 struct str value, bool exact, struct err *err)
+static bool note_match(struct label_matching *m, uint32_t bit, const struct matcher *matcher,
+		       struct str value, bool exact, struct err *err)
 {
 	bool again = exact && (m->of_list & bit), matches;
 
@@ -84,7 +84,7 @@ static bool match_plain(struct label_matching *m, struct str key, struct str val
 		const struct matcher *matcher = &s->matchers[i];
 
 		if (key_is(key, matcher->key) &&
-		    !note(m, 1u << i, matcher, value, str_equal(key, matcher->key), err))
+		    !note_match(m, 1u << i, matcher, value, str_equal(key, matcher->key), err))
 			return false;
 	}
 	if (m->q->selected.group_key.len && key_is(key, m->q->selected.group_key))

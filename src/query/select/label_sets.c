@@ -85,7 +85,7 @@ static uint64_t combined(const struct combination *c)
 	return hash64(str_from(parts, sizeof(parts)));
 }
 
-static bool note(void *ctx, const struct engine_event *e, struct err *err)
+static bool note_combination(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct pairing *p = ctx;
 	struct query *q = p->q;
@@ -154,7 +154,7 @@ static bool find_combinations(struct pairing *p, struct err *err)
 
 	if (!engine_load_profiles(q, err) || !s->ops->profiles(s, &scan, name_profile, p, err))
 		return false;
-	if (!engine_events(q, &w, note, p, err))
+	if (!engine_events(q, &w, note_combination, p, err))
 		return false;
 	number_set_sort(q, &p->sets);
 	return source_attributes(s, p->sets.ptr, p->sets.count, name_set, p, err);

@@ -86,7 +86,7 @@ static bool keep_measured(struct measuring *m, struct err *err)
 	return true;
 }
 
-static bool measure(struct measuring *m, struct err *err)
+static bool find_measured(struct measuring *m, struct err *err)
 {
 	struct query *q = m->q;
 	struct source *s = q->request.source;
@@ -108,11 +108,11 @@ static bool measure_since(struct measuring *m, struct err *err)
 	bool ok;
 
 	if (!whole.after || m->open)
-		return measure(m, err);
+		return find_measured(m, err);
 	whole.after = 0;
 	q = query_begin(&whole, err);
 	m->of = q;
-	ok = q && measure(m, err);
+	ok = q && find_measured(m, err);
 	query_end(q);
 	return ok;
 }

@@ -185,7 +185,7 @@ static bool is_better(const struct query *q, const uint32_t *selected, uint32_t 
 	return q->selected.types[one].series_count > q->selected.types[other].series_count;
 }
 
-static void choose(struct query *q, struct str wanted, const uint32_t *selected)
+static void choose_type(struct query *q, struct str wanted, const uint32_t *selected)
 {
 	int best_called = 0;
 
@@ -241,7 +241,7 @@ bool profile_type_choose(struct query *q, struct err *err)
 	bool ok = selected && count_selected(q, selected, err);
 
 	if (ok)
-		choose(q, wanted, selected);
+		choose_type(q, wanted, selected);
 	query_give_back(q, selected, bytes);
 	if (!ok || q->selected.type < q->selected.type_count)
 		return ok && selector_agrees(q, err);

@@ -139,7 +139,7 @@ struct covering {
 };
 
 /* Takes [from, to) in: what it touches becomes one with it. */
-static bool cover(struct covering *c, uint64_t from, uint64_t to, struct err *err)
+static bool cover_time(struct covering *c, uint64_t from, uint64_t to, struct err *err)
 {
 	uint32_t at = c->count, end;
 
@@ -169,7 +169,7 @@ static bool cover_profile(void *ctx, uint64_t from, uint64_t duration, struct er
 		return true;
 	from = from < window.from ? window.from : from;
 	to = to > window.to ? window.to : to;
-	return from >= to || cover(c, from, to, err);
+	return from >= to || cover_time(c, from, to, err);
 }
 
 bool query_covered(struct query *q, uint64_t *out_ns, struct err *err)

@@ -69,7 +69,7 @@ struct linking {
 	bool too_many;
 };
 
-static void widen(struct source_range *r, uint64_t time)
+static void widen_range(struct source_range *r, uint64_t time)
 {
 	if (!r->to || time < r->from)
 		r->from = time;
@@ -85,9 +85,9 @@ static bool note_row(void *ctx, const struct source_row *row, struct err *err)
 	if (!query_alive(q, err))
 		return false;
 	if (!row->timestamp_count)
-		widen(&q->links.range, row->time);
+		widen_range(&q->links.range, row->time);
 	for (uint32_t i = 0; i < row->timestamp_count; i++)
-		widen(&q->links.range, row->timestamps[i]);
+		widen_range(&q->links.range, row->timestamps[i]);
 	if (l->too_many ||
 	    (q->links.series_count && q->links.series[q->links.series_count - 1] == row->series))
 		return true;

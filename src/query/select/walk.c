@@ -87,9 +87,9 @@ static struct str series_group(const struct query *q, const struct engine_series
 }
 
 /* By what each level says; set and profile NULL: nothing. */
-static bool judge(const struct walking *w, const struct series_says *says,
-		  const struct attribute_match *set, const struct engine_profile *profile,
-		  struct str *group)
+static bool judge_levels(const struct walking *w, const struct series_says *says,
+			 const struct attribute_match *set, const struct engine_profile *profile,
+			 struct str *group)
 {
 	const struct query *q = w->q;
 
@@ -140,7 +140,7 @@ static bool judge_row(struct walking *w, const struct source_row *row,
 			return false;
 		profile = engine_profile_of(q, row->sample);
 	}
-	*matches = judge(w, series->says, set, profile, group);
+	*matches = judge_levels(w, series->says, set, profile, group);
 	return true;
 }
 
@@ -277,7 +277,7 @@ static bool give_batch(struct batching *b, struct err *err)
 }
 
 /* What only rows can say: event by event. */
-static bool gather(void *ctx, const struct engine_event *e, struct err *err)
+static bool gather_event(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct batching *b = ctx;
 	bool timed = e->row->timestamp_count > 0;
@@ -368,7 +368,7 @@ static bool take_judged(struct batching *b, const struct source_events *e, uint3
 			continue;
 		if (!known_set(q, e->attributes[i], &set, err))
 			return false;
-		if (!judge(&b->walk, says, set, NULL, &group))
+		if (!judge_levels(&b->walk, says, set, NULL, &group))
 			continue;
 		if ((b->batch.count == BATCH || !str_equal(group, b->batch.group)) &&
 		    !give_batch(b, err))
@@ -469,7 +469,7 @@ bool engine_batches(struct query *q, const struct walk *asked, engine_batch_fn *
 	bool ok;
 
 	assert(b);
-	b->walk = (struct walking){ .q = q, .asked = *asked, .fn = gather, .ctx = b };
+	b->walk = (struct walking){ .q = q, .asked = *asked, .fn = gather_event, .ctx = b };
 	b->fn = fn;
 	b->ctx = ctx;
 	b->batch.times = b->times;

@@ -396,7 +396,7 @@ static bool put_series(void *ctx, const struct source_series *s, struct err *err
 	return query_alive(c->q, err);
 }
 
-static bool weigh(struct collecting *c, struct err *err)
+static bool weigh_gauge(struct collecting *c, struct err *err)
 {
 	struct query *q = c->q;
 
@@ -425,7 +425,7 @@ static bool differ_in_unit(const struct query *q)
 	       ((counted && own) || scaled || (q->request.one_scale && several));
 }
 
-static bool collect(struct collecting *c, struct err *err)
+static bool collect_samples(struct collecting *c, struct err *err)
 {
 	struct query *q = c->q;
 	struct source *s = q->request.source;
@@ -433,7 +433,7 @@ static bool collect(struct collecting *c, struct err *err)
 	const struct walk w = walk_of(q, 0);
 
 	c->one_unit = differ_in_unit(q);
-	if (!weigh(c, err) || !engine_events(q, &w, keep_row, c, err) ||
+	if (!weigh_gauge(c, err) || !engine_events(q, &w, keep_row, c, err) ||
 	    !engine_load_profiles(q, err) || !put_dictionary(c, err))
 		return false;
 	if (c->rows.count)
@@ -443,7 +443,7 @@ static bool collect(struct collecting *c, struct err *err)
 	return source_series(s, &ask, put_series, c, err);
 }
 
-static void release(struct collecting *c)
+static void collecting_release(struct collecting *c)
 {
 	struct query *q = c->q;
 	struct id_list *lists[] = { &c->stacks, &c->locations, &c->sets, &c->links, &c->series };
@@ -519,8 +519,8 @@ static bool collect_merged(struct collecting *c, struct err *err)
 	return ok;
 }
 
-static bool make(struct query *q, bool (*fill)(struct collecting *c, struct err *err),
-		 struct profiles **out, struct err *err)
+static bool make_message(struct query *q, bool (*fill)(struct collecting *c, struct err *err),
+			 struct profiles **out, struct err *err)
 {
 	struct builder_options options = { .limit_bytes = q->memory.limit_bytes,
 					   .copy_strings = true };
@@ -529,7 +529,7 @@ static bool make(struct query *q, bool (*fill)(struct collecting *c, struct err 
 
 	q->partial = false;
 	ok = fill(&c, err);
-	release(&c);
+	collecting_release(&c);
 	if (!ok) {
 		builder_free(c.b);
 		return false;
@@ -540,10 +540,10 @@ static bool make(struct query *q, bool (*fill)(struct collecting *c, struct err 
 
 bool query_collect(struct query *q, struct profiles **out, struct err *err)
 {
-	return make(q, collect, out, err);
+	return make_message(q, collect_samples, out, err);
 }
 
 bool query_collect_merged(struct query *q, struct profiles **out, struct err *err)
 {
-	return make(q, collect_merged, out, err);
+	return make_message(q, collect_merged, out, err);
 }

@@ -80,7 +80,8 @@ static struct stack_index stack_of(struct frame_stacks *s, const struct frame_ru
 	return builder_stack(s->b, s->stack + s->stack_cap - depth, depth);
 }
 
-static bool make(struct frame_stacks *s, struct stack_index *out, bool *left_out, struct err *err)
+static bool make_stacks(struct frame_stacks *s, struct stack_index *out, bool *left_out,
+			struct err *err)
 {
 	uint32_t deepest = 0;
 
@@ -110,7 +111,8 @@ bool collect_frames(struct query *q, struct builder *b, const uint64_t *ids, uin
 
 	if (!frame_set_init(&s.set, q, err))
 		return false;
-	ok = frame_set_resolve(&s.set, ids, count, FILTERS_ON, err) && make(&s, out, left_out, err);
+	ok = frame_set_resolve(&s.set, ids, count, FILTERS_ON, err) &&
+	     make_stacks(&s, out, left_out, err);
 	frame_set_release(&s.set);
 	QUERY_DROP(q, s.stack, s.stack_cap);
 	QUERY_DROP(q, s.lines, s.line_cap);

@@ -51,7 +51,7 @@ static uint32_t *slot_of(const struct folding *f, uint32_t at)
 	return &f->slots[i];
 }
 
-static void clear(struct folding *f, uint32_t up_to)
+static void clear_slots(struct folding *f, uint32_t up_to)
 {
 	memset(f->slots, 0, f->slot_cap * sizeof(*f->slots));
 	for (uint32_t i = f->first; i < up_to; i++)
@@ -73,11 +73,11 @@ static bool make_slots(struct folding *f, uint32_t known)
 	if (!f->slots)
 		return false;
 	f->slot_cap = (uint32_t)cap;
-	clear(f, known);
+	clear_slots(f, known);
 	return true;
 }
 
-static void join(struct frame_run *to, const struct frame_run *from)
+static void join_runs(struct frame_run *to, const struct frame_run *from)
 {
 	for (unsigned side = 0; side < QUERY_SIDES; side++)
 		to->value[side] = engine_add(to->value[side], from->value[side]);
@@ -102,7 +102,7 @@ void folding_add(struct folding *f, uint32_t first, uint32_t pool_first)
 		s->runs[kept] = r;
 		slot = joins ? slot_of(f, kept) : NULL;
 		if (slot && *slot) {
-			join(&s->runs[*slot - 1], &r);
+			join_runs(&s->runs[*slot - 1], &r);
 			continue;
 		}
 		if (slot)
@@ -160,7 +160,7 @@ enum folding_result folding_cut(struct folding *f, struct err *err)
 	for (uint32_t i = f->first; i < s->run_count; i++)
 		cut_run(s, &s->runs[i], i < f->heavy ? f->heavy_depth : f->depth);
 	if (f->slots)
-		clear(f, f->first);
+		clear_slots(f, f->first);
 	folding_add(f, f->first, f->pool_first);
 	QUERY_FIT(q, s->pool, s->pool_cap, s->pool_count);
 	QUERY_FIT(q, s->runs, s->run_cap, s->run_count);
@@ -169,6 +169,6 @@ enum folding_result folding_cut(struct folding *f, struct err *err)
 	if (!frame_set_drop_unused(s, err))
 		return FOLDING_FAILED;
 	if (f->slots) /* their hashes are of the old numbers */
-		clear(f, s->run_count);
+		clear_slots(f, s->run_count);
 	return FOLDING_RENUMBERED;
 }

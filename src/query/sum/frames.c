@@ -176,8 +176,8 @@ static bool filter_matches(const struct frame_set *s, uint32_t i, const struct q
 	return regex_match(s->filter_regexes[i], buf_view(scratch), out, err);
 }
 
-static bool mark(struct frame_set *s, const struct query_frame *f, struct marked_frame *out,
-		 struct err *err)
+static bool mark_frame(struct frame_set *s, const struct query_frame *f, struct marked_frame *out,
+		       struct err *err)
 {
 	const struct query_request *r = &s->q->request;
 	struct buf scratch;
@@ -207,7 +207,8 @@ static bool marked_frame_of(struct frame_set *s, uint32_t at, const struct query
 	if (*out != UINT32_MAX)
 		return true;
 	if (!QUERY_ROOM(s->q, s->marked, s->marked_cap, s->marked_count + 1u, err) ||
-	    !mark(s, f, &m, err) || !query_alive_now(s->q, err) || /* each may take a second */
+	    !mark_frame(s, f, &m, err) ||
+	    !query_alive_now(s->q, err) || /* each may take a second */
 	    !number_put(s->q, &s->marked_keys, key, s->marked_count, err))
 		return false;
 	*out = s->marked_count;

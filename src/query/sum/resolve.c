@@ -79,7 +79,7 @@ static bool heaviest_first(struct adding *a, struct err *err)
 /* ---- memory ---- */
 
 /* What is given back once all stacks are there. */
-static size_t transient(const struct adding *a)
+static size_t bytes_given_back(const struct adding *a)
 {
 	const struct stack_sums *sums = a->l.sums;
 
@@ -88,7 +88,7 @@ static size_t transient(const struct adding *a)
 }
 
 /* What becomes of runs and frames needs room, too: a tree or a table of them. */
-static size_t needed(const struct adding *a)
+static size_t bytes_needed(const struct adding *a)
 {
 	enum { RUN_BYTES = 64, FRAME_BYTES = 64, LEAST_BYTES = 96 << 10 };
 	const struct frame_set *s = a->l.set;
@@ -98,7 +98,7 @@ static size_t needed(const struct adding *a)
 
 	if (least > LEAST_BYTES)
 		least = LEAST_BYTES;
-	return q->memory.heap_bytes + q->memory.arena.reserved_bytes - transient(a) +
+	return q->memory.heap_bytes + q->memory.arena.reserved_bytes - bytes_given_back(a) +
 	       (size_t)s->run_count * RUN_BYTES +
 	       (size_t)s->frame_count * (table ? 0 : FRAME_BYTES) + least;
 }
@@ -110,11 +110,11 @@ static bool is_full(const struct adding *a)
 	size_t limit = q->memory.limit_bytes, share = a->count > MANY ? 8 : 4;
 
 	return q->memory.heap_bytes + q->memory.arena.reserved_bytes > limit - limit / share ||
-	       needed(a) > limit - limit / share;
+	       bytes_needed(a) > limit - limit / share;
 }
 
 /* *done false: runs are as short as they get. */
-static bool cut(struct adding *a, bool *done, struct err *err)
+static bool cut_runs(struct adding *a, bool *done, struct err *err)
 {
 	enum folding_result result = folding_cut(&a->f, err);
 
@@ -147,7 +147,7 @@ static bool make_space(struct adding *a, struct err *err)
 	if (loading_bytes(&a->l) > limit / LOCATIONS_SHARE)
 		loading_release(&a->l);
 	while (done && is_full(a) && s->run_count > LEAST)
-		if (!cut(a, &done, err))
+		if (!cut_runs(a, &done, err))
 			return false;
 	return true;
 }
@@ -184,7 +184,7 @@ static bool add_batch(struct adding *a, uint32_t n, struct err *err)
 }
 
 /* Less at a time, and less of what there is. False: neither helps. */
-static bool retreat(struct adding *a, uint32_t *size, struct err *err)
+static bool retry_with_less(struct adding *a, uint32_t *size, struct err *err)
 {
 	struct frame_set *s = a->l.set;
 	bool done = false;
@@ -197,7 +197,7 @@ static bool retreat(struct adding *a, uint32_t *size, struct err *err)
 		*size = a->count / 4;
 		return a->count > 1 && heaviest_first(a, err);
 	}
-	if (s->run_count > LEAST && !cut(a, &done, err))
+	if (s->run_count > LEAST && !cut_runs(a, &done, err))
 		return false;
 	if (*size > LEAST)
 		*size /= 2;
@@ -218,7 +218,7 @@ static bool add_all(struct adding *a, struct err *err)
 		uint32_t left = end - a->done, n = left < size || !size ? left : size;
 
 		if (!add_batch(a, n, err)) {
-			if (!retreat(a, &size, err))
+			if (!retry_with_less(a, &size, err))
 				return err->kind == ERR_LIMIT && a->done;
 			continue;
 		}
@@ -239,7 +239,7 @@ static bool leave_room(struct adding *a, struct err *err)
 	loading_release(&a->l);
 	if (!s->run_count) /* a table has looked at all of them */
 		fit_runs(s);
-	while (needed(a) > s->q->memory.limit_bytes) {
+	while (bytes_needed(a) > s->q->memory.limit_bytes) {
 		if (!done)
 			return err_set(err, ERR_LIMIT,
 				       "%u stacks of %u frames leave no room for an answer",
@@ -247,7 +247,7 @@ static bool leave_room(struct adding *a, struct err *err)
 		if (!a->folds) {
 			a->folds = true;
 			folding_add(&a->f, a->f.first, a->f.pool_first);
-		} else if (!cut(a, &done, err)) {
+		} else if (!cut_runs(a, &done, err)) {
 			return false;
 		}
 	}
@@ -283,7 +283,8 @@ static void count_unresolved(const struct adding *a)
 }
 
 /* One attempt, with at most so many stacks. */
-static bool attempt(struct adding *a, const struct adding *fresh, uint32_t most, struct err *err)
+static bool resolve_some(struct adding *a, const struct adding *fresh, uint32_t most,
+			 struct err *err)
 {
 	struct frame_set *s = fresh->l.set;
 	bool ok;
@@ -345,7 +346,7 @@ static bool add_sums(struct frame_set *s, const struct frame_side *side,
 	struct adding a;
 	uint32_t most = UINT32_MAX, tries = 0;
 
-	while (!attempt(&a, &fresh, most, err)) {
+	while (!resolve_some(&a, &fresh, most, err)) {
 		if (err->kind != ERR_LIMIT || a.done < 2 || !rewind_set(s, &before, err))
 			return false;
 		most = tries++ < 3 && a.done > 3 ? a.done / 4 * 3 : a.done / 2;

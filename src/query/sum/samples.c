@@ -41,7 +41,7 @@ static bool comes_before(const struct paging *p, struct place a, struct place b)
 	return p->newest_first ? is_before(b, a) : is_before(a, b);
 }
 
-static void swap(struct place *a, struct place *b)
+static void swap_places(struct place *a, struct place *b)
 {
 	struct place t = *a;
 
@@ -54,7 +54,7 @@ static void sift_up(struct paging *p, uint32_t at)
 	struct place *heap = p->heap;
 
 	for (; at && comes_before(p, heap[(at - 1) / 2], heap[at]); at = (at - 1) / 2)
-		swap(&heap[(at - 1) / 2], &heap[at]);
+		swap_places(&heap[(at - 1) / 2], &heap[at]);
 }
 
 static void sift_down(struct paging *p)
@@ -70,13 +70,13 @@ static void sift_down(struct paging *p)
 				last = c;
 		if (last == at)
 			return;
-		swap(&heap[at], &heap[last]);
+		swap_places(&heap[at], &heap[last]);
 		at = last;
 	}
 }
 
 /* First walk: which samples the page has. */
-static bool choose(void *ctx, const struct engine_event *e, struct err *err)
+static bool choose_place(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct paging *p = ctx;
 	struct place here = { e->time, e->row->sample };
@@ -106,7 +106,7 @@ static int place_order(const void *a, const void *b)
 }
 
 /* Second walk: those samples whole; the heap is sorted by now. */
-static bool keep(void *ctx, const struct engine_event *e, struct err *err)
+static bool keep_row(void *ctx, const struct engine_event *e, struct err *err)
 {
 	struct paging *p = ctx;
 	struct place here = { e->time, e->row->sample };
@@ -341,7 +341,7 @@ static bool put_numbers(struct paging *p, struct err *err)
 	return true;
 }
 
-static bool fill(struct paging *p, struct query_frames *frames, struct err *err)
+static bool fill_page(struct paging *p, struct query_frames *frames, struct err *err)
 {
 	p->out = query_alloc(p->q, p->rows.count + 1u, sizeof(*p->out), err);
 	if (!p->out)
@@ -377,10 +377,10 @@ bool query_samples(struct query *q, const struct query_samples_options *o,
 	if (p.most > PAGE_MOST)
 		return err_set(err, ERR_LIMIT, "a page of %u samples; at most %d", o->page,
 			       PAGE_MOST);
-	ok = engine_events(q, &w, choose, &p, err);
+	ok = engine_events(q, &w, choose_place, &p, err);
 	if (ok && p.count)
 		qsort(p.heap, p.count, sizeof(*p.heap), place_order);
-	ok = ok && engine_events(q, &w, keep, &p, err) && fill(&p, &frames, err);
+	ok = ok && engine_events(q, &w, keep_row, &p, err) && fill_page(&p, &frames, err);
 	if (ok)
 		*out = (struct query_samples){ p.out, p.rows.count, p.more, frames };
 	QUERY_DROP(q, p.heap, p.cap);

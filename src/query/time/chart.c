@@ -253,7 +253,7 @@ static bool give_lanes(struct chart *c, struct page *page, struct query_chart *o
 	return true;
 }
 
-static bool give(struct chart *c, struct query_chart *out, struct err *err)
+static bool give_chart(struct chart *c, struct query_chart *out, struct err *err)
 {
 	struct page page = { 0 };
 
@@ -271,7 +271,7 @@ static bool give(struct chart *c, struct query_chart *out, struct err *err)
 	return true;
 }
 
-static void release(struct chart *c)
+static void chart_release(struct chart *c)
 {
 	struct query *q = c->q;
 
@@ -311,8 +311,8 @@ static bool walk_page(struct chart *c, struct taking *t, struct err *err)
 }
 
 /* Where the events of the page alone do not fit either: one in two, in four, ... of each thread. */
-static bool again(struct chart *c, struct taking *t, const struct query_chart_options *o,
-		  struct query_chart *out, struct err *err)
+static bool chart_of_page(struct chart *c, struct taking *t, const struct query_chart_options *o,
+			  struct query_chart *out, struct err *err)
 {
 	struct query *q = c->q;
 
@@ -326,15 +326,15 @@ static bool again(struct chart *c, struct taking *t, const struct query_chart_op
 		if (t->stride > 1)
 			query_note_partial(q, "one sample in %u of each thread is drawn",
 					   t->stride);
-		if (walk_page(c, t, err) && give(c, out, err))
+		if (walk_page(c, t, err) && give_chart(c, out, err))
 			return true;
 		if (err->kind != ERR_LIMIT || t->stride == STRIDE_MOST)
 			return false;
 	}
 }
 
-static bool make(struct chart *c, const struct query_chart_options *o, struct query_chart *out,
-		 struct err *err)
+static bool make_chart(struct chart *c, const struct query_chart_options *o,
+		       struct query_chart *out, struct err *err)
 {
 	struct query *q = c->q;
 	const struct query_type *type = query_type_of(q);
@@ -356,12 +356,12 @@ static bool make(struct chart *c, const struct query_chart_options *o, struct qu
 		return false;
 	note_forgotten(c);
 	if (!t.full) {
-		if (give(c, out, err))
+		if (give_chart(c, out, err))
 			return true;
 		if (err->kind != ERR_LIMIT)
 			return false;
 	}
-	return again(c, &t, o, out, err);
+	return chart_of_page(c, &t, o, out, err);
 }
 
 bool query_chart(struct query *q, const struct query_chart_options *options,
@@ -381,8 +381,8 @@ bool query_chart(struct query *q, const struct query_chart_options *options,
 			       o.lanes_most, o.width, LANES_MOST, WIDTH_MOST);
 	if (!engine_bounds(q, &c.range, err))
 		return false;
-	ok = make(&c, &o, &chart, err);
-	release(&c);
+	ok = make_chart(&c, &o, &chart, err);
+	chart_release(&c);
 	if (ok)
 		*out = chart;
 	return ok;

@@ -279,7 +279,7 @@ static uint64_t next_bin(const struct drawing *d, uint64_t bin)
 	return start > bin ? start : bin;
 }
 
-static bool draw(struct drawing *d, struct err *err)
+static bool draw_boxes(struct drawing *d, struct err *err)
 {
 	struct chart *c = d->c;
 
@@ -317,7 +317,7 @@ bool chart_draw_lane(struct chart *c, uint32_t lane, struct err *err)
 			     .at = c->lane_first[lane],
 			     .end = c->lane_first[lane + 1],
 			     .last_bin = UINT64_MAX - 1 };
-	bool ok = scratch(c, &d.weights, &d.place_of, err) && draw(&d, err);
+	bool ok = scratch(c, &d.weights, &d.place_of, err) && draw_boxes(&d, err);
 
 	QUERY_DROP(c->q, d.active, d.active_cap);
 	QUERY_DROP(c->q, d.within, d.within_cap);

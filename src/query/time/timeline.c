@@ -199,7 +199,7 @@ static bool give_line(struct drawing *d, const struct curve *line, struct query_
 	return true;
 }
 
-static void divide(const struct drawing *d, struct curve *line)
+static void divide_averages(const struct drawing *d, struct curve *line)
 {
 	for (uint32_t b = 0; b < d->buckets; b++)
 		if (line->profiles[b])
@@ -225,7 +225,7 @@ static bool give_groups(struct drawing *d, uint32_t most, struct query_timeline 
 		}
 	if (d->average)
 		for (uint32_t i = 0; i < count + other; i++)
-			divide(d, &d->lines[i]);
+			divide_averages(d, &d->lines[i]);
 	for (uint32_t i = 0; i < count + other; i++)
 		if (!give_line(d, &d->lines[i], &groups[i], err))
 			return false;
@@ -268,8 +268,8 @@ static bool give_covered(struct drawing *d, struct query_timeline *out, struct e
 	return true;
 }
 
-static bool draw(struct drawing *d, const struct query_timeline_options *o,
-		 struct query_timeline *out, struct err *err)
+static bool draw_timeline(struct drawing *d, const struct query_timeline_options *o,
+			  struct query_timeline *out, struct err *err)
 {
 	struct query *q = d->q;
 	uint32_t most = o->groups_most ? o->groups_most : GROUPS_DEFAULT;
@@ -327,7 +327,7 @@ bool query_timeline(struct query *q, const struct query_timeline_options *o,
 	t.step_ns = d.step;
 	t.bucket_count = d.buckets = (uint32_t)count;
 	t.gauge = query_of_gauge(q);
-	ok = draw(&d, o, &t, err);
+	ok = draw_timeline(&d, o, &t, err);
 	gauge_weights_free(q, d.weights);
 	QUERY_DROP(q, d.lines, d.line_cap);
 	number_release(q, &d.labels);

@@ -67,7 +67,7 @@ static void note_no_path(const struct drawing *d)
 				   (unsigned long long)d->o->path[d->farthest]);
 }
 
-static void reverse(uint32_t *frames, uint32_t count)
+static void reverse_run(uint32_t *frames, uint32_t count)
 {
 	for (uint32_t i = 0; i < count / 2; i++) {
 		uint32_t t = frames[i];
@@ -85,7 +85,7 @@ static void turn_around(void *ctx, struct frame_set *s, uint32_t first)
 		const struct frame_run *r = &s->runs[i];
 		uint32_t kept = r->count && s->frames[s->pool[r->first]].group;
 
-		reverse(s->pool + r->first + kept, r->count - kept);
+		reverse_run(s->pool + r->first + kept, r->count - kept);
 	}
 }
 
@@ -101,7 +101,7 @@ static bool look_at(void *ctx, struct frame_set *s, uint32_t first, struct err *
 	return true;
 }
 
-static void begin(void *ctx)
+static void begin_drawing(void *ctx)
 {
 	struct drawing *d = ctx;
 
@@ -112,14 +112,15 @@ static void begin(void *ctx)
 
 /* ---- flame graph and diff ---- */
 
-static bool draw(struct drawing *d, struct query *left, struct query *right, struct query_tree *out,
-		 struct err *err)
+static bool draw_tree(struct drawing *d, struct query *left, struct query *right,
+		      struct query_tree *out, struct err *err)
 {
 	const struct query_tree_options *o = d->o;
 	/* Turned first: a path leads from the root of the tree that is shown. */
-	struct frame_use use = {
-		.begin = begin, .orient = o->inverted ? turn_around : NULL, .use = look_at, .ctx = d
-	};
+	struct frame_use use = { .begin = begin_drawing,
+				 .orient = o->inverted ? turn_around : NULL,
+				 .use = look_at,
+				 .ctx = d };
 	struct query_tree tree = { 0 };
 	struct frame_set s;
 	bool ok;
@@ -139,11 +140,11 @@ static bool draw(struct drawing *d, struct query *left, struct query *right, str
 	return ok;
 }
 
-static bool graph(struct query *left, struct query *right, const struct query_tree_options *o,
-		  struct query_tree *out, struct err *err)
+static bool flame_graph(struct query *left, struct query *right, const struct query_tree_options *o,
+			struct query_tree *out, struct err *err)
 {
 	struct drawing d = { .o = o ? o : &defaults, .q = left };
-	bool ok = search_begin(&d.search, d.o->search, err) && draw(&d, left, right, out, err);
+	bool ok = search_begin(&d.search, d.o->search, err) && draw_tree(&d, left, right, out, err);
 
 	found_release(left, &d.found);
 	search_end(&d.search);
@@ -153,11 +154,11 @@ static bool graph(struct query *left, struct query *right, const struct query_tr
 bool query_flamegraph(struct query *q, const struct query_tree_options *o, struct query_tree *out,
 		      struct err *err)
 {
-	return graph(q, NULL, o, out, err);
+	return flame_graph(q, NULL, o, out, err);
 }
 
 bool query_diff(struct query *left, struct query *right, const struct query_tree_options *o,
 		struct query_tree *out, struct err *err)
 {
-	return graph(left, right, o, out, err);
+	return flame_graph(left, right, o, out, err);
 }

@@ -18,7 +18,7 @@ struct counting {
 	uint32_t row_count, row_cap;
 };
 
-static void count(struct tally *t, uint32_t turn, bool leaf, int64_t value)
+static void count_in_tally(struct tally *t, uint32_t turn, bool leaf, int64_t value)
 {
 	if (t->turn != turn)
 		t->total = engine_add(t->total, value);
@@ -113,7 +113,7 @@ static bool count_run(struct counting *c, const struct frame_run *r, uint32_t tu
 			continue;
 		if (!row_of(c, (uint64_t)f->line, &row, err))
 			return false;
-		count(&c->rows[row], turn, i + 1 == r->count, r->value[0]);
+		count_in_tally(&c->rows[row], turn, i + 1 == r->count, r->value[0]);
 	}
 	return query_alive(s->q, err);
 }
@@ -125,7 +125,7 @@ static int line_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static bool give(struct counting *c, struct query_lines *out, struct err *err)
+static bool give_lines(struct counting *c, struct query_lines *out, struct err *err)
 {
 	struct query *q = c->set->q;
 	struct query_line_cost *lines = query_alloc(q, c->row_count + 1u, sizeof(*lines), err);
@@ -143,14 +143,15 @@ static bool give(struct counting *c, struct query_lines *out, struct err *err)
 	return true;
 }
 
-static bool make(struct counting *c, struct str function, struct query_lines *out, struct err *err)
+static bool make_lines(struct counting *c, struct str function, struct query_lines *out,
+		       struct err *err)
 {
 	if (!c->file.len && !choose_file(c, function, err))
 		return false;
 	for (uint32_t i = 0; i < c->set->run_count && c->file.len; i++)
 		if (!count_run(c, &c->set->runs[i], i + 1, err))
 			return false;
-	return give(c, out, err);
+	return give_lines(c, out, err);
 }
 
 bool query_lines(struct query *q, struct str function, struct str file, struct query_lines *out,
@@ -167,7 +168,7 @@ bool query_lines(struct query *q, struct str function, struct str file, struct q
 	q->request.by = by;
 	if (!ok)
 		return false;
-	ok = make(&c, function, &lines, err);
+	ok = make_lines(&c, function, &lines, err);
 	number_release(q, &c.numbers);
 	QUERY_DROP(q, c.rows, c.row_cap);
 	frame_set_release(&s);

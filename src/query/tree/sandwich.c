@@ -103,7 +103,7 @@ static void search_half(struct splitting *c, const struct frame_set *s, const st
 	found_add(&c->paths[half], &c->search, s, &frames, s->pool);
 }
 
-static bool split(void *ctx, struct frame_set *s, uint32_t first, struct err *err)
+static bool split_runs(void *ctx, struct frame_set *s, uint32_t first, struct err *err)
 {
 	struct splitting *c = ctx;
 	uint32_t count = 0;
@@ -131,7 +131,7 @@ static bool split(void *ctx, struct frame_set *s, uint32_t first, struct err *er
 	return true;
 }
 
-static void begin(void *ctx)
+static void begin_splitting(void *ctx)
 {
 	struct splitting *c = ctx;
 
@@ -152,8 +152,9 @@ static void take_half(const struct splitting *c, const struct frame_set *s, enum
 	}
 }
 
-static bool build(struct splitting *c, struct frame_set *s, const struct query_tree_options *o,
-		  struct query_sandwich *out, struct err *err)
+static bool build_halves(struct splitting *c, struct frame_set *s,
+			 const struct query_tree_options *o, struct query_sandwich *out,
+			 struct err *err)
 {
 	struct query_tree *trees[HALVES] = { &out->callers, &out->callees };
 	struct frame_run *runs = NULL;
@@ -185,10 +186,10 @@ static bool build(struct splitting *c, struct frame_set *s, const struct query_t
 	return ok;
 }
 
-static bool make(struct splitting *c, const struct query_tree_options *o,
-		 struct query_sandwich *out, struct err *err)
+static bool make_sandwich(struct splitting *c, const struct query_tree_options *o,
+			  struct query_sandwich *out, struct err *err)
 {
-	const struct frame_use use = { .begin = begin, .use = split, .ctx = c };
+	const struct frame_use use = { .begin = begin_splitting, .use = split_runs, .ctx = c };
 	struct frame_set s;
 	bool ok;
 
@@ -196,7 +197,7 @@ static bool make(struct splitting *c, const struct query_tree_options *o,
 	QUERY_DROP(c->q, c->runs, c->cap);
 	if (!ok)
 		return false;
-	ok = build(c, &s, o, out, err);
+	ok = build_halves(c, &s, o, out, err);
 	frame_set_release(&s);
 	return ok;
 }
@@ -209,7 +210,7 @@ bool query_sandwich(struct query *q, uint64_t frame_key, const struct query_tree
 	bool ok;
 
 	o = o ? o : &defaults;
-	ok = search_begin(&c.search, o->search, err) && make(&c, o, &both, err);
+	ok = search_begin(&c.search, o->search, err) && make_sandwich(&c, o, &both, err);
 	for (unsigned half = 0; half < HALVES; half++)
 		found_release(q, &c.paths[half]);
 	search_end(&c.search);

@@ -126,7 +126,7 @@ static double weight_of(const struct found_node *n, const int64_t *total)
 }
 
 /* Keeps a node and what leads to it if that is at most `room` nodes more; how many it was. */
-static uint32_t keep(struct found_paths *f, uint32_t node, uint32_t room)
+static uint32_t keep_path(struct found_paths *f, uint32_t node, uint32_t room)
 {
 	uint32_t more = 0;
 
@@ -166,7 +166,7 @@ void found_keep(struct found_paths *f, struct frame_set *s, uint32_t nodes_most)
 	if (count)
 		qsort(heavy, count, sizeof(*heavy), heavier_first);
 	for (uint32_t i = 0; i < count && room; i++)
-		room -= keep(f, heavy[i].node, room);
+		room -= keep_path(f, heavy[i].node, room);
 	QUERY_DROP(s->q, heavy, cap);
 	if (list_kept(f, s->q))
 		s->kept_paths = &f->kept;

@@ -37,7 +37,7 @@ struct table {
 	uint32_t row_cap, seen_cap, frame_count, turn;
 };
 
-static void begin(void *ctx)
+static void begin_table(void *ctx)
 {
 	struct table *t = ctx;
 
@@ -81,7 +81,7 @@ static void add_run(struct table *t, const struct frame_set *s, const struct fra
 }
 
 /* Runs are no more needed once they are counted. */
-static bool tabulate(void *ctx, struct frame_set *s, uint32_t first, struct err *err)
+static bool tabulate_runs(void *ctx, struct frame_set *s, uint32_t first, struct err *err)
 {
 	struct table *t = ctx;
 
@@ -95,7 +95,7 @@ static bool tabulate(void *ctx, struct frame_set *s, uint32_t first, struct err 
 	return true;
 }
 
-static bool give(struct table *t, struct frame_set *s, struct query_top *out, struct err *err)
+static bool give_table(struct table *t, struct frame_set *s, struct query_top *out, struct err *err)
 {
 	uint32_t kept = 0;
 
@@ -119,14 +119,14 @@ bool query_top_diff(struct query *left, struct query *right, struct query_top *o
 {
 	struct table t = { .q = left };
 	const struct frame_use use = {
-		.begin = begin, .use = tabulate, .ctx = &t, .tabulates = true
+		.begin = begin_table, .use = tabulate_runs, .ctx = &t, .tabulates = true
 	};
 	struct query_top top = { 0 };
 	struct frame_set s;
 	bool ok = frame_set_of(&s, &(struct query_sides){ left, right, { 0 } }, &use, err);
 
 	if (ok) {
-		ok = give(&t, &s, &top, err);
+		ok = give_table(&t, &s, &top, err);
 		frame_set_release(&s);
 	}
 	QUERY_DROP(left, t.rows, t.row_cap);

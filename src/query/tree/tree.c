@@ -14,7 +14,7 @@ struct emitting {
 	uint32_t count;
 };
 
-static bool before(const struct growing *g, uint32_t a, uint32_t b)
+static bool stands_before(const struct growing *g, uint32_t a, uint32_t b)
 {
 	double x = node_weight(g->nodes[a].total, g->scale),
 	       y = node_weight(g->nodes[b].total, g->scale);
@@ -43,7 +43,7 @@ static uint32_t sort_list(struct growing *g, uint32_t list)
 				a_left++;
 			}
 			while (a_left || (b_left && b)) {
-				bool take_a = a_left && (!b_left || !b || !before(g, b, a));
+				bool take_a = a_left && (!b_left || !b || !stands_before(g, b, a));
 				uint32_t n = take_a ? a : b;
 
 				if (take_a) {
@@ -132,7 +132,7 @@ static void emit_all(struct emitting *e)
 	}
 }
 
-static bool emit(struct growing *g, struct query_tree *out, struct err *err)
+static bool emit_tree(struct growing *g, struct query_tree *out, struct err *err)
 {
 	struct query *q = g->s->q;
 	struct emitting e = { .g = g };
@@ -167,7 +167,7 @@ static bool make_tree(struct growing *g, const struct frame_run *runs,
 	/* What has no names is nobody's: the root's `other`. */
 	for (unsigned side = 0; side < QUERY_SIDES; side++)
 		g->nodes[0].total[side] = engine_add(g->nodes[0].total[side], s->unresolved[side]);
-	return emit(g, out, err);
+	return emit_tree(g, out, err);
 }
 
 bool tree_build(struct frame_set *s, struct tree_runs runs, const struct query_tree_options *o,
