@@ -171,3 +171,10 @@ struct stack_index import_stack(struct import *im)
 	return im->stack_count ? builder_stack(im->b, im->stack, im->stack_count)
 			       : (struct stack_index){ 0 };
 }
+
+int64_t import_rounded(double v)
+{
+	if (!(v > -9.2e18 && v < 9.2e18))
+		return v > 0 ? INT64_MAX : 0;
+	return llround(v);
+}

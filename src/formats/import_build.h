@@ -34,6 +34,11 @@ void import_begin(struct import *im,
 /* Hands over or, where ok is false, drops what was built. */
 bool import_end(struct import *im, bool ok, struct profiles **out, struct err *err) MUST_CHECK;
 
+/* A text as long as the message: the reader's buffer is used again. */
+static inline struct str import_keep(struct import *im, struct str s)
+{
+	return str_dup(builder_arena(im->b), s);
+}
 struct attribute_index import_text(struct import *im, const char *key, struct str value);
 struct attribute_index import_int(struct import *im, const char *key, int64_t value);
 struct location_index import_location(struct import *im, const struct import_frame *f);
@@ -48,6 +53,9 @@ struct profile *import_profile(struct import *im, struct str type, struct str un
  */
 #define IMPORT_ROUNDED "flametap.import.rounded_values"
 int64_t import_whole(struct import *im, double value);
+
+/* The nearest whole number of 64 bits; 0 where there is none. */
+int64_t import_rounded(double v);
 
 void import_stack_clear(struct import *im);
 bool import_stack_push(struct import *im, struct location_index l, struct err *err) MUST_CHECK;
