@@ -12,11 +12,9 @@
 #include "store/check.h"
 #include "store/clickhouse/schema.h"
 #include "store/db.h"
-#include "store/store.h"
-#include "store/recover.h"
+#include "store/references.h"
 #include "store/salvage.h"
 #include "store/schema.h"
-#include "store/writer.h"
 
 static const char *out;
 static const char *clickhouse, *cluster, *engine, *database, *ttl;
@@ -73,255 +71,83 @@ static bool check(const char *path, struct err *err)
 	return true;
 }
 
-enum { REASONS_MOST = 5 };
-
-struct salvage {
-	struct source *from;
-	struct store_salvage *beside; /* NULL: it is not a file */
-	struct store_writer *to;
-	uint64_t requests, lost_requests, samples;
-	uint64_t lost_origins, lost_tenants; /* of requests that are saved */
-	struct store_lost lost;
-	struct store_salvaged_names names;
-	struct store_recovered recovered;
-
-	bool shown; /* progress, on a terminal: a line is begun */
-	uint64_t of, next_show_ns;
+/* On a terminal: one line, anew once a second and at the end. */
+struct progress {
+	uint64_t next_ns;
 };
 
-static void print_progress(struct salvage *s)
+static void show_progress(void *arg, uint32_t pages, uint32_t of)
 {
-	uint64_t done = s->requests + s->lost_requests;
-	char of[32] = "";
-
-	if (s->of)
-		snprintf(of, sizeof(of), " of %llu", (unsigned long long)s->of);
-	fprintf(stderr, "\rSalvaging: %llu%s requests, %llu samples ", (unsigned long long)done, of,
-		(unsigned long long)s->samples);
-	s->shown = true;
-}
-
-/* One line, once a second. */
-static void show_progress(struct salvage *s)
-{
+	struct progress *p = arg;
 	uint64_t now;
 
 	if (!isatty(STDERR_FILENO))
 		return;
 	now = clock_monotonic_ns();
-	if (now < s->next_show_ns)
+	if (now < p->next_ns && pages < of)
 		return;
-	if (!s->next_show_ns && s->beside)
-		s->of = store_salvage_requests(s->beside);
-	print_progress(s);
-	s->next_show_ns = now + SECOND_NS;
+	fprintf(stderr, "\rSalvaging: %u of %u pages %s", pages, of, pages < of ? "" : "\n");
+	p->next_ns = now + SECOND_NS;
 }
 
-/* Before anything else is said there. */
-static void end_progress(struct salvage *s)
+static void print_empty(const char *path, const struct store_salvaged *s)
 {
-	if (!s->shown)
-		return;
-	print_progress(s);
-	fputs("\n", stderr);
-	s->shown = false;
-}
+	bool first = true;
 
-/* With its own time and hash: retention goes on from when it came, and its sender's repetition is
- * known. */
-static bool keep(struct salvage *s, const struct profiles *p, uint64_t seq, struct err *err)
-{
-	struct store_request r = {
-		.profiles = p,
-		.hash = { seq, ~seq },
-		.arrived_unix_ns = clock_realtime_ns(),
-		.always = true,
-	};
-	bool duplicate;
-
-	if (!s->beside || !store_salvage_origin(s->beside, seq, &r))
-		s->lost_origins++;
-	if (s->beside && !store_salvage_tenant(s->beside, seq, &r))
-		s->lost_tenants++;
-	if (!store_writer_begin(s->to, err) || !store_writer_put(s->to, &r, &duplicate, err) ||
-	    !store_writer_commit(s->to, err))
-		return false;
-	s->requests++;
-	s->samples += p->sample_count;
-	return true;
-}
-
-static void tell_lost(struct salvage *s, const struct err *why)
-{
-	if (s->lost_requests++ >= REASONS_MOST)
-		return;
-	end_progress(s);
-	fprintf(stderr, "not readable: %s\n", why->msg);
-}
-
-/* Over a place that cannot be read in larger and larger steps. */
-static bool salvage_all(struct salvage *s, struct err *err)
-{
-	uint64_t after = 0, step = 1;
-
-	while (after < (uint64_t)1 << 62) {
-		struct profiles *p = NULL;
-		uint64_t seq = 0;
-		bool ok;
-
-		if (!s->from->ops->next_request(s->from, after, &seq, &p, err)) {
-			if (seq)
-				tell_lost(s, err);
-			after = seq ? seq : after + step;
-			step = seq ? 1 : step * 2;
+	for (int kind = 1; kind < KIND_COUNT; kind++) {
+		if (!s->empty[kind])
 			continue;
-		}
-		if (!p)
-			return true;
-		ok = keep(s, p, seq, err);
-		profiles_free(p);
-		if (!ok)
-			return false;
-		show_progress(s);
-		after = seq;
-		step = 1;
+		if (first)
+			printf("%s: what could not be read is empty:", path);
+		printf("%s %llu of %s", first ? "" : ",", (unsigned long long)s->empty[kind],
+		       store_table((enum store_kind)kind));
+		first = false;
 	}
-	return true;
+	if (!first)
+		printf("\n");
 }
 
-static void print_recovered(const char *path, const struct store_recovered *r)
+static void print_salvaged(const char *path, const struct store_salvaged *s)
 {
-	if (r->lost.len)
-		printf("%s: read page by page; not readable: %.*s\n", path, (int)r->lost.len,
-		       r->lost.ptr);
-	if (r->requests || r->profiles)
-		printf("%s: made up for samples that had lost theirs: %llu requests, %llu "
-		       "profiles\n",
-		       path, (unsigned long long)r->requests, (unsigned long long)r->profiles);
-}
-
-static void print_saved(const char *path, const struct salvage *s)
-{
-	const struct store_lost *lost = &s->lost;
-	const struct store_salvaged_names *names = &s->names;
 	struct err why;
 
 	if (!db_is_whole(path, &why))
 		printf("%s\n", why.msg);
-	print_recovered(path, &s->recovered);
+	if (s->lost_pages.len)
+		printf("%s: not readable: %.*s\n", path, (int)s->lost_pages.len, s->lost_pages.ptr);
 	printf("%s: %llu requests with %llu samples saved to %s; not readable: %llu requests, "
 	       "and %llu samples of those saved\n",
 	       path, (unsigned long long)s->requests, (unsigned long long)s->samples, out,
-	       (unsigned long long)s->lost_requests, (unsigned long long)lost->samples);
-	if (lost->stacks || lost->attributes || lost->links)
-		printf("%s: samples saved without what could not be read: %llu without their "
-		       "stack, %llu without their attributes, %llu without their link\n",
-		       path, (unsigned long long)lost->stacks, (unsigned long long)lost->attributes,
-		       (unsigned long long)lost->links);
-	if (lost->profile_attributes)
-		printf("%s: %llu profiles saved without their attributes: these could not be "
-		       "read\n",
-		       path, (unsigned long long)lost->profile_attributes);
-	if (lost->types)
-		printf("%s: %llu profiles saved as of the type \"type not readable (series N)\": "
-		       "what their values count could not be read\n",
-		       path, (unsigned long long)lost->types);
-	if (lost->functions || lost->mappings || lost->build_ids || lost->attributes_of_code)
-		printf("%s: code of stacks saved without what could not be read: %llu times "
-		       "without a function, %llu times without its file, %llu times without its "
-		       "build id, %llu times without its attributes\n",
-		       path, (unsigned long long)lost->functions,
-		       (unsigned long long)lost->mappings, (unsigned long long)lost->build_ids,
-		       (unsigned long long)lost->attributes_of_code);
-	if (lost->notes)
-		printf("%s: %llu requests saved without their notes (fields of other wire "
-		       "versions), if they had any: these could not be read\n",
-		       path, (unsigned long long)lost->notes);
+	       (unsigned long long)s->lost_requests, (unsigned long long)s->lost_samples);
+	if (s->lost_requests)
+		printf("%s: samples of requests that could not be read are saved without them: "
+		       "they answer questions, and are not exported\n",
+		       path);
+	print_empty(path, s);
 	if (s->lost_origins)
 		printf("%s: %llu requests saved as if they came now, and not known again when "
 		       "repeated: when they came could not be read\n",
 		       path, (unsigned long long)s->lost_origins);
-	if (s->lost_tenants)
-		printf("%s: %llu requests saved without their tenant: it could not be read\n", path,
-		       (unsigned long long)s->lost_tenants);
-	if (names->addresses || names->lost || names->cut)
-		printf("%s: names found later of %llu addresses saved; not readable: of %llu%s\n",
-		       path, (unsigned long long)names->addresses, (unsigned long long)names->lost,
-		       names->cut ? ", and a part of their table" : "");
-}
-
-static bool open_both(struct salvage *s, const char *path, struct store **store, struct err *err)
-{
-	struct store_open_options options = { .location = path, .even_if_cut = true };
-	struct store_writer_options new = { .path = out, .durability = STORE_DURABLE_PROCESS };
-
-	return store_open(&options, store, err) && store_begin(*store, &s->from, err) &&
-	       (strstr(path, "://") || store_salvage_open(path, &s->beside, err)) &&
-	       store_writer_open(&new, &s->to, NULL, err);
-}
-
-static bool salvage_from(const char *from, const char *path, struct salvage *s, struct err *err)
-{
-	struct store *store = NULL;
-	bool ok = open_both(s, from, &store, err);
-
-	if (ok) {
-		s->from->ops->tolerate(s->from, &s->lost);
-		ok = salvage_all(s, err);
-		end_progress(s);
-	}
-	ok = ok && (!s->beside || store_salvage_names(s->beside, out, &s->names, err));
-	if (ok)
-		print_saved(path, s);
-	store_writer_close(s->to);
-	store_salvage_close(s->beside);
-	source_free(s->from);
-	store_close(store);
-	return ok;
-}
-
-static void unlink_recovered(const char *path)
-{
-	static const char *const ends[] = { "", "-wal", "-shm" };
-	char name[4096];
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if ((size_t)snprintf(name, sizeof(name), "%s%s", path, ends[i]) < sizeof(name))
-			unlink(name);
-}
-
-/* Through a file beside the new store that has the rows of all pages. */
-static bool salvage_pages(const char *path, struct err *err)
-{
-	struct salvage s = { 0 };
-	char between[4096];
-	bool ok;
-
-	if ((size_t)snprintf(between, sizeof(between), "%s.recovered", out) >= sizeof(between))
-		return err_set(err, ERR_INVALID, "the name %s is too long", out);
-	unlink_recovered(between);
-	ok = store_recover(path, between, &s.recovered, err) &&
-	     salvage_from(between, path, &s, err);
-	unlink_recovered(between);
-	buf_release(&s.recovered.lost);
-	return ok;
+	if (s->names || s->lost_names)
+		printf("%s: names found later of %llu addresses saved; not readable: of %llu\n",
+		       path, (unsigned long long)s->names, (unsigned long long)s->lost_names);
 }
 
 static bool salvage(const char *path, struct err *err)
 {
-	struct salvage s = { 0 };
-	FILE *there;
+	struct store_salvaged s = { 0 };
+	struct progress progress = { 0 };
+	bool ok;
 
 	if (!out)
 		return err_set(err, ERR_INVALID, "salvage needs -o FILE, the new store");
-	there = fopen(out, "rb");
-	if (there) {
-		fclose(there);
+	if (access(out, F_OK) == 0)
 		return err_set(err, ERR_INVALID, "%s is there already", out);
-	}
-	if (!strstr(path, "://") && access(path, R_OK) == 0 && store_needs_recovery(path))
-		return salvage_pages(path, err);
-	return salvage_from(path, path, &s, err);
+	ok = store_salvage(path, out, show_progress, &progress, &s, err);
+	if (ok)
+		print_salvaged(path, &s);
+	buf_release(&s.lost_pages);
+	return ok;
 }
 
 static bool print_clickhouse_ddl(struct err *err)

@@ -6,23 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/chunk.h"
 #include "store/db.h"
+#include "store/references.h"
 #include "store/schema.h"
-
-/* Columns that name a row: each value must be there. */
-static const struct {
-	const char *table, *column, *of;
-} references[] = {
-	{ "series", "resource_id", "resource" },    { "series", "scope_id", "scope" },
-	{ "series", "lifted_id", "attrset" },       { "series", "service_id", "string" },
-	{ "resource", "attrset_id", "attrset" },    { "scope", "attrset_id", "attrset" },
-	{ "profile", "attrset_id", "attrset" },     { "location", "mapping_id", "mapping" },
-	{ "location", "attrset_id", "attrset" },    { "mapping", "filename_id", "string" },
-	{ "mapping", "attrset_id", "attrset" },     { "function", "name_id", "string" },
-	{ "function", "filename_id", "string" },    { "attribute", "key_id", "string" },
-	{ "function", "system_name_id", "string" },
-};
 
 enum { FINDINGS_MOST = 50 };
 
@@ -105,30 +91,6 @@ static void check_pages(struct checking *c)
 	sqlite3_finalize(s);
 }
 
-static void check_references(struct checking *c)
-{
-	for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++) {
-		char sql[256], finding[200];
-		int64_t missing = 0;
-		struct err err;
-
-		snprintf(sql, sizeof(sql),
-			 "SELECT count(*) FROM %s x WHERE x.%s IS NOT NULL AND NOT EXISTS (SELECT "
-			 "1 FROM "
-			 "%s y WHERE y.id=x.%s)",
-			 references[i].table, references[i].column, references[i].of,
-			 references[i].column);
-		if (!db_number(c->db, sql, 0, &missing, &err))
-			c->found(c->arg, err.msg);
-		if (missing <= 0)
-			continue;
-		snprintf(finding, sizeof(finding), "%s.%s: %lld rows name a %s that is not there",
-			 references[i].table, references[i].column, (long long)missing,
-			 references[i].of);
-		c->found(c->arg, finding);
-	}
-}
-
 /* Keys of links that are gone may be left (sweep.c), links without keys not. */
 static void check_link_keys(struct checking *c)
 {
@@ -150,18 +112,17 @@ static void check_link_keys(struct checking *c)
 	c->found(c->arg, finding);
 }
 
-/* ---- what chunks name ---- */
-
-enum { NAMED = 4 };
-static const char *const named[NAMED] = { "stack", "attrset", "link", "series" };
+/* ---- what rows name ---- */
 
 struct id_set {
 	uint8_t *bits;
 	uint64_t cap;
 };
 
-static bool id_set_read(struct checking *c, const char *table, struct id_set *out, struct err *err)
+static bool id_set_read(struct checking *c, enum store_kind kind, struct id_set *out,
+			struct err *err)
 {
+	const char *table = store_table(kind);
 	sqlite3_stmt *s = NULL;
 	char sql[64];
 	int64_t most;
@@ -196,68 +157,64 @@ static bool id_set_read(struct checking *c, const char *table, struct id_set *ou
 
 static bool is_missing(const struct id_set *s, uint64_t id)
 {
-	return id && (id >= s->cap || !(s->bits[id / 8] >> id % 8 & 1));
+	return (id >= s->cap || !(s->bits[id / 8] >> id % 8 & 1));
 }
 
-static void count_missing(const struct chunk *c, const struct id_set *sets, uint64_t *missing)
+struct missing {
+	const struct id_set *there;
+	uint64_t count[KIND_COUNT];
+};
+
+static void count_missing(void *ctx, enum store_kind kind, uint64_t id)
 {
-	for (uint32_t i = 0; i < c->n; i++) {
-		missing[0] += is_missing(&sets[0], cells_id(&c->stack, i));
-		missing[1] += is_missing(&sets[1], cells_id(&c->attrset, i));
-		missing[2] += is_missing(&sets[2], cells_id(&c->link, i));
-	}
-	for (uint32_t i = 0; i < c->runs; i++)
-		missing[3] += is_missing(&sets[3], cells_id(&c->series, i)) *
-			      (chunk_run_end(c, i) - cells_get(&c->run_first, i));
+	struct missing *m = ctx;
+
+	m->count[kind] += is_missing(&m->there[kind], id);
 }
 
-static bool each_chunk(struct checking *c, const struct id_set *sets, uint64_t *missing,
-		       struct err *err)
+static void check_source(struct checking *c, const struct reference_source *source,
+			 const struct id_set *there)
 {
+	struct missing missing = { .there = there };
 	sqlite3_stmt *s = NULL;
-	bool row = true, ok;
+	struct err err, broken;
+	bool row = true, ok = db_prepare(c->db, source->select, &s, &err);
 
-	ok = db_prepare(c->db,
-			"SELECT " CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK CHUNK_COLUMNS_ATTRIBUTES
-				CHUNK_COLUMNS_LINK " FROM chunk",
-			&s, err);
 	while (ok) {
-		struct chunk x;
-		struct err broken;
-
-		ok = db_step(c->db, s, &row, err, "reading the store");
+		ok = db_step(c->db, s, &row, &err, "reading the store");
 		if (!ok || !row)
 			break;
-		if (chunk_read(s, &x, &broken))
-			count_missing(&x, sets, missing);
-		else
+		if (!references_of(source, s, count_missing, &missing, &broken))
 			c->found(c->arg, broken.msg);
 	}
 	sqlite3_finalize(s);
-	return ok;
+	if (!ok)
+		c->found(c->arg, err.msg);
+	for (int kind = 1; kind < KIND_COUNT; kind++) {
+		char finding[200];
+
+		snprintf(finding, sizeof(finding), "%s: a %s that is not there is named %llu times",
+			 source->table, store_table((enum store_kind)kind),
+			 (unsigned long long)missing.count[kind]);
+		if (missing.count[kind])
+			c->found(c->arg, finding);
+	}
 }
 
-static void check_chunks(struct checking *c)
+static void check_references(struct checking *c)
 {
-	struct id_set sets[NAMED] = { { 0 } };
-	uint64_t missing[NAMED] = { 0 };
+	struct id_set there[KIND_COUNT] = { { 0 } };
 	struct err err;
 	bool ok = true;
 
-	for (int i = 0; ok && i < NAMED; i++)
-		ok = id_set_read(c, named[i], &sets[i], &err);
-	if (!ok || !each_chunk(c, sets, missing, &err))
+	for (int kind = 1; ok && kind < KIND_COUNT; kind++)
+		ok = id_set_read(c, (enum store_kind)kind, &there[kind], &err);
+	if (!ok)
 		c->found(c->arg, err.msg);
-	for (int i = 0; i < NAMED; i++) {
-		char finding[200];
-
-		snprintf(finding, sizeof(finding),
-			 "chunk.%s: %llu samples name a %s that is not there", named[i],
-			 (unsigned long long)missing[i], named[i]);
-		if (missing[i])
-			c->found(c->arg, finding);
-		free(sets[i].bits);
-	}
+	for (const struct reference_source *x = reference_sources; ok && x->table; x++)
+		check_source(c, x, there);
+	for (int kind = 1; kind < KIND_COUNT; kind++)
+		free(there[kind].bits);
 }
 
 bool store_check(const char *path, void (*found)(void *arg, const char *finding), void *arg,
@@ -278,7 +235,6 @@ bool store_check(const char *path, void (*found)(void *arg, const char *finding)
 	if (ok) {
 		check_pages(&c);
 		check_references(&c);
-		check_chunks(&c);
 		check_link_keys(&c);
 	}
 	sqlite3_close(c.db);

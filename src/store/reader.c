@@ -122,7 +122,6 @@ bool sqlite_open(const struct store_open_options *options, struct store **out, s
 	assert(s->path);
 	s->immutable = db_is_immutable(s->path);
 	pthread_mutex_init(&s->lock, NULL);
-	s->even_if_cut = options->even_if_cut;
 	if (!sqlite_begin(&s->base, &first, err)) {
 		struct err why;
 
@@ -179,9 +178,6 @@ static bool connect(struct sqlite_snapshot *snap, struct err *err)
 	sqlite3_busy_timeout(snap->db, BUSY_MS);
 	if (!reader_make_row(snap, err) || !reader_make_brief(snap, err))
 		return false;
-	/* SQLite's own way to read a file that has fewer pages than its header says. */
-	if (snap->store->even_if_cut && !db_exec(snap->db, "PRAGMA writable_schema=ON", err))
-		return false;
 	if (db_exec_f(snap->db, err,
 		      "PRAGMA query_only=1; PRAGMA cache_size=-%d; PRAGMA mmap_size=0; PRAGMA "
 		      "trusted_schema=0",
@@ -221,11 +217,9 @@ static bool sqlite_begin(struct store *store, struct source **out, struct err *e
 		arena_init(&snap->kept, 32 << 10, 0);
 		ok = connect(snap, err);
 	}
-	/* The first read of the transaction fixes what it sees. Of a damaged file requests are
-	 * saved without the names that were found later. */
+	/* The first read of the transaction fixes what it sees. */
 	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, err) &&
-	     (db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err) ||
-	      s->even_if_cut);
+	     db_number(snap->db, "SELECT 1 FROM symbol LIMIT 1", 0, &symbols, err);
 	if (!ok) {
 		snapshot_free(snap);
 		return false;
@@ -293,16 +287,10 @@ static void sqlite_end(struct source *source)
 		if (snap->queries[i])
 			sqlite3_reset(snap->queries[i]);
 	forget(snap);
-	snap->lost = NULL;
 	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK && cache_less(snap))
 		park(snap->store, snap);
 	else
 		snapshot_free(snap);
-}
-
-static void sqlite_tolerate(struct source *source, struct store_lost *lost)
-{
-	sqlite_snapshot_of(source)->lost = lost;
 }
 
 bool reader_is_full(const struct sqlite_snapshot *snap)
@@ -389,6 +377,5 @@ static const struct source_ops source_ops = {
 	.names_state = sqlite_names_state,
 	.extent = sqlite_extent,
 	.next_request = sqlite_next_request,
-	.tolerate = sqlite_tolerate,
 	.free = sqlite_end,
 };

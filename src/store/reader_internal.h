@@ -72,7 +72,6 @@ struct sqlite_store {
 	struct store base;
 	char *path;
 	bool immutable;       /* a file in a place that we may not write to, without a log */
-	bool even_if_cut;     /* store_open_options */
 	pthread_mutex_t lock; /* guards idle */
 	struct sqlite_snapshot *idle[2];
 };
@@ -82,9 +81,8 @@ struct sqlite_snapshot {
 	struct sqlite_store *store;
 	sqlite3 *db;
 	sqlite3_stmt *queries[QUERY_COUNT];
-	bool overlay;            /* the table symbol has rows */
-	bool caches_more;        /* reader_cache_more() was called */
-	struct store_lost *lost; /* not NULL: leave out what cannot be read */
+	bool overlay;     /* the table symbol has rows */
+	bool caches_more; /* reader_cache_more() was called */
 
 	/* What was met; forgotten when it passes the limit. */
 	struct arena kept;

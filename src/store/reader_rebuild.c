@@ -10,15 +10,6 @@ void rebuild_fail_when(struct rebuild *r, bool wrong, const char *what, uint64_t
 	err_set(r->err, ERR_INVALID, "%s %llu is damaged", what, (unsigned long long)id);
 }
 
-bool rebuild_go_without(struct rebuild *r, uint64_t *lost)
-{
-	if (!r->failed || !r->snap->lost)
-		return false;
-	r->failed = false;
-	++*lost;
-	return true;
-}
-
 sqlite3_stmt *rebuild_row(struct rebuild *r, enum query q, uint64_t id)
 {
 	sqlite3_stmt *s = NULL;
@@ -38,7 +29,7 @@ static bool known(struct rebuild *r, enum store_kind kind, uint64_t id, uint32_t
 
 static uint32_t remember(struct rebuild *r, enum store_kind kind, uint64_t id, uint32_t index)
 {
-	if (!r->failed) /* what is tolerated of one sample must not pass as whole in the next */
+	if (!r->failed)
 		idmap_add(&r->maps[kind], id)->number = index;
 	return index;
 }
@@ -201,25 +192,11 @@ static struct mapping_index mapping_of(struct rebuild *r, uint64_t id)
 	notes = rebuild_copy(r, db_bytes(s, 6));
 	sqlite3_reset(s);
 	m.filename = rebuild_string(r, filename);
-	if (r->failed)
-		return (struct mapping_index){ 0 };
 	refs = rebuild_refs(r, attrset);
-	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->build_ids : NULL))
-		refs = (struct rebuild_refs){ 0 };
 	keep_apart(r, notes);
 	index = builder_mapping(r->b, &m, refs.at, refs.count).v;
 	rebuild_notes(r, notes, MESSAGE_MAPPING, index);
 	return (struct mapping_index){ remember(r, KIND_MAPPING, id, index) };
-}
-
-/* A location of a damaged file goes without the function of a line. */
-static struct function_index function_if_readable(struct rebuild *r, uint64_t id)
-{
-	struct function_index f = function_of(r, id);
-
-	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->functions : NULL))
-		return (struct function_index){ 0 };
-	return f;
 }
 
 /* varint function row, zigzag line, zigzag column, for each line */
@@ -235,20 +212,10 @@ static struct line *lines_of(struct rebuild *r, struct str bytes, uint32_t *coun
 
 		l->line = codec_get_signed(&c);
 		l->column = codec_get_signed(&c);
-		l->function = function_if_readable(r, c.failed ? 0 : function);
+		l->function = function_of(r, c.failed ? 0 : function);
 	}
 	rebuild_fail_when(r, c.failed, "lines of location", 0);
 	return lines;
-}
-
-/* A location of a damaged file goes without its mapping. */
-static struct mapping_index mapping_if_readable(struct rebuild *r, uint64_t id)
-{
-	struct mapping_index m = mapping_of(r, id);
-
-	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->mappings : NULL))
-		return (struct mapping_index){ 0 };
-	return m;
 }
 
 static struct location_index location_from_row(struct rebuild *r, uint64_t id)
@@ -270,10 +237,8 @@ static struct location_index location_from_row(struct rebuild *r, uint64_t id)
 	line_bytes = rebuild_copy(r, db_bytes(s, 4));
 	notes = rebuild_copy(r, db_bytes(s, 5));
 	sqlite3_reset(s);
-	l.mapping = mapping_if_readable(r, mapping);
+	l.mapping = mapping_of(r, mapping);
 	refs = rebuild_refs(r, attrset);
-	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->attributes_of_code : NULL))
-		refs = (struct rebuild_refs){ 0 };
 	lines = lines_of(r, line_bytes, &line_count);
 	keep_apart(r, notes);
 	index = builder_location(r->b, &l, lines, line_count, refs.at, refs.count).v;

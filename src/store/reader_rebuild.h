@@ -39,10 +39,6 @@ void rebuild_scope(struct rebuild *r, uint64_t id);
 /* What the newest shape of such a message has no place for. */
 void rebuild_notes(struct rebuild *r, struct str notes, enum message_kind message, uint32_t index);
 
-/* After a failure in a part that a damaged file's request can go without (store_tolerate()): true,
- * counted, and the failure is forgotten. */
-bool rebuild_go_without(struct rebuild *r, uint64_t *lost);
-
 /* The row of an id; NULL after a failure. */
 sqlite3_stmt *rebuild_row(struct rebuild *r, enum query q, uint64_t id);
 void rebuild_fail_when(struct rebuild *r, bool wrong, const char *what, uint64_t id);

@@ -3,8 +3,6 @@
  *
  * Profiles and samples are here; what they name is in reader_rebuild.c.
  */
-#include <stdio.h>
-
 #include "store/codec.h"
 #include "store/reader_rebuild.h"
 
@@ -43,22 +41,6 @@ static void keep_sample(struct rebuild *r, struct kept_sample *k, const struct s
 		memcpy(k->values, x->values, x->value_count * sizeof(*k->values));
 	if (x->timestamp_count)
 		memcpy(k->times, x->timestamps, x->timestamp_count * sizeof(*k->times));
-}
-
-static void lose(struct rebuild *r, uint64_t samples)
-{
-	if (r->snap->lost)
-		r->snap->lost->samples += samples;
-}
-
-/* After a failure that may be left out: true, and the failure is forgotten. */
-static bool go_on(struct rebuild *r, uint64_t lost_samples)
-{
-	if (!r->failed || !r->snap->lost)
-		return false;
-	r->failed = false;
-	lose(r, lost_samples);
-	return true;
 }
 
 /* ---- all samples of a request at once ---- */
@@ -115,17 +97,6 @@ static void gather_line(struct rebuild *r, uint64_t request)
 	sqlite3_reset(s);
 	if (!r->failed && !reader_scan_line(&x, request, next))
 		r->failed = true;
-	go_on(r, 0);
-}
-
-/* What a damaged table of notes says of the request: nothing. Most have none at all. */
-static void go_without_notes(struct rebuild *r)
-{
-	r->failed = true;
-	if (!rebuild_go_without(r, r->snap->lost ? &r->snap->lost->notes : NULL))
-		return;
-	r->note_from = 0;
-	r->note_next = UINT64_MAX;
 }
 
 /* The notes of a number on the line; the next one that has any is remembered. */
@@ -143,7 +114,7 @@ static struct str note_of(struct rebuild *r, uint64_t seq)
 		return notes;
 	db_bind_u64(s, 1, seq);
 	if (!db_step(r->snap->db, s, &row, r->err, "reading notes")) {
-		go_without_notes(r);
+		r->failed = true;
 		return notes;
 	}
 	r->note_from = seq;
@@ -152,30 +123,6 @@ static struct str note_of(struct rebuild *r, uint64_t seq)
 		notes = rebuild_copy(r, db_bytes(s, 1));
 	sqlite3_reset(s);
 	return notes;
-}
-
-struct parts {
-	struct stack_index stack;
-	struct link_index link;
-	struct rebuild_refs refs;
-};
-
-/* Of a damaged file those that can be read. */
-static struct parts parts_of(struct rebuild *r, const struct kept_sample *k)
-{
-	struct store_lost *lost = r->snap->lost;
-	struct parts p;
-
-	p.refs = rebuild_refs(r, k->attrset);
-	if (rebuild_go_without(r, lost ? &lost->attributes : NULL))
-		p.refs = (struct rebuild_refs){ 0 };
-	p.stack = rebuild_stack(r, k->stack);
-	if (rebuild_go_without(r, lost ? &lost->stacks : NULL))
-		p.stack = (struct stack_index){ 0 };
-	p.link = rebuild_link(r, k->link);
-	if (rebuild_go_without(r, lost ? &lost->links : NULL))
-		p.link = (struct link_index){ 0 };
-	return p;
 }
 
 static void put_samples(struct rebuild *r, const struct profile_row *p)
@@ -191,21 +138,21 @@ static void put_samples(struct rebuild *r, const struct profile_row *p)
 	samples = r->line + (p->seq + 1 - r->line_first);
 	for (uint32_t i = 0; i < p->sample_count && !r->failed; i++) {
 		const struct kept_sample *k = &samples[i];
-		struct parts parts;
+		struct rebuild_refs refs;
+		struct stack_index stack;
+		struct link_index link;
 		uint32_t place;
 		uint64_t seq;
 
-		if (!k->there) {
-			lose(r, 1);
-			continue;
-		}
+		if (!k->there)
+			continue; /* lost with its chunk */
 		seq = p->seq + 1 + i;
-		parts = parts_of(r, k);
-		place = builder_sample(r->b, parts.stack, parts.link, parts.refs.at,
-				       parts.refs.count, k->values, k->value_count, k->times,
-				       k->time_count);
+		refs = rebuild_refs(r, k->attrset);
+		stack = rebuild_stack(r, k->stack);
+		link = rebuild_link(r, k->link);
+		place = builder_sample(r->b, stack, link, refs.at, refs.count, k->values,
+				       k->value_count, k->times, k->time_count);
 		rebuild_notes(r, note_of(r, seq), MESSAGE_SAMPLE, place);
-		go_on(r, 0);
 	}
 }
 
@@ -261,30 +208,12 @@ static struct types types_of(struct rebuild *r, uint64_t series)
 	return t;
 }
 
-/* Nobody knows what its values count: one of its own for each series, so that no sum mixes two. */
-static struct types lost_types(struct rebuild *r, uint64_t series)
-{
-	char name[64];
-	int n = snprintf(name, sizeof(name), "type not readable (series %llu)",
-			 (unsigned long long)series);
-
-	return (struct types){ .sample.type = builder_string(r->b, str_from(name, (size_t)n)) };
-}
-
-/* Types and period are the same in all series of a profile: of a damaged file, the first that can
- * be read says them. */
+/* Types and period are the same in all series of a profile. */
 static void put_types(struct rebuild *r, const struct profile_row *p, struct profile *to)
 {
 	struct codec c = codec_of(p->series);
-	uint64_t first = codec_get(&c);
-	struct types t = types_of(r, first);
+	struct types t = types_of(r, codec_get(&c));
 
-	while (r->failed && r->snap->lost && codec_more(&c)) {
-		r->failed = false;
-		t = types_of(r, codec_get(&c));
-	}
-	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->types : NULL))
-		t = lost_types(r, first);
 	to->period = t.period;
 	to->sample_type = t.sample;
 	to->period_type = t.of_period;
@@ -309,8 +238,6 @@ static void put_profile(struct rebuild *r, uint64_t seq, uint64_t *next)
 	to->original_payload_format = rebuild_owned(r, p.payload_format);
 	to->original_payload = rebuild_owned(r, p.payload);
 	refs = rebuild_refs(r, p.attrset);
-	if (rebuild_go_without(r, r->snap->lost ? &r->snap->lost->profile_attributes : NULL))
-		refs = (struct rebuild_refs){ 0 };
 	builder_profile_attributes(r->b, refs.at, refs.count);
 	rebuild_notes(r, note_of(r, seq), MESSAGE_PROFILE, builder_newest(r->b, MESSAGE_PROFILE));
 	put_samples(r, &p);
@@ -334,22 +261,14 @@ static void put_layout(struct rebuild *r, const struct request_row *q)
 		uint64_t scopes;
 
 		rebuild_resource(r, codec_get(&c));
-		go_on(r, 0);
 		scopes = codec_get(&c);
 		for (uint64_t k = 0; k < scopes && !r->failed && !c.failed; k++) {
 			uint64_t profiles;
 
 			rebuild_scope(r, codec_get(&c));
-			go_on(r, 0);
 			profiles = codec_get(&c);
-			for (uint64_t j = 0; j < profiles && !r->failed && !c.failed; j++) {
-				uint64_t here = next;
-
-				put_profile(r, here, &next);
-				if (next != here)
-					go_on(r, next - here - 1);
-				/* else nobody knows where the next one is */
-			}
+			for (uint64_t j = 0; j < profiles && !r->failed && !c.failed; j++)
+				put_profile(r, next, &next);
 		}
 	}
 	rebuild_fail_when(r, c.failed || codec_more(&c), "request", q->seq);

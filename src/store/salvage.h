@@ -1,43 +1,34 @@
 /*
- * salvage.h - what a damaged SQLite store has beside the content of its requests: when each came,
- * the hash that it is known by when its sender repeats it, whose it is, and names that were found
- * later (the table symbol).
+ * salvage.h - a new store of what a damaged SQLite file still holds: for `flametap store salvage`.
  *
- * Reads by a connection of its own, beside the reader that gives the requests, and never writes to
- * the damaged file. What cannot be read is counted, and is no failure.
+ * Rows are taken from every page that can be read, whatever became of the pages above it
+ * (page_file.h). Then the new store is mended: a chunk whose checksum does not hold goes; a row
+ * that others name and that is lost is there, empty; a request that lost its row, or the row of a
+ * profile, goes, while its samples stay and answer questions; what is made from other rows is made
+ * again. Times, hashes, tenants and names found later stay as they are.
  *
- * Memory: own heap, SQLite's caches. Threads: one.
+ * The damaged file is not written to: one with a log beside it is read from a copy. Memory: the
+ * file is mapped, a page's rows at a time, a bit a row of the dictionary. Threads: none of its own.
  */
 #pragma once
-#include "store/writer.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "store/ident.h"
 
-struct store_salvage;
-
-/* ERR_NOT_FOUND, ERR_INVALID, ERR_PERMISSION: as store_open(), of files only. */
-bool store_salvage_open(const char *path, struct store_salvage **out, struct err *err) MUST_CHECK;
-void store_salvage_close(struct store_salvage *s); /* NULL is fine */
-
-/* How many requests there are; 0: it cannot be told. */
-uint64_t store_salvage_requests(struct store_salvage *s);
-
-/* Fills in r->hash and r->arrived_unix_ns (of the future: now) of the request at that place of the
- * store's line. False: they cannot be read, r is unchanged. */
-bool store_salvage_origin(struct store_salvage *s, uint64_t seq,
-			  struct store_request *r) MUST_CHECK;
-
-/* Fills in r->tenant of that request; it holds until the next call. False: it cannot be read, r is
- * unchanged. */
-bool store_salvage_tenant(struct store_salvage *s, uint64_t seq,
-			  struct store_request *r) MUST_CHECK;
-
-struct store_salvaged_names {
-	uint64_t addresses; /* whose names are kept */
-	uint64_t lost;      /* in rows that are broken; of locations that were saved, as far as
-			       a page of the table that cannot be read may have held their names */
-	bool cut;           /* some of the table could not be read */
+struct store_salvaged {
+	uint64_t requests, samples; /* saved */
+	uint64_t lost_requests;     /* incomplete: their samples are saved without them */
+	uint64_t lost_samples;      /* of requests that are saved */
+	uint64_t lost_chunks;       /* damaged rows of samples */
+	uint64_t empty[KIND_COUNT]; /* rows that others name and that are lost, or damaged */
+	uint64_t lost_origins;      /* requests without the time of arrival, or the hash */
+	uint64_t names, lost_names; /* addresses whose names were found later */
+	struct buf lost_pages;      /* text: "3 pages of chunk, 1 page of note"; empty: none */
 };
-/* Names into the store at that path, which has the requests already and may have its writer still,
- * between transactions: all in one of its own. Those that it has stay. False: it cannot be written
- * to. */
-bool store_salvage_names(struct store_salvage *s, const char *to, struct store_salvaged_names *out,
-			 struct err *err) MUST_CHECK;
+
+typedef void store_salvage_progress_fn(void *arg, uint32_t pages, uint32_t of);
+
+/* `to` must not be there yet, and is not there after a failure. `progress` is called once a page.
+ * `out` begins as zeros; its buf is the caller's. ERR_INVALID: no row of a store is in it. */
+bool store_salvage(const char *path, const char *to, store_salvage_progress_fn *progress, void *arg,
+		   struct store_salvaged *out, struct err *err) MUST_CHECK;

@@ -1,5 +1,4 @@
-/* salvage_test.c - times, hashes and names of a store for the one that is made of it: those that
- * are whole, those that are not. */
+/* salvage_test.c - what becomes of rows that are lost or damaged: the new store is whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,139 +6,144 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
+#include "store/check.h"
 #include "store/salvage.h"
 #include "store/store_for_tests.h"
 
-static const uint64_t START = 1700000000000000000; /* test_store_put() counts from there */
-
-static struct store_salvage *begin(const struct test_store *t)
+static void fail_of_finding(void *arg, const char *finding)
 {
-	struct store_salvage *s;
-	struct err err;
-
-	if (!store_salvage_open(t->path, &s, &err))
-		fail_msg("%s", err.msg);
-	return s;
+	fail_msg("%s: %s", (const char *)arg, finding);
 }
 
-static void origins_are_read_where_they_are_whole(void **state)
+static void count_pages(void *arg, uint32_t pages, uint32_t of)
 {
-	static const struct {
-		const char *sql; /* done to it */
-		bool ok, now;
-	} cases[] = {
-		{ "SELECT 1", true, false },
-		{ "UPDATE request SET arrived=0", false, false },
-		{ "UPDATE request SET arrived=CAST('x' AS BLOB)", false, false },
-		{ "UPDATE request SET hash=x'0011'", false, false },
-		{ "UPDATE request SET arrived=9223372036854775807", true, true },
-		{ "DELETE FROM request", false, false },
-	};
-	struct profiles *p = test_fixture("v1.11.0-oncpu-start");
+	uint32_t *seen = arg;
+
+	assert_in_range(pages, *seen + 1, of);
+	*seen = pages;
+}
+
+#define EMPTY_STACKS "SELECT count(*) > 0 FROM stack WHERE locations IS NULL"
+#define NAMES        "SELECT count(*) FROM symbol"
+
+static const struct {
+	const char *damage, *asked;
+	int64_t wanted;
+} cases[] = {
+	{ "SELECT 1", "SELECT length(hash) FROM request", 16 },
+	{ "SELECT 1", "SELECT arrived - 1700000000000000000 FROM request", 7 },
+	{ "UPDATE request SET arrived=0", "SELECT length(hash) FROM request", 0 },
+	{ "UPDATE request SET hash=x'0011'", "SELECT length(hash) FROM request", 0 },
+	{ "UPDATE request SET hash=x'0011'", "SELECT arrived > 1700000000000000007 FROM request",
+	  1 },
+	{ "UPDATE request SET arrived=9223372036854775807", "SELECT length(hash) FROM request",
+	  16 },
+	{ "UPDATE request SET arrived=9223372036854775807",
+	  "SELECT arrived < 9000000000000000000 FROM request", 1 },
+	{ "DELETE FROM profile", "SELECT count(*) FROM request", 0 },
+	{ "DELETE FROM profile", "SELECT count(*) > 0 FROM samples", 1 },
+	{ "DELETE FROM request", "SELECT count(*) FROM profile", 0 },
+	{ "DELETE FROM bucket; DELETE FROM chunk_link", "SELECT sum(n) > 0 FROM bucket", 1 },
+	{ "UPDATE chunk SET checksum=checksum + 1", "SELECT count(*) FROM chunk", 0 },
+	{ "SELECT 1", EMPTY_STACKS, 0 },
+	{ "DELETE FROM stack", EMPTY_STACKS, 1 },
+	{ "UPDATE stack SET locations=x'80'", EMPTY_STACKS, 1 },
+	{ "UPDATE stack SET locations=x'ffffffff7f'", EMPTY_STACKS, 1 },
+	{ "DELETE FROM series; DELETE FROM string; DELETE FROM attribute; DELETE FROM attrset",
+	  "SELECT count(DISTINCT type) = count(DISTINCT series_id) FROM samples", 1 },
+	{ "INSERT INTO symbol VALUES('b', 1, '[[\"f\",\"\",\"f.c\",1,0,0]]')", NAMES, 1 },
+	{ "INSERT INTO symbol VALUES('b', -1, '[]')", NAMES, 1 },
+	{ "INSERT INTO symbol VALUES('b', 1, 'x')", NAMES, 0 },
+	{ "INSERT INTO symbol VALUES('b', 1, '[\"x\"]')", NAMES, 0 },
+	{ "INSERT INTO symbol VALUES('b', 1, x'5b5d')", NAMES, 0 },
+	{ "INSERT INTO symbol VALUES(x'62', 1, '[]')", NAMES, 0 },
+};
+
+/* It is whole, answers, takes more, and gives every request that it says it has. */
+static void assert_usable(struct test_store *saved, const struct store_salvaged *s,
+			  const struct profiles *p, const char *damage)
+{
+	struct profiles *out = NULL;
+	uint64_t seq = 0, requests = 0;
+	struct source *snap;
+	struct err err;
+
+	if (!store_check(saved->path, fail_of_finding, (void *)damage, &err))
+		fail_msg("%s: %s", damage, err.msg);
+	test_store_open(saved);
+	assert_true(test_store_put(saved, p, 1000));
+	snap = test_store_read(saved);
+	while (true) {
+		if (!snap->ops->next_request(snap, seq, &seq, &out, &err))
+			fail_msg("%s: %s", damage, err.msg);
+		if (!out)
+			break;
+		profiles_free(out);
+		requests++;
+	}
+	assert_int_equal(requests, s->requests + 1);
+	test_store_end(saved, snap);
+	store_writer_close(saved->w);
+	saved->w = NULL;
+}
+
+static void what_is_lost_or_damaged_is_mended(void **state)
+{
+	struct profiles *p = test_fixture("v1.11.0-synthetic-offcpu-links");
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct store_request r = { .hash = { 1, 2 }, .arrived_unix_ns = 3 };
-		uint64_t before = clock_realtime_ns();
-		struct store_salvage *s;
-		struct test_store t;
+		struct store_salvaged s = { 0 };
+		struct test_store t, saved;
+		uint32_t pages = 0;
+		struct err err;
 
 		test_store_make(&t);
 		test_store_put(&t, p, 7);
-		test_store_sql(t.path, cases[i].sql);
-		s = begin(&t);
-		assert_int_equal(store_salvage_requests(s), cases[i].sql[0] != 'D');
-		if (store_salvage_origin(s, 1, &r) != cases[i].ok)
-			fail_msg("%s: not %d", cases[i].sql, cases[i].ok);
-		assert_int_equal(r.hash.lo, cases[i].ok ? 7 : 1);
-		assert_int_equal(r.hash.hi, cases[i].ok ? ~UINT64_C(7) : 2);
-		if (cases[i].now)
-			assert_in_range(r.arrived_unix_ns, before, clock_realtime_ns());
-		else
-			assert_int_equal(r.arrived_unix_ns, cases[i].ok ? START + 7 : 3);
-		assert_false(store_salvage_origin(s, 2, &r));
-		store_salvage_close(s);
+		store_writer_close(t.w);
+		t.w = NULL;
+		test_store_sql(t.path, cases[i].damage);
+		saved = t;
+		snprintf(saved.path, sizeof(saved.path), "%s/saved.db", t.dir);
+		saved.options.path = saved.path;
+		if (!store_salvage(t.path, saved.path, count_pages, &pages, &s, &err))
+			fail_msg("%s: %s", cases[i].damage, err.msg);
+		assert_int_equal(pages, test_store_number(&t, "PRAGMA page_count"));
+		assert_int_equal(s.lost_pages.len, 0);
+		if (test_store_number(&saved, cases[i].asked) != cases[i].wanted)
+			fail_msg("%s: %s is %lld", cases[i].damage, cases[i].asked,
+				 (long long)test_store_number(&saved, cases[i].asked));
+		assert_usable(&saved, &s, p, cases[i].damage);
+		buf_release(&s.lost_pages);
 		test_store_remove(&t);
 	}
 	profiles_free(p);
 }
 
-/* Readers take lines apart as SQLite's JSON: what is none would fail their questions. */
-static void names_are_kept_that_readers_can_use(void **state)
+static void what_is_no_store_leaves_nothing_behind(void **state)
 {
-	static const struct {
-		const char *values;
-		bool ok;
-	} cases[] = {
-		{ "'b', 1, '[[\"f\",\"\",\"f.c\",1,0,0]]'", true },
-		{ "'b', -1, '[]'", true }, /* the highest address, looked for in vain */
-		{ "'b', 1, 'x'", false },
-		{ "'b', 1, '[\"x\"]'", false },
-		{ "'b', 1, x'5b5d'", false },
-		{ "'b', 'x', '[]'", false },
-		{ "x'62', 1, '[]'", false },
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct store_salvaged_names names = { 0 };
-		struct store_salvage *s;
-		struct test_store from, to;
-		struct err err;
-		char sql[200];
-
-		test_store_make(&from);
-		test_store_make(&to);
-		snprintf(sql, sizeof(sql),
-			 "INSERT INTO symbol VALUES(%s); INSERT INTO symbol VALUES('c', 2, '[]')",
-			 cases[i].values);
-		test_store_sql(from.path, sql);
-		test_store_sql(to.path, "INSERT INTO symbol VALUES('c', 2, '[[\"mine\"]]')");
-		s = begin(&from);
-		if (!store_salvage_names(s, to.path, &names, &err))
-			fail_msg("%s: %s", cases[i].values, err.msg);
-		if (names.addresses != (cases[i].ok ? 1 : 0) ||
-		    names.lost != (cases[i].ok ? 0 : 1) || names.cut)
-			fail_msg("%s: %d kept, %d lost", cases[i].values, (int)names.addresses,
-				 (int)names.lost);
-		snprintf(sql, sizeof(sql),
-			 "SELECT count(*) FROM symbol WHERE (build_id, address, lines) IN "
-			 "(VALUES(%s), ('c', 2, '[[\"mine\"]]'))",
-			 cases[i].values);
-		assert_int_equal(test_store_number(&to, sql), cases[i].ok + 1);
-		store_salvage_close(s);
-		test_store_remove(&from);
-		test_store_remove(&to);
-	}
-}
-
-static void what_cannot_be_opened_or_written_says_so(void **state)
-{
-	struct store_salvaged_names names = { 5, 5, true };
-	struct store_salvage *s;
+	struct store_salvaged s = { 0 };
+	uint32_t pages = 0;
 	struct test_store t;
+	char to[100];
 	struct err err;
 
 	(void)state;
-	assert_false(store_salvage_open("/nowhere/at.db", &s, &err));
-	assert_int_equal(err.kind, ERR_NOT_FOUND);
 	test_store_make(&t);
-	s = begin(&t);
-	assert_false(store_salvage_names(s, "/nowhere/at.db", &names, &err));
+	snprintf(to, sizeof(to), "%s/saved.db", t.dir);
+	assert_false(store_salvage("/nowhere/at.db", to, count_pages, &pages, &s, &err));
 	assert_int_equal(err.kind, ERR_NOT_FOUND);
-	assert_int_equal(names.addresses, 5);
-	store_salvage_close(s);
-	store_salvage_close(NULL);
+	assert_false(store_salvage("/proc/self/exe", to, count_pages, &pages, &s, &err));
+	assert_int_equal(err.kind, ERR_INVALID);
+	assert_int_not_equal(access(to, F_OK), 0);
 	test_store_remove(&t);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(origins_are_read_where_they_are_whole),
-		cmocka_unit_test(names_are_kept_that_readers_can_use),
-		cmocka_unit_test(what_cannot_be_opened_or_written_says_so),
+		cmocka_unit_test(what_is_lost_or_damaged_is_mended),
+		cmocka_unit_test(what_is_no_store_leaves_nothing_behind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

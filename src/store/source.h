@@ -174,19 +174,6 @@ typedef bool source_attributes_fn(void *ctx, uint64_t id, struct source_attribut
 				  struct err *err);
 typedef bool source_link_fn(void *ctx, const struct source_link *link, struct err *err);
 
-/* What could not be read of a damaged store. */
-struct store_lost {
-	uint64_t samples;                   /* left out */
-	uint64_t stacks, attributes, links; /* samples that are there without */
-	uint64_t types;                     /* profiles that are there with a type that says so */
-	uint64_t profile_attributes;        /* profiles that are there without theirs */
-	uint64_t mappings; /* locations, once a request, that are there without their mapping */
-	uint64_t attributes_of_code; /* locations likewise, without their attributes */
-	uint64_t build_ids; /* mappings, once a request, without attributes: build ids are some */
-	uint64_t functions; /* lines of locations, once a request, without their function */
-	uint64_t notes; /* requests that are there without some of their notes, if they had any */
-};
-
 struct source;
 
 /* What an implementation provides. Call those that have a function below through it. */
@@ -231,9 +218,6 @@ struct source_ops {
 	 * taken are missing. NULL: the source has no requests. */
 	bool (*next_request)(struct source *s, uint64_t after, uint64_t *seq, struct profiles **out,
 			     struct err *err);
-	/* From then on next_request() leaves out what cannot be read and counts it in *lost; a
-	 * request that has nothing left is still a failure, with *seq set. */
-	void (*tolerate)(struct source *s, struct store_lost *lost);
 	void (*free)(struct source *s);
 	/* A scan fetches the attribute sets of its rows along with them: asking for one by one
 	 * costs nothing then. */

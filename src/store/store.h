@@ -12,7 +12,6 @@ struct store;
 
 struct store_open_options {
 	const char *location; /* path of an SQLite file, or http(s)://... of a ClickHouse server */
-	bool even_if_cut;     /* SQLite: a file that lacks its end is opened, to save the rest */
 };
 
 /* Read-only, beside any writer. ERR_NOT_FOUND: no such file; ERR_UNSUPPORTED: made by another

@@ -5,101 +5,12 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "store/chunk.h"
-#include "store/codec.h"
 #include "store/known.h"
+#include "store/references.h"
 
-enum { COLUMNS_MOST = 11, SLICE_ROWS = 256, ROWS_A_LOOK = 64 };
+enum { SLICE_ROWS = 256, ROWS_A_LOOK = 64 };
 /* What one transaction deletes, and how many keys it looks at: it is to leave a small log. */
 enum { STEP_ROWS = 4096, SLICE_KEYS = 4096, STEP_KEYS = 32768 };
-
-/* What a column says: a row of a kind, or bytes that name many. */
-enum form {
-	FORM_END,
-	FORM_ID,
-	FORM_IDS,
-	FORM_NUMBER_OR_IDS,
-	FORM_LINES,
-	FORM_LAYOUT,
-	FORM_CHUNK, /* the whole row is one */
-};
-
-struct reference {
-	enum form form;
-	enum store_kind kind;
-};
-
-/*
- * In the order of marking: whoever refers comes before what it refers to. A source of kind 0 is
- * always alive; of another kind a row is followed only when it is marked, and its first column is
- * its id.
- */
-static const struct source {
-	enum store_kind kind;
-	const char *select; /* "WHERE id=?1" can be appended when kind is not 0 */
-	struct reference columns[COLUMNS_MOST];
-} sources[] = {
-	{ 0,
-	  "SELECT " CHUNK_COLUMNS_TIMES CHUNK_COLUMNS_STACK CHUNK_COLUMNS_ATTRIBUTES
-		  CHUNK_COLUMNS_LINK " FROM chunk",
-	  { { FORM_CHUNK, 0 } } },
-	{ 0,
-	  "SELECT series, attrset_id FROM profile",
-	  { { FORM_NUMBER_OR_IDS, KIND_SERIES }, { FORM_ID, KIND_ATTRSET } } },
-	{ 0, "SELECT layout FROM request", { { FORM_LAYOUT, 0 } } },
-	{ 0,
-	  "SELECT host_id, reason_id FROM coverage",
-	  { { FORM_ID, KIND_STRING }, { FORM_ID, KIND_STRING } } },
-	{ KIND_SERIES,
-	  "SELECT id, tenant_id, resource_id, scope_id, sample_type_id, sample_unit_id, "
-	  "period_type_id, period_unit_id, lifted_id, service_id, labels FROM series",
-	  { { FORM_ID, KIND_STRING },
-	    { FORM_ID, KIND_RESOURCE },
-	    { FORM_ID, KIND_SCOPE },
-	    { FORM_ID, KIND_STRING },
-	    { FORM_ID, KIND_STRING },
-	    { FORM_ID, KIND_STRING },
-	    { FORM_ID, KIND_STRING },
-	    { FORM_ID, KIND_ATTRSET },
-	    { FORM_ID, KIND_STRING },
-	    { FORM_IDS, KIND_ATTRIBUTE } } },
-	{ KIND_RESOURCE,
-	  "SELECT id, attrset_id, schema_url_id FROM resource",
-	  { { FORM_ID, KIND_ATTRSET }, { FORM_ID, KIND_STRING } } },
-	{ KIND_SCOPE,
-	  "SELECT id, name_id, version_id, attrset_id, schema_url_id FROM scope",
-	  { { FORM_ID, KIND_STRING },
-	    { FORM_ID, KIND_STRING },
-	    { FORM_ID, KIND_ATTRSET },
-	    { FORM_ID, KIND_STRING } } },
-	{ KIND_LINK, "SELECT id FROM link", { { FORM_END, 0 } } },
-	{ KIND_STACK, "SELECT id, locations FROM stack", { { FORM_IDS, KIND_LOCATION } } },
-	{ KIND_LOCATION,
-	  "SELECT id, mapping_id, attrset_id, frame_type_id, lines FROM location",
-	  { { FORM_ID, KIND_MAPPING },
-	    { FORM_ID, KIND_ATTRSET },
-	    { FORM_ID, KIND_STRING },
-	    { FORM_LINES, KIND_FUNCTION } } },
-	{ KIND_MAPPING,
-	  "SELECT id, filename_id, attrset_id FROM mapping",
-	  { { FORM_ID, KIND_STRING }, { FORM_ID, KIND_ATTRSET } } },
-	{ KIND_FUNCTION,
-	  "SELECT id, name_id, system_name_id, filename_id FROM function",
-	  { { FORM_ID, KIND_STRING }, { FORM_ID, KIND_STRING }, { FORM_ID, KIND_STRING } } },
-	{ KIND_ATTRSET, "SELECT id, attributes FROM attrset", { { FORM_IDS, KIND_ATTRIBUTE } } },
-	{ KIND_ATTRIBUTE,
-	  "SELECT id, key_id, unit_id FROM attribute",
-	  { { FORM_ID, KIND_STRING }, { FORM_ID, KIND_STRING } } },
-	{ KIND_STRING, "SELECT id FROM string", { { FORM_END, 0 } } },
-};
-enum { SOURCES = sizeof(sources) / sizeof(sources[0]) };
-
-static const char *const tables[KIND_COUNT] = {
-	[KIND_STRING] = "string",     [KIND_ATTRIBUTE] = "attribute", [KIND_ATTRSET] = "attrset",
-	[KIND_FUNCTION] = "function", [KIND_MAPPING] = "mapping",     [KIND_LOCATION] = "location",
-	[KIND_STACK] = "stack",       [KIND_LINK] = "link",           [KIND_RESOURCE] = "resource",
-	[KIND_SCOPE] = "scope",       [KIND_SERIES] = "series",
-};
 
 enum phase { PHASE_MARK, PHASE_FOLLOW, PHASE_SWEEP, PHASE_KEYS, PHASE_DONE };
 
@@ -194,86 +105,16 @@ bool sweep_may_use(struct sweep *s, enum store_kind kind, uint32_t id)
 /* ---- marking ---- */
 
 /* While following, a row that was dead is to be followed in its turn: kinds come top down. */
-static void mark(struct sweep *s, enum store_kind kind, uint64_t id)
+static void mark(void *ctx, enum store_kind kind, uint64_t id)
 {
-	if (!id || id > s->last_id[kind])
+	struct sweep *s = ctx;
+
+	if (id > s->last_id[kind])
 		return;
 	if (s->phase == PHASE_FOLLOW)
 		set_bit(s->touched[kind], (uint32_t)id);
 	else
 		set_bit(s->marked[kind], (uint32_t)id);
-}
-
-static void mark_ids(struct sweep *s, enum store_kind kind, struct str bytes)
-{
-	struct codec c = codec_of(bytes);
-
-	while (codec_more(&c))
-		mark(s, kind, codec_get(&c));
-}
-
-static void mark_lines(struct sweep *s, struct str bytes)
-{
-	struct codec c = codec_of(bytes);
-
-	while (codec_more(&c)) {
-		mark(s, KIND_FUNCTION, codec_get(&c));
-		codec_get(&c);
-		codec_get(&c);
-	}
-}
-
-static void mark_layout(struct sweep *s, struct str bytes)
-{
-	struct codec c = codec_of(bytes);
-	uint64_t resources = codec_get(&c);
-
-	for (uint64_t i = 0; i < resources && codec_more(&c); i++) {
-		uint64_t scopes;
-
-		mark(s, KIND_RESOURCE, codec_get(&c));
-		scopes = codec_get(&c);
-		for (uint64_t k = 0; k < scopes && codec_more(&c); k++) {
-			mark(s, KIND_SCOPE, codec_get(&c));
-			codec_get(&c);
-		}
-	}
-}
-
-static bool mark_chunk(struct sweep *s, sqlite3_stmt *row, struct err *err)
-{
-	struct chunk c;
-
-	if (!chunk_read(row, &c, err))
-		return false;
-	for (uint32_t i = 0; i < c.n; i++) {
-		mark(s, KIND_STACK, cells_id(&c.stack, i));
-		mark(s, KIND_ATTRSET, cells_id(&c.attrset, i));
-		mark(s, KIND_LINK, cells_id(&c.link, i));
-	}
-	for (uint32_t i = 0; i < c.runs; i++)
-		mark(s, KIND_SERIES, cells_id(&c.series, i));
-	return true;
-}
-
-static void mark_row(struct sweep *s, const struct source *x, sqlite3_stmt *row)
-{
-	int first = x->kind ? 1 : 0;
-
-	for (int i = 0; i < COLUMNS_MOST && x->columns[i].form != FORM_END; i++) {
-		const struct reference *r = &x->columns[i];
-		int column = first + i;
-
-		if (r->form == FORM_ID || (r->form == FORM_NUMBER_OR_IDS &&
-					   sqlite3_column_type(row, column) == SQLITE_INTEGER))
-			mark(s, r->kind, db_u64(row, column));
-		else if (r->form == FORM_LINES)
-			mark_lines(s, db_bytes(row, column));
-		else if (r->form == FORM_LAYOUT)
-			mark_layout(s, db_bytes(row, column));
-		else
-			mark_ids(s, r->kind, db_bytes(row, column));
-	}
 }
 
 static bool is_alive(const struct sweep *s, enum store_kind kind, uint64_t id)
@@ -284,7 +125,7 @@ static bool is_alive(const struct sweep *s, enum store_kind kind, uint64_t id)
 /* Reads on in the open source; *more when the time is over before its end. */
 static bool mark_source(struct sweep *s, uint64_t deadline_ns, bool *more, struct err *err)
 {
-	const struct source *x = &sources[s->source];
+	const struct reference_source *x = &reference_sources[s->source];
 	bool row = true;
 
 	*more = false;
@@ -295,12 +136,9 @@ static bool mark_source(struct sweep *s, uint64_t deadline_ns, bool *more, struc
 			return false;
 		if (!row)
 			break;
-		if (x->columns[0].form == FORM_CHUNK) {
-			if (!mark_chunk(s, s->statement, err))
-				return false;
-		} else if (!x->kind || is_alive(s, x->kind, db_u64(s->statement, 0))) {
-			mark_row(s, x, s->statement);
-		}
+		if ((!x->kind || is_alive(s, x->kind, db_u64(s->statement, 0))) &&
+		    !references_of(x, s->statement, mark, s, err))
+			return false;
 		if (n % ROWS_A_LOOK == 0 && clock_monotonic_ns() >= deadline_ns) {
 			*more = true;
 			return true;
@@ -315,7 +153,7 @@ static bool mark_slice(struct sweep *s, uint64_t deadline_ns, struct err *err)
 {
 	bool more = false;
 
-	while (s->source < SOURCES) {
+	while (reference_sources[s->source].table) {
 		if (!mark_source(s, deadline_ns, &more, err))
 			return false;
 		if (more)
@@ -329,7 +167,8 @@ static bool mark_slice(struct sweep *s, uint64_t deadline_ns, struct err *err)
 
 /* What the writer handed out meanwhile though nothing in the snapshot refers to it: top down again.
  */
-static bool follow_source(struct sweep *s, const struct source *x, sqlite3 *db, struct err *err)
+static bool follow_source(struct sweep *s, const struct reference_source *x, sqlite3 *db,
+			  struct err *err)
 {
 	sqlite3_stmt *one = NULL;
 	char sql[400];
@@ -347,7 +186,7 @@ static bool follow_source(struct sweep *s, const struct source *x, sqlite3 *db, 
 		ok = db_step(db, one, &row, err, "following a row");
 		if (!ok || !row)
 			continue;
-		mark_row(s, x, one);
+		ok = references_of(x, one, mark, s, err);
 		sqlite3_reset(one);
 	}
 	sqlite3_finalize(one);
@@ -363,8 +202,8 @@ static bool is_swept(void *arg, enum store_kind kind, uint32_t id)
 
 static bool follow(struct sweep *s, sqlite3 *db, struct known *known, struct err *err)
 {
-	for (int i = 0; i < SOURCES; i++)
-		if (sources[i].kind && !follow_source(s, &sources[i], db, err))
+	for (const struct reference_source *x = reference_sources; x->table; x++)
+		if (x->kind && !follow_source(s, x, db, err))
 			return false;
 	s->phase = PHASE_SWEEP;
 	known_purge(known, is_swept, s);
@@ -383,9 +222,10 @@ static bool sweep_some(struct sweep *s, sqlite3 *db, uint64_t *rows, bool *end, 
 	bool ok, row = true;
 
 	snprintf(sql, sizeof(sql), "SELECT id FROM %s WHERE id>?1 AND id<=?2 ORDER BY id LIMIT %d",
-		 tables[s->kind], SLICE_ROWS);
+		 store_table((enum store_kind)s->kind), SLICE_ROWS);
 	ok = db_prepare(db, sql, &list, err);
-	snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE id=?1", tables[s->kind]);
+	snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE id=?1",
+		 store_table((enum store_kind)s->kind));
 	ok = ok && db_prepare(db, sql, &row_gone, err);
 	if (ok) {
 		sqlite3_bind_int64(list, 1, s->at);

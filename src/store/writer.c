@@ -437,6 +437,7 @@ void store_writer_rollback(struct store_writer *w)
 	w->now = w->committed;
 	w->bucket_count = 0;
 	w->err = &err;
+	w->failed = false;
 	if (!writer_load_pending(w, &err))
 		w->damaged |= db_is_damage(sqlite3_errcode(w->db));
 	w->err = NULL;

@@ -15,14 +15,8 @@
 #include <stdlib.h>
 
 #include "store/hash_filter.h"
+#include "store/references.h"
 #include "store/writer_internal.h"
-
-static const char *const table_names[KIND_COUNT] = {
-	[KIND_STRING] = "string",     [KIND_ATTRIBUTE] = "attribute", [KIND_ATTRSET] = "attrset",
-	[KIND_FUNCTION] = "function", [KIND_MAPPING] = "mapping",     [KIND_LOCATION] = "location",
-	[KIND_STACK] = "stack",       [KIND_LINK] = "link",           [KIND_RESOURCE] = "resource",
-	[KIND_SCOPE] = "scope",       [KIND_SERIES] = "series",
-};
 
 static bool is_indexed(enum store_kind kind)
 {
@@ -49,7 +43,7 @@ static sqlite3_stmt *verify_statement(struct store_writer *w, enum store_kind ki
 
 	if (!w->verify[kind]) {
 		snprintf(sql, sizeof(sql), "SELECT %s FROM %s WHERE id=?1",
-			 kind == KIND_STRING ? "v" : "hash", table_names[kind]);
+			 kind == KIND_STRING ? "v" : "hash", store_table(kind));
 		if (!db_prepare(w->db, sql, &w->verify[kind], w->err))
 			writer_fail(w, NULL);
 	}
@@ -134,7 +128,7 @@ void writer_fold(struct store_writer *w)
 uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct hash128 hash)
 {
 	if (w->now.last_id[kind] == UINT32_MAX) {
-		err_set(w->err, ERR_LIMIT, "the store's table %s has 2^32 rows", table_names[kind]);
+		err_set(w->err, ERR_LIMIT, "the store's table %s has 2^32 rows", store_table(kind));
 		writer_fail(w, NULL);
 		return 0;
 	}
@@ -153,34 +147,41 @@ uint32_t writer_next_row(struct store_writer *w, enum store_kind kind, struct ha
 
 /* ---- at the start and after a rollback ---- */
 
-static bool load_kind(struct store_writer *w, enum store_kind kind, struct err *err)
+static bool load_last_id(struct store_writer *w, enum store_kind kind, int64_t *folded,
+			 struct err *err)
 {
-	int64_t folded, last;
+	int64_t last;
+	char sql[96];
+
+	snprintf(sql, sizeof(sql), "SELECT id FROM lookup_state WHERE kind=%d", kind);
+	if (!db_number(w->db, sql, 0, folded, err))
+		return false;
+	snprintf(sql, sizeof(sql), "SELECT max(id) FROM %s", store_table(kind));
+	if (!db_number(w->db, sql, 0, &last, err))
+		return false;
+	w->now.last_id[kind] = (uint32_t)(last > *folded ? last : *folded);
+	return true;
+}
+
+/* The rows that wait for the table lookup. All of them wait in a store that was salvaged. */
+static bool load_waiting(struct store_writer *w, enum store_kind kind, int64_t folded,
+			 struct err *err)
+{
 	char sql[160];
 	sqlite3_stmt *s = NULL;
 	bool row = true, ok;
 
-	snprintf(sql, sizeof(sql), "SELECT id FROM lookup_state WHERE kind=%d", kind);
-	ok = db_number(w->db, sql, 0, &folded, err);
-	snprintf(sql, sizeof(sql), "SELECT max(id) FROM %s", table_names[kind]);
-	if (!ok || !db_number(w->db, sql, 0, &last, err))
-		return false;
-	w->now.last_id[kind] = (uint32_t)(last > folded ? last : folded);
-	if (!is_indexed(kind))
-		return true;
 	snprintf(sql, sizeof(sql), "SELECT id, %s FROM %s WHERE id>%lld ORDER BY id",
-		 kind == KIND_STRING ? "v" : "hash", table_names[kind], (long long)folded);
+		 kind == KIND_STRING ? "v" : "hash", store_table(kind), (long long)folded);
 	ok = db_prepare(w->db, sql, &s, err);
 	while (ok && row) {
 		ok = db_step(w->db, s, &row, err, "reading the newest rows");
 		if (!ok || !row)
 			break;
 		if (w->known.pending_count == KNOWN_PENDING_MOST)
-			ok = err_set(err, ERR_INVALID,
-				     "more than %d rows wait for the table lookup: the store is "
-				     "damaged",
-				     KNOWN_PENDING_MOST);
-		else
+			writer_fold(w);
+		ok = !w->failed;
+		if (ok)
 			known_add(&w->known, kind, row_hash(kind, s, 1),
 				  (uint32_t)sqlite3_column_int64(s, 0));
 	}
@@ -211,11 +212,15 @@ void writer_make_filter(struct store_writer *w)
 
 bool writer_load_pending(struct store_writer *w, struct err *err)
 {
-	int64_t used;
+	int64_t used, folded[KIND_COUNT];
 
 	known_clear(&w->known);
 	for (int kind = 1; kind < KIND_COUNT; kind++)
-		if (!load_kind(w, (enum store_kind)kind, err))
+		if (!load_last_id(w, (enum store_kind)kind, &folded[kind], err))
+			return false;
+	for (int kind = 1; kind < KIND_COUNT; kind++)
+		if (is_indexed((enum store_kind)kind) &&
+		    !load_waiting(w, (enum store_kind)kind, folded[kind], err))
 			return false;
 	if (!db_number(w->db, "SELECT 1 FROM lookup LIMIT 1", 0, &used, err))
 		return false;

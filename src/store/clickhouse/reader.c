@@ -349,16 +349,10 @@ static void ch_end(struct source *source)
 
 	forget(snap);
 	forget_windows(snap);
-	snap->lost = NULL;
 	ch_request_page_free(snap->page);
 	snap->page = NULL;
 	snap->whole = false;
 	put_back(snap);
-}
-
-static void ch_tolerate(struct source *source, struct store_lost *lost)
-{
-	ch_snapshot_of(source)->lost = &lost->samples;
 }
 
 void ch_trim(struct ch_snapshot *snap)
@@ -459,6 +453,5 @@ static const struct source_ops source_ops = {
 	.names_state = ch_names_state,
 	.extent = ch_extent,
 	.next_request = ch_next_request,
-	.tolerate = ch_tolerate,
 	.free = ch_end,
 };

@@ -339,13 +339,10 @@ static void put_samples(struct rebuild *r, uint64_t seq, uint32_t count)
 		uint32_t place;
 
 		if (!k->there) {
-			if (r->snap->lost)
-				++*r->snap->lost;
-			else
-				r->failed = !err_set(r->err, ERR_NOT_FOUND,
-						     "sample %u of profile %llu is not there", i,
-						     (unsigned long long)seq);
-			continue;
+			r->failed = !err_set(r->err, ERR_NOT_FOUND,
+					     "sample %u of profile %llu is not there", i,
+					     (unsigned long long)seq);
+			return;
 		}
 		refs = refs_of(r, k->attributes);
 		stack = stack_of(r, k->stack);

@@ -92,7 +92,6 @@ struct ch_snapshot {
 	uint32_t value_cap, time_cap;
 
 	struct ch_request_page *page; /* of requests that are given one by one; or NULL */
-	uint64_t *lost;
 
 	/* What the store has at all, found when the snapshot was made. */
 	struct ch_reaching *reaching; /* NULL: there are too many to know */
