@@ -16,15 +16,21 @@ struct match_bits {
 	uint32_t present, match, weak, weak_match;
 };
 
-/* What many series have in common: there is one a process, and hundreds of thousands of these. */
-struct series_says {
-	uint32_t type; /* of q->selected.types */
-	bool counted;  /* values count periods of a time */
-	bool has_group, group_weak;
-	int64_t scale; /* values times this are in the type's unit */
-	int64_t period;
+/* What the attributes of one level (a sample's set, a series, a profile) say of the matchers and
+ * the group. */
+struct attribute_match {
 	struct match_bits bits;
 	struct str group; /* value of the group-by key */
+	bool has_group, group_weak;
+};
+
+/* What many series have in common: there is one a process, and hundreds of thousands of these. */
+struct series_says {
+	uint32_t type; /* of query_selected.types */
+	bool counted;  /* values count periods of a time */
+	int64_t scale; /* values times this are in the type's unit */
+	int64_t period;
+	struct attribute_match match;
 };
 
 struct engine_series {
@@ -32,12 +38,6 @@ struct engine_series {
 	uint64_t process; /* hash of host, container and pid; 0: not said */
 	const struct series_says *says;
 	bool seen; /* by the last walk */
-};
-
-struct attribute_match { /* of one attribute set, or profile */
-	struct match_bits bits;
-	struct str group;
-	bool has_group, group_weak;
 };
 
 struct engine_profile {

@@ -11,23 +11,15 @@
 static bool take_set(void *ctx, uint64_t id, struct source_attributes attributes, struct err *err)
 {
 	struct query *q = ctx;
-	struct attribute_match *out;
-	struct label_matching m;
-	uint32_t place = q->known.set_count;
-	bool ok;
+	struct query_known *known = &q->known;
+	uint32_t place = known->set_count;
 
 	if (!query_alive(q, err) ||
-	    !QUERY_ROOM(q, q->known.sets, q->known.set_cap, q->known.set_count + 1u, err))
+	    !QUERY_ROOM(q, known->sets, known->set_cap, known->set_count + 1u, err) ||
+	    !label_match_attributes(q, attributes, &known->sets[known->set_count], err) ||
+	    !number_enter(q, &known->set_numbers, id, &place, err))
 		return false;
-	out = &q->known.sets[q->known.set_count];
-	*out = (struct attribute_match){ 0 };
-	label_matching_init(&m, q);
-	ok = label_match_attributes(&m, attributes, err);
-	if (!label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
-				ok ? err : &(struct err){ 0 }) ||
-	    !ok || !number_enter(q, &q->known.set_numbers, id, &place, err))
-		return false;
-	q->known.set_count += place == q->known.set_count;
+	known->set_count += place == known->set_count;
 	return true;
 }
 
@@ -54,28 +46,31 @@ bool known_set(struct query *q, uint64_t id, const struct attribute_match **out,
 
 /* ---- where profiles have a say ---- */
 
-bool known_sets_ask_profile(const struct query *q, const struct series_says *says,
+static bool says_group(const struct attribute_match *level)
+{
+	return level && level->has_group && !level->group_weak;
+}
+
+bool known_sets_ask_profile(const struct query *q, const struct attribute_match *series,
 			    const struct attribute_match *set)
 {
-	uint32_t present = says->bits.present | (set ? set->bits.present : 0);
-	bool has_group = (set && set->has_group && !set->group_weak) ||
-			 (says->has_group && !says->group_weak);
+	uint32_t present = series->bits.present | (set ? set->bits.present : 0);
 
 	return (selector_all(q->selector) & q->selected.open_matchers & ~present) ||
-	       (q->selected.group_open && !has_group);
+	       (q->selected.group_open && !says_group(set) && !says_group(series));
 }
 
 bool known_sets_suffice(const struct query *q, struct source_range range)
 {
-	struct series_says all = { .has_group = true, .bits.present = UINT32_MAX };
+	struct attribute_match all = { .has_group = true, .bits.present = UINT32_MAX };
 
 	if (range.from < q->known.sets_known.from || range.to > q->known.sets_known.to)
 		return false;
 	for (uint32_t i = 0; i < q->selected.series_count; i++) {
-		const struct series_says *says = q->selected.series[i].says;
+		const struct attribute_match *series = &q->selected.series[i].says->match;
 
-		all.bits.present &= says->bits.present;
-		all.has_group = all.has_group && says->has_group && !says->group_weak;
+		all.bits.present &= series->bits.present;
+		all.has_group = all.has_group && says_group(series);
 	}
 	if (q->known.met_no_set && known_sets_ask_profile(q, &all, NULL))
 		return false;

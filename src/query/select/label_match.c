@@ -22,57 +22,68 @@ struct str attribute_text(const struct source_attribute *a, struct buf *scratch)
 	return buf_view(scratch);
 }
 
-void label_matching_init(struct label_matching *m, struct query *q)
-{
-	*m = (struct label_matching){ .q = q };
-	buf_init(&m->scratch, 0);
-	buf_init(&m->group_text, 0);
-}
+struct label_matching {
+	struct query *q;
+	struct attribute_match *out;
+	uint32_t exact; /* matchers whose key was met byte for byte: punctuation twins do not count
+			   then */
+	uint32_t of_list; /* matchers met so in the list at hand: a key may stand in it twice */
+	bool group_exact;
+	struct buf scratch, group_text;
+};
 
-static bool note_match(struct label_matching *m, uint32_t bit, const struct matcher *matcher,
-		       struct str value, bool exact, struct err *err)
-{
-	bool again = exact && (m->of_list & bit), matches;
+/* An attribute that a matcher is about. */
+struct met_label {
+	const struct matcher *matcher;
+	uint32_t bit;
+	bool exact; /* its key is the matcher's byte for byte */
+};
 
-	if (!again && (m->bits.present & bit) && (!exact || (m->exact & bit)))
+static bool note_match(struct label_matching *m, const struct met_label *l, struct str value,
+		       struct err *err)
+{
+	struct match_bits *bits = &m->out->bits;
+	bool again = l->exact && (m->of_list & l->bit), matches;
+
+	if (!again && (bits->present & l->bit) && (!l->exact || (m->exact & l->bit)))
 		return true;
-	if (!matcher_match(matcher, value, &matches, err))
+	if (!matcher_match(l->matcher, value, &matches, err))
 		return false;
 	/* Several values of one key, as labels of pprof: one of them is it, or none is. */
-	if (again && (matcher->op == MATCH_EQUAL || matcher->op == MATCH_REGEX))
-		matches |= (m->bits.match & bit) != 0;
+	if (again && (l->matcher->op == MATCH_EQUAL || l->matcher->op == MATCH_REGEX))
+		matches |= (bits->match & l->bit) != 0;
 	else if (again)
-		matches &= (m->bits.match & bit) != 0;
-	m->bits.present |= bit;
-	m->bits.match = matches ? m->bits.match | bit : m->bits.match & ~bit;
-	if (exact) {
-		m->exact |= bit;
-		m->of_list |= bit;
+		matches &= (bits->match & l->bit) != 0;
+	bits->present |= l->bit;
+	bits->match = matches ? bits->match | l->bit : bits->match & ~l->bit;
+	if (l->exact) {
+		m->exact |= l->bit;
+		m->of_list |= l->bit;
 	}
 	return true;
 }
 
-static bool note_weak(struct label_matching *m, uint32_t bit, const struct matcher *matcher,
-		      struct str value, struct err *err)
+static bool note_weak(struct label_matching *m, const struct met_label *l, struct str value,
+		      struct err *err)
 {
 	bool matches;
 
-	if (!matcher_match(matcher, value, &matches, err))
+	if (!matcher_match(l->matcher, value, &matches, err))
 		return false;
-	m->bits.weak |= bit;
+	m->out->bits.weak |= l->bit;
 	if (matches)
-		m->bits.weak_match |= bit;
+		m->out->bits.weak_match |= l->bit;
 	return true;
 }
 
 static void note_group(struct label_matching *m, struct str value, bool exact)
 {
-	if (m->has_group && !m->group_weak && (!exact || m->group_exact))
+	if (m->out->has_group && !m->out->group_weak && (!exact || m->group_exact))
 		return;
 	buf_reset(&m->group_text);
 	buf_str(&m->group_text, value);
-	m->has_group = true;
-	m->group_weak = false;
+	m->out->has_group = true;
+	m->out->group_weak = false;
 	m->group_exact = exact;
 }
 
@@ -82,9 +93,9 @@ static bool match_plain(struct label_matching *m, struct str key, struct str val
 
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct matcher *matcher = &s->matchers[i];
+		const struct met_label l = { matcher, 1u << i, str_equal(key, matcher->key) };
 
-		if (key_is(key, matcher->key) &&
-		    !note_match(m, 1u << i, matcher, value, str_equal(key, matcher->key), err))
+		if (key_is(key, matcher->key) && !note_match(m, &l, value, err))
 			return false;
 	}
 	if (m->q->selected.group_key.len && key_is(key, m->q->selected.group_key))
@@ -102,66 +113,74 @@ static bool match_service(struct label_matching *m, struct str executable, struc
 	buf_init(&made, 0);
 	buf_lit(&made, UNKNOWN_SERVICE ":");
 	buf_str(&made, executable);
-	for (uint32_t i = 0; i < s->count && ok; i++)
-		if (is_service_key(s->matchers[i].key))
-			ok = note_weak(m, 1u << i, &s->matchers[i], buf_view(&made), err);
+	for (uint32_t i = 0; i < s->count && ok; i++) {
+		const struct met_label l = { &s->matchers[i], 1u << i, false };
+
+		if (is_service_key(l.matcher->key))
+			ok = note_weak(m, &l, buf_view(&made), err);
+	}
 	if (ok && m->q->selected.group_key.len && is_service_key(m->q->selected.group_key) &&
-	    !m->has_group) {
+	    !m->out->has_group) {
 		note_group(m, buf_view(&made), false);
-		m->group_weak = true;
+		m->out->group_weak = true;
 	}
 	buf_release(&made);
 	return ok;
 }
 
-bool label_match_one(struct label_matching *m, struct str key, struct str value, struct err *err)
+static bool match_one(struct label_matching *m, struct str key, struct str value, struct err *err)
 {
 	if (str_is(key, "process.executable.name") && !match_service(m, value, err))
 		return false;
 	return match_plain(m, key, value, err);
 }
 
-bool label_match_attributes(struct label_matching *m, struct source_attributes attributes,
-			    struct err *err)
+static bool match_list(struct label_matching *m, struct source_attributes list, struct err *err)
 {
-	for (uint32_t i = 0; i < attributes.count; i++)
-		if (!label_match_one(m, attributes.ptr[i].key,
-				     attribute_text(&attributes.ptr[i], &m->scratch), err))
+	for (uint32_t i = 0; i < list.count; i++)
+		if (!match_one(m, list.ptr[i].key, attribute_text(&list.ptr[i], &m->scratch), err))
 			return false;
 	m->of_list = 0;
 	return true;
 }
 
-bool label_match_series(struct label_matching *m, const struct source_series *s, struct str type_id,
-			struct err *err)
+/* Keeps the group's text, and frees. */
+static bool end_matching(struct label_matching *m, bool ok, struct err *err)
 {
-	return label_match_one(m, STR("__profile_type__"), type_id, err) &&
-	       label_match_one(m, STR("__type__"), s->sample_type, err) &&
-	       label_match_one(m, STR("__unit__"), s->sample_unit, err) &&
-	       label_match_one(m, STR("__period_type__"), s->period_type, err) &&
-	       label_match_one(m, STR("__period_unit__"), s->period_unit, err) &&
-	       label_match_attributes(m, s->lifted, err) &&
-	       label_match_attributes(m, s->resource, err) &&
-	       label_match_attributes(m, s->scope, err) &&
-	       (!s->scope_name.len ||
-		label_match_one(m, STR("otel.scope.name"), s->scope_name, err)) &&
-	       (!s->scope_version.len ||
-		label_match_one(m, STR("otel.scope.version"), s->scope_version, err));
-}
-
-bool label_matching_end(struct label_matching *m, struct match_bits *bits, struct str *group,
-			bool *has_group, bool *group_weak, struct err *err)
-{
-	bool ok = true;
-
-	*bits = m->bits;
-	*has_group = m->has_group;
-	*group_weak = m->group_weak;
-	if (m->has_group)
-		ok = query_str_dup(m->q, buf_view(&m->group_text), group, err);
+	if (ok && m->out->has_group)
+		ok = query_str_dup(m->q, buf_view(&m->group_text), &m->out->group, err);
 	buf_release(&m->scratch);
 	buf_release(&m->group_text);
 	return ok;
+}
+
+bool label_match_attributes(struct query *q, struct source_attributes attributes,
+			    struct attribute_match *out, struct err *err)
+{
+	struct label_matching m = { .q = q, .out = out };
+
+	*out = (struct attribute_match){ 0 };
+	return end_matching(&m, match_list(&m, attributes, err), err);
+}
+
+bool label_match_series(struct query *q, const struct source_series *s, struct str type_id,
+			struct attribute_match *out, struct err *err)
+{
+	struct label_matching m = { .q = q, .out = out };
+	bool ok;
+
+	*out = (struct attribute_match){ 0 };
+	ok = match_one(&m, STR("__profile_type__"), type_id, err) &&
+	     match_one(&m, STR("__type__"), s->sample_type, err) &&
+	     match_one(&m, STR("__unit__"), s->sample_unit, err) &&
+	     match_one(&m, STR("__period_type__"), s->period_type, err) &&
+	     match_one(&m, STR("__period_unit__"), s->period_unit, err) &&
+	     match_list(&m, s->lifted, err) && match_list(&m, s->resource, err) &&
+	     match_list(&m, s->scope, err) &&
+	     (!s->scope_name.len || match_one(&m, STR("otel.scope.name"), s->scope_name, err)) &&
+	     (!s->scope_version.len ||
+	      match_one(&m, STR("otel.scope.version"), s->scope_version, err));
+	return end_matching(&m, ok, err);
 }
 
 bool label_empty_match(const struct query *q, uint32_t *out, struct err *err)
@@ -212,23 +231,40 @@ bool label_is_service(struct str key)
 	return is_service_key(key);
 }
 
-bool label_bits_match(const struct query *q, const struct match_bits *sample,
-		      const struct match_bits *series, const struct match_bits *profile,
-		      uint32_t empty_match)
+bool label_levels_match(const struct query *q, const struct row_levels *l, uint32_t empty_match)
 {
-	static const struct match_bits nothing;
-	const struct match_bits *levels[] = { sample ? sample : &nothing, series,
-					      profile ? profile : &nothing };
 	uint32_t all = (uint32_t)((UINT64_C(1) << q->selector->count) - 1);
 	uint32_t open = all, match = 0;
 
-	for (unsigned i = 0; i < 3; i++) {
-		match |= open & levels[i]->present & levels[i]->match;
-		open &= ~levels[i]->present;
+	for (unsigned i = 0; i < LEVELS; i++) {
+		if (!l->of[i])
+			continue;
+		match |= open & l->of[i]->bits.present & l->of[i]->bits.match;
+		open &= ~l->of[i]->bits.present;
 	}
-	for (unsigned i = 0; i < 3; i++) {
-		match |= open & levels[i]->weak & levels[i]->weak_match;
-		open &= ~levels[i]->weak;
+	for (unsigned i = 0; i < LEVELS; i++) {
+		if (!l->of[i])
+			continue;
+		match |= open & l->of[i]->bits.weak & l->of[i]->bits.weak_match;
+		open &= ~l->of[i]->bits.weak;
 	}
 	return (match | (open & empty_match)) == all;
+}
+
+struct str label_levels_group(const struct query *q, const struct row_levels *l)
+{
+	const struct attribute_match *weak = NULL;
+
+	for (unsigned i = 0; i < LEVELS; i++) {
+		if (!l->of[i] || !l->of[i]->has_group)
+			continue;
+		if (!l->of[i]->group_weak)
+			return l->of[i]->group;
+		weak = weak ? weak : l->of[i];
+	}
+	if (weak)
+		return weak->group;
+	if (q->selected.group_key.len && label_key_is(STR("service.name"), q->selected.group_key))
+		return STR(UNKNOWN_SERVICE); /* every sample has a service name */
+	return (struct str){ 0 };
 }

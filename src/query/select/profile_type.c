@@ -211,7 +211,7 @@ static bool count_selected(struct query *q, uint32_t *selected, struct err *err)
 	for (uint32_t i = 0; i < q->selected.series_count; i++) {
 		const struct series_says *says = q->selected.series[i].says;
 
-		selected[says->type] += label_series_matches(&says->bits, all, empty_match);
+		selected[says->type] += label_series_matches(&says->match.bits, all, empty_match);
 	}
 	return true;
 }

@@ -20,14 +20,8 @@ static bool take_profile(void *ctx, const struct source_profile *p, struct err *
 				      .time = p->time,
 				      .duration = p->duration,
 				      .wanted = engine_profile_wanted(q, p) };
-	struct label_matching m;
-	bool ok;
 
-	label_matching_init(&m, q);
-	ok = label_match_attributes(&m, p->attributes, err);
-	if (!label_matching_end(&m, &out.match.bits, &out.match.group, &out.match.has_group,
-				&out.match.group_weak, ok ? err : &(struct err){ 0 }) ||
-	    !ok)
+	if (!label_match_attributes(q, p->attributes, &out.match, err))
 		return false;
 	if (!QUERY_ROOM(q, q->known.profiles, q->known.profile_cap, q->known.profile_count + 1u,
 			err))

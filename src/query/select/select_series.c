@@ -11,21 +11,24 @@
 
 static bool says_same(const struct series_says *a, const struct series_says *b)
 {
-	return a->type == b->type && a->counted == b->counted && a->has_group == b->has_group &&
-	       a->group_weak == b->group_weak && a->scale == b->scale && a->period == b->period &&
-	       memcmp(&a->bits, &b->bits, sizeof(a->bits)) == 0 && str_equal(a->group, b->group);
+	const struct attribute_match *x = &a->match, *y = &b->match;
+
+	return a->type == b->type && a->counted == b->counted && a->scale == b->scale &&
+	       a->period == b->period && x->has_group == y->has_group &&
+	       x->group_weak == y->group_weak && memcmp(&x->bits, &y->bits, sizeof(x->bits)) == 0 &&
+	       str_equal(x->group, y->group);
 }
 
 static uint64_t says_hash(const struct series_says *x)
 {
+	const struct attribute_match *m = &x->match;
 	uint64_t parts[] = { x->type,
-			     (uint64_t)x->counted << 2 | (uint64_t)x->has_group << 1 |
-				     x->group_weak,
+			     (uint64_t)x->counted << 2 | (uint64_t)m->has_group << 1 |
+				     m->group_weak,
 			     (uint64_t)x->scale,
 			     (uint64_t)x->period,
-			     (uint64_t)x->bits.present << 32 | x->bits.match,
-			     (uint64_t)x->bits.weak << 32 | x->bits.weak_match,
-			     hash64(x->group) };
+			     hash64(str_from(&m->bits, sizeof(m->bits))),
+			     hash64(m->group) };
 
 	return hash64(str_from(parts, sizeof(parts)));
 }
@@ -65,17 +68,6 @@ bool series_says_share(struct query *q, const struct series_says *x, const struc
 
 /* ---- each series ---- */
 
-static bool match_series(struct query *q, const struct source_series *s, struct series_says *out,
-			 struct err *err)
-{
-	struct label_matching m;
-
-	label_matching_init(&m, q);
-	return label_match_series(&m, s, q->selected.types[out->type].id, err) &&
-	       label_matching_end(&m, &out->bits, &out->group, &out->has_group, &out->group_weak,
-				  err);
-}
-
 struct selecting {
 	struct query *q;
 	uint32_t decided, empty_match; /* decided: matchers that series alone decide */
@@ -101,9 +93,9 @@ static bool judge_series(struct selecting *x, const struct source_series *s, uin
 		return false;
 	*type = says.type;
 	if (!plain) {
-		if (!match_series(q, s, &says, err))
+		if (!label_match_series(q, s, q->selected.types[says.type].id, &says.match, err))
 			return false;
-		if (!label_series_matches(&says.bits, x->decided, x->empty_match))
+		if (!label_series_matches(&says.match.bits, x->decided, x->empty_match))
 			return true;
 	}
 	return series_says_share(q, &says, out, err);

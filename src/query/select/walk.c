@@ -79,68 +79,40 @@ static struct engine_series *series_of(struct walking *w, uint64_t id)
 /* Where rows have no say. */
 static struct str series_group(const struct query *q, const struct engine_series *series)
 {
-	if (series->says->has_group)
-		return series->says->group;
-	if (q->selected.group_key.len && label_key_is(STR("service.name"), q->selected.group_key))
-		return STR(UNKNOWN_SERVICE); /* every sample has a service name */
-	return (struct str){ 0 };
+	const struct row_levels l = { .of[LEVEL_SERIES] = &series->says->match };
+
+	return label_levels_group(q, &l);
 }
 
-/* By what each level says; set and profile NULL: nothing. */
-static bool judge_levels(const struct walking *w, const struct series_says *says,
-			 const struct attribute_match *set, const struct engine_profile *profile,
-			 struct str *group)
-{
-	const struct query *q = w->q;
-
-	*group = (struct str){ 0 };
-	if (set && set->has_group && !set->group_weak)
-		*group = set->group;
-	else if (says->has_group && !says->group_weak)
-		*group = says->group;
-	else if (profile && profile->match.has_group)
-		*group = profile->match.group;
-	else if (set && set->has_group)
-		*group = set->group;
-	else if (says->has_group)
-		*group = says->group;
-	else if (label_key_is(STR("service.name"), q->selected.group_key))
-		*group = STR(UNKNOWN_SERVICE); /* every sample has a service name */
-	return label_bits_match(q, set ? &set->bits : NULL, &says->bits,
-				profile ? &profile->match.bits : NULL, w->empty_match);
-}
-
-/* Whether a row matches, and its group: the sample's own value, else the series', the profile's. */
-static bool judge_row(struct walking *w, const struct source_row *row,
-		      const struct engine_series *series, bool *matches, struct str *group,
-		      struct err *err)
+/* Finds the event's group; *matches: is its row one of the selection? */
+static bool judge_row(struct walking *w, struct engine_event *e, bool *matches, struct err *err)
 {
 	struct query *q = w->q;
-	const struct attribute_match *set;
+	struct row_levels l = { .of[LEVEL_SERIES] = &e->series->says->match };
 	const struct engine_profile *profile = NULL;
+	bool by_profile = q->request.profile_id_count;
 
 	*matches = true;
-	*group = (struct str){ 0 };
-	if (q->request.profile_id_count) {
-		if (!engine_load_profiles(q, err))
-			return false;
-		profile = engine_profile_of(q, row->sample);
-		*matches = profile && profile->wanted;
-		if (!*matches)
-			return true;
-	}
-	if (!rows_decide(q)) {
-		*group = series_group(q, series);
+	if (!by_profile && !rows_decide(q)) {
+		e->group = series_group(q, e->series);
 		return true;
 	}
-	if (!known_set(q, row->attributes, &set, err))
+	if (rows_decide(q) && !known_set(q, e->row->attributes, &l.of[LEVEL_SET], err))
 		return false;
-	if (known_sets_ask_profile(q, series->says, set)) {
+	if (by_profile || known_sets_ask_profile(q, l.of[LEVEL_SERIES], l.of[LEVEL_SET])) {
 		if (!engine_load_profiles(q, err))
 			return false;
-		profile = engine_profile_of(q, row->sample);
+		profile = engine_profile_of(q, e->row->sample);
 	}
-	*matches = judge_levels(w, series->says, set, profile, group);
+	if (by_profile && !(profile && profile->wanted)) {
+		*matches = false;
+		return true;
+	}
+	if (rows_decide(q)) {
+		l.of[LEVEL_PROFILE] = profile ? &profile->match : NULL;
+		*matches = label_levels_match(q, &l, w->empty_match);
+	}
+	e->group = label_levels_group(q, &l);
 	return true;
 }
 
@@ -161,7 +133,7 @@ static bool walk_row(void *ctx, const struct source_row *row, struct err *err)
 	if (!e.series || (w->q->selected.by_stack &&
 			  number_find(&w->q->selected.wanted_stacks, row->stack) == UINT32_MAX))
 		return true;
-	if (!judge_row(w, row, e.series, &matches, &e.group, err))
+	if (!judge_row(w, &e, &matches, err))
 		return false;
 	if (!matches)
 		return true;
@@ -359,17 +331,18 @@ static bool take_judged(struct batching *b, const struct source_events *e, uint3
 	struct query *q = b->walk.q;
 
 	for (uint32_t i = from; i < to; i++) {
-		const struct attribute_match *set;
+		struct row_levels l = { .of[LEVEL_SERIES] = &says->match };
 		struct str group;
 		uint32_t at;
 
 		if (q->selected.by_stack &&
 		    number_find(&q->selected.wanted_stacks, e->stacks[i]) == UINT32_MAX)
 			continue;
-		if (!known_set(q, e->attributes[i], &set, err))
+		if (!known_set(q, e->attributes[i], &l.of[LEVEL_SET], err))
 			return false;
-		if (!judge_levels(&b->walk, says, set, NULL, &group))
+		if (!label_levels_match(q, &l, b->walk.empty_match))
 			continue;
+		group = label_levels_group(q, &l);
 		if ((b->batch.count == BATCH || !str_equal(group, b->batch.group)) &&
 		    !give_batch(b, err))
 			return false;

@@ -14,7 +14,7 @@ bool known_set(struct query *q, uint64_t id, const struct attribute_match **out,
 bool known_sets_load(struct query *q, const struct source_scan *scan, struct err *err) MUST_CHECK;
 
 /* Whether a sample's profile has a say, too: its set (NULL: none) and its series do not say all. */
-bool known_sets_ask_profile(const struct query *q, const struct series_says *says,
+bool known_sets_ask_profile(const struct query *q, const struct attribute_match *series,
 			    const struct attribute_match *set);
 /* That no profile of this time has a say. */
 bool known_sets_suffice(const struct query *q, struct source_range range);
