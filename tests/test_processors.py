@@ -353,6 +353,122 @@ def test_sampler_keeps_traces_together(pipeline, options, kept):
         assert_no_orphans(got)
 
 
+# ---- resourcedetection ----
+
+METADATA = {
+    ("PUT", "/latest/api/token"): b"a-token",
+    ("GET", "/latest/dynamic/instance-identity/document"): b"""{"accountId": "1234", "region": "us-west-2", "availabilityZone": "us-west-2b",
+        "instanceId": "i-1", "imageId": "ami-1", "instanceType": "m5.large", "version": "2017-09-30", "devpayProductCodes": null}""",
+    ("GET", "/latest/meta-data/hostname"): b"ip-10-0-0-1.internal",
+    ("GET", "/computeMetadata/v1/project/project-id"): b"my-project",
+    ("GET", "/computeMetadata/v1/instance/zone"): b"projects/1/zones/us-central1-c",
+    ("GET", "/computeMetadata/v1/instance/id"): b"77",
+    ("GET", "/computeMetadata/v1/instance/name"): b"vm-1",
+    ("GET", "/computeMetadata/v1/instance/machine-type"): b"projects/1/machineTypes/n2-standard-2",
+    ("GET", "/metadata/instance/compute?api-version=2020-09-01&format=json"): b"""{"name": "az-1", "location": "westeurope", "vmId": "v-1",
+        "subscriptionId": "s-1", "vmSize": "D2", "resourceGroupName": "group", "vmScaleSetName": "", "tagsList": [{"name": "a"}]}""",
+    ("GET", "/info"): b"""{"ID": "x", "Name": "docker-host", "OSType": "linux", "Plugins": {"Volume": ["local"]}}""",
+}
+HEADERS = {"/latest/dynamic": ("X-aws-ec2-metadata-token", "a-token"), "/computeMetadata": ("Metadata-Flavor", "Google"), "/metadata": ("Metadata", "True")}
+
+
+@pytest.fixture
+def metadata_server(tmp_path):
+    """Answers as the clouds' metadata servers do, on TCP, and as Docker's engine, on a socket of the file system."""
+    import http.server
+    import socketserver
+    import threading
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def answer(self):
+            body = METADATA.get((self.command, self.path))
+            for prefix, (name, value) in HEADERS.items():
+                if self.path.startswith(prefix) and self.headers.get(name) != value:
+                    body = None
+            self.send_response(200 if body else 404)
+            self.send_header("Content-Length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        do_GET = do_PUT = answer
+
+        def log_message(self, *_):
+            pass
+
+        def address_string(self):
+            return ""
+
+    class Unix(socketserver.ThreadingUnixStreamServer):
+        daemon_threads = True
+
+    servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler), Unix(str(tmp_path / "docker.sock"), Handler)]
+    for s in servers:
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+    address = f"127.0.0.1:{servers[0].server_port}"
+    yield {"AWS_EC2_METADATA_SERVICE_ENDPOINT": f"http://{address}/", "GCE_METADATA_HOST": address, "AZURE_METADATA_ENDPOINT": f"http://{address}",
+           "DOCKER_HOST": f"unix://{tmp_path / 'docker.sock'}"}
+    for s in servers:
+        s.shutdown()
+        s.server_close()
+
+
+DETECTED = {
+    "ec2": {"cloud.provider": "aws", "cloud.platform": "aws_ec2", "cloud.account.id": "1234", "cloud.region": "us-west-2", "host.type": "m5.large",
+            "cloud.availability_zone": "us-west-2b", "host.id": "i-1", "host.image.id": "ami-1", "host.name": "ip-10-0-0-1.internal"},
+    "gcp": {"cloud.provider": "gcp", "cloud.platform": "gcp_compute_engine", "cloud.account.id": "my-project", "cloud.region": "us-central1",
+            "cloud.availability_zone": "us-central1-c", "host.id": "77", "host.name": "vm-1", "host.type": "n2-standard-2"},
+    "azure": {"cloud.provider": "azure", "cloud.platform": "azure_vm", "host.name": "az-1", "cloud.region": "westeurope", "host.id": "v-1",
+              "cloud.account.id": "s-1", "azure.vm.size": "D2", "azure.resourcegroup.name": "group"},
+    "docker": {"host.name": "docker-host", "os.type": "linux"},
+    "env": {"deployment.environment": "a b,c", "team": "core"},
+}
+
+
+def one_through(start, tmp_path, processors, **variables):
+    with receivers.GrpcReceiver() as sink:
+        exporter = {"otlp_grpc": {"endpoint": sink.address, "tls": {"insecure": True}, "sending_queue": {"enabled": False}}}
+        server = start("collector", "--config", written(tmp_path, config_of(processors, exporter)), env=program.environment(**variables))
+        with clients.channel(server.grpc) as ch:
+            clients.export(ch, LINKS.bytes)
+        return server, NEWEST.Request.FromString(sink.bodies[0])
+
+
+@pytest.mark.parametrize("detector", DETECTED)
+def test_detectors(start, tmp_path, metadata_server, detector):
+    variables = metadata_server | {"OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=a%20b%2Cc, team=core"}
+    _, got = one_through(start, tmp_path, {"resourcedetection": {"detectors": [detector]}}, **variables)
+    assert len(got.resource_profiles) == len(source(LINKS).resource_profiles)
+    for was, now in zip(seen(source(LINKS))["resources"], seen(got)["resources"]):
+        assert dict(now["attributes"]) == dict(was["attributes"]) | DETECTED[detector]
+
+
+def test_system_detector_and_what_is_enabled(start, tmp_path):
+    import platform
+    import socket
+    options = {"detectors": ["system"], "system": {"hostname_sources": ["os"], "resource_attributes": {"os.type": {"enabled": False}, "host.arch": {"enabled": True}}}}
+    _, got = one_through(start, tmp_path, {"resource_detection": options})
+    a = dict(seen(got)["resources"][0]["attributes"])
+    assert a["host.name"] == socket.gethostname() and "os.type" not in a
+    assert a["host.arch"] == {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
+def test_the_first_detector_counts_and_override_is_asked(start, tmp_path, metadata_server):
+    options = {"detectors": ["env", "docker"], "override": False}
+    _, got = one_through(start, tmp_path, {"resourcedetection": options}, **metadata_server,
+                         OTEL_RESOURCE_ATTRIBUTES="host.name=mine,process.executable.name=other")
+    for was, now in zip(seen(source(LINKS))["resources"], seen(got)["resources"]):
+        assert dict(now["attributes"]) == {"host.name": "mine", "os.type": "linux", "process.executable.name": "other"} | dict(was["attributes"])
+
+
+def test_a_detector_that_fails_is_told_and_stops_the_start_if_asked_to(start, tmp_path):
+    options = {"detectors": ["docker"], "timeout": "300ms"}
+    server, got = one_through(start, tmp_path, {"resourcedetection": options}, DOCKER_HOST=f"unix://{tmp_path}/none")
+    assert changed(got) == changed(source(LINKS)) and server.find_line("Resource detector failed.*docker")
+    config = config_of({"resourcedetection": options | {"fail_on_missing_metadata": True}})
+    done = program.run("collector", "--config", written(tmp_path, config), env=program.environment(DOCKER_HOST=f"unix://{tmp_path}/none"))
+    assert done.returncode == 1 and b"the detector docker failed" in done.stderr
+
+
 # ---- configurations ----
 
 GOOD = {
@@ -363,6 +479,7 @@ GOOD = {
     "resource": {"attributes": [{"key": "a", "value": "1", "action": "insert"}, {"key": "b", "value": 1, "action": "upsert"}]},
     "attributes": {"actions": [{"key": "a", "action": "delete"}], "apply_to": "samples"},
     "probabilistic_sampler": {"sampling_percentage": 12.5, "hash_seed": 22, "mode": "proportional"},
+    "resourcedetection": {"detectors": ["env", "system"], "override": False, "timeout": "2s"},
     "filter/old": {"profiles": {"resource": ['attributes["a"] == "b"'], "profile": ["period == 0"]}, "trace_conditions": ["span.name == 1"]},
 }
 
@@ -399,6 +516,9 @@ BAD = [
     ("attributes: {actions: [{key: a, action: delete}], exclude: {match_type: regexp, services: ['(']}}", r"bad regex"),
     ("probabilistic_sampler: {sampling_percentage: -1}", r"c\.yaml:7:48: .*must be between 0 and 1000"),
     ("probabilistic_sampler: {attribute_source: record}", r"needs a \"from_attribute\""),
+    ("resourcedetection: {detectors: [sytem]}", r"c\.yaml:7:34: .*there is no detector \"sytem\" \(did you mean \"system\"\?\)"),
+    ("resourcedetection: {system: {resource_attributes: {host.nam: {enabled: true}}}}", r"c\.yaml:7:54: .*did you mean \"host.name\""),
+    ("resourcedetection: {refresh_interval: 5m}", r"\"refresh_interval\" must be 0"),
     ("filter: {profile_conditions: ['a'", r"c\.yaml:"),
     ("filter:\n      profile_conditions:\n        - |\n          sample.value == 1\n          and sample.valu == 2", r"c\.yaml:11:1: .*has no \"valu\""),
 ]
@@ -416,6 +536,7 @@ def test_bad_options_are_refused_with_their_place(tmp_path, text, want):
 # ---- load ----
 
 LOADS = {
+    "resourcedetection": {"resourcedetection": {"detectors": ["system"]}},
     "probabilistic_sampler": {"probabilistic_sampler": {"sampling_percentage": 50}},
     "transform": {"transform": {"profile_statements": ['set(sample.attributes["leaf"], sample.leaf.function)', 'delete_key(sample.attributes, "thread.id")']}},
     "resource": {"resource": {"attributes": [{"key": "a", "value": "b", "action": "upsert"}]}},

@@ -23,6 +23,7 @@ const struct component_ops *const components_all[] = {
 	&transform_processor,
 	&resource_processor,
 	&attributes_processor,
+	&resourcedetection_processor,
 	&probabilistic_sampler_processor,
 
 	/* exporters */

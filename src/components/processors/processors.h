@@ -9,3 +9,4 @@ extern const struct component_ops transform_processor;
 extern const struct component_ops resource_processor;
 extern const struct component_ops attributes_processor;
 extern const struct component_ops probabilistic_sampler_processor;
+extern const struct component_ops resourcedetection_processor;
