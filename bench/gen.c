@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "gen_bodies.h"
-#include "store/writer.h"
+#include "store/write/writer.h"
 #include "wire/otlp.h"
 
 struct out {

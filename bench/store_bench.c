@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "gen_bodies.h"
-#include "store/schema.h"
-#include "store/writer.h"
+#include "store/schema/schema.h"
+#include "store/write/writer.h"
 #include "wire/otlp.h"
 
 static uint64_t cpu_ns(void)

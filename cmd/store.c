@@ -9,12 +9,12 @@
 #include "base/clock.h"
 #include "command.h"
 #include "flags.h"
-#include "store/check.h"
+#include "store/salvage/check.h"
 #include "store/clickhouse/schema.h"
 #include "store/db.h"
-#include "store/references.h"
-#include "store/salvage.h"
-#include "store/schema.h"
+#include "store/schema/references.h"
+#include "store/salvage/salvage.h"
+#include "store/schema/schema.h"
 
 static const char *out;
 static const char *clickhouse, *cluster, *engine, *database, *ttl;

@@ -26,8 +26,8 @@
 #include "net/address.h"
 #include "net/tls.h"
 #include "service.h"
-#include "store/store_lock.h"
-#include "store/writer.h"
+#include "store/write/store_lock.h"
+#include "store/write/writer.h"
 #include "up_page.h"
 #include "web/web.h"
 

@@ -1,7 +1,7 @@
 /* page_file.c - any bytes as the pages of an SQLite file: all rows of all pages are asked for. */
 #include "base/hash.h"
 #include "fuzz/fuzz.h"
-#include "store/page_file.h"
+#include "store/salvage/page_file.h"
 
 /* All bytes that are said to be there are read. */
 static volatile uint64_t touched;

@@ -4,8 +4,8 @@
 
 #include "base/hash.h"
 #include "model/intern.h"
-#include "store/codec.h"
-#include "store/lifted.h"
+#include "store/schema/codec.h"
+#include "store/schema/lifted.h"
 
 static void put_attributes(struct buf *b, struct key_values list)
 {

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/cleanup.h"
 #include "store/log_pages.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 static enum err_kind kind_of(int code)
 {

@@ -14,7 +14,7 @@
  */
 #pragma once
 #include <stddef.h>
-#include "store/ident.h"
+#include "store/schema/ident.h"
 
 struct known_entry {
 	struct hash128 hash;

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "store/db.h"
 #include "store/store.h"
-#include "store/writer.h"
+#include "store/write/writer.h"
 #include "wire/otlp.h"
 #include "wire_fixtures.h"
 

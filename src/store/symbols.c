@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "store/clickhouse/symbols.h"
 #include "store/db.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 enum { BUSY_MS = 60000 };
 

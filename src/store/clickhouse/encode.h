@@ -20,7 +20,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/buf.h"
-#include "store/ident.h"
+#include "store/schema/ident.h"
 #include "store/known.h"
 
 enum {

@@ -6,8 +6,8 @@
 #include "store/clickhouse/encode.h"
 #include "store/clickhouse/rowbinary.h"
 #include "store/clickhouse/schema.h"
-#include "store/lifted.h"
-#include "store/schema.h"
+#include "store/schema/lifted.h"
+#include "store/schema/schema.h"
 
 /* An array that grows in the arena, in RowBinary: count and bytes apart. */
 struct column {

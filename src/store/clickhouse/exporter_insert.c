@@ -6,7 +6,7 @@
 #include "store/clickhouse/exporter_internal.h"
 #include "store/clickhouse/replicas.h"
 #include "store/clickhouse/rowbinary.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 /* ---- what is there already ---- */
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "store/clickhouse/request_page.h"
-#include "store/lifted.h"
+#include "store/schema/lifted.h"
 
 static const size_t kept_most_bytes = (size_t)16 << 20; /* of entries that were read */
 enum {

@@ -9,7 +9,7 @@
 #include "store/clickhouse/native.h"
 #include "store/clickhouse/scan.h"
 #include "store/id_list.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 enum {
 	AT_ONCE = 4096,

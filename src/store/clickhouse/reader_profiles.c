@@ -2,8 +2,8 @@
  * requests. */
 #include "store/clickhouse/snapshot.h"
 #include "store/id_list.h"
-#include "store/lifted.h"
-#include "store/schema.h"
+#include "store/schema/lifted.h"
+#include "store/schema/schema.h"
 
 enum { PROFILES_A_PAGE = 20000 };
 

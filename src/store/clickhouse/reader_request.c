@@ -9,7 +9,7 @@
 
 #include "model/builder.h"
 #include "store/clickhouse/request_page.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 struct rebuild {
 	struct ch_snapshot *snap;

@@ -1,6 +1,6 @@
 /* reader_window.c - the ten-minute buckets that a window needs, as a condition in SQL. */
 #include "store/clickhouse/snapshot.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 /* Times of entries of CH_KIND_REACH; a sum may pass 2^64. */
 static bool reaches(const struct ch_reaching *r, uint64_t time)

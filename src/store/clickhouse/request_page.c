@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 enum {
 	SAMPLES_MOST = 1 << 26, /* of a request: more is damage, no request is that large */

@@ -7,7 +7,7 @@
  */
 #pragma once
 #include "base/buf.h"
-#include "store/codec.h"
+#include "store/schema/codec.h"
 
 static inline void row_u8(struct buf *b, uint8_t v)
 {

@@ -6,9 +6,9 @@
  *   flametap_requests    a row for each request, written last: what is in it counts as received.
  * Its profiles are arrays in it, so that all of a request but its samples is one row.
  *   flametap_dictionary  every content once a writer: (kind, id) -> refs, numbers, texts. Kinds are
- * those of store/ident.h; ids are numbers of the exporter that wrote the entry (encode.h), and of
- * links the lower half of the content's hash.
- *   flametap_links       where a trace or span has samples
+ * those of store/schema/ident.h; ids are numbers of the exporter that wrote the entry (encode.h),
+ * and of links the lower half of the content's hash. flametap_links       where a trace or span has
+ * samples
  *
  * Partitions are days of arrival: retention drops whole ones, and whatever times senders claim, one
  * insert is one partition. In a cluster each is a table NAME_local on every server and a
@@ -17,7 +17,7 @@
 #pragma once
 #include "model/service_name.h"
 #include "store/clickhouse/server.h"
-#include "store/ident.h"
+#include "store/schema/ident.h"
 
 enum {
 	CH_SCHEMA_VERSION = 1,
