@@ -9,8 +9,8 @@
 typedef bool draw_fn(struct query *q, const struct export_options *o, struct buf *out,
 		     struct err *err);
 
-static bool write_drawn(const struct profiles *p, const struct export_options *o, const char *name,
-			draw_fn *draw, struct buf *out, struct err *err)
+static bool write_drawn(const struct profiles *p, const struct export_options *o, draw_fn *draw,
+			struct buf *out, struct err *err)
 {
 	struct query_request request = { .source = profiles_source_new(p),
 					 .profile_type = o ? o->profile_type : (struct str){ 0 },
@@ -21,7 +21,8 @@ static bool write_drawn(const struct profiles *p, const struct export_options *o
 	query_end(q);
 	source_free(request.source);
 	if (ok && out->failed)
-		return err_set(err, ERR_LIMIT, "%s: more than %zu bytes", name, out->limit_bytes);
+		return err_set(err, ERR_LIMIT, "the drawing is longer than %zu bytes",
+			       out->limit_bytes);
 	return ok;
 }
 
@@ -43,13 +44,13 @@ static bool dot_draw(struct query *q, const struct export_options *o, struct buf
 static bool write_dot(const struct profiles *p, const struct export_options *o, struct buf *out,
 		      struct err *err)
 {
-	return write_drawn(p, o, "dot", dot_draw, out, err);
+	return write_drawn(p, o, dot_draw, out, err);
 }
 
 static bool write_svg(const struct profiles *p, const struct export_options *o, struct buf *out,
 		      struct err *err)
 {
-	return write_drawn(p, o, "svg", svg_draw, out, err);
+	return write_drawn(p, o, svg_draw, out, err);
 }
 
 static const struct format drawn_formats[] = {

@@ -12,11 +12,6 @@
 
 enum { SOME = 64 };
 
-struct id_list {
-	uint64_t *ids;
-	uint32_t count, cap;
-};
-
 struct collecting {
 	struct query *q;
 	struct builder *b;
@@ -24,7 +19,7 @@ struct collecting {
 	struct gauge_weights *weights; /* of a gauge that is averaged */
 	double carry;
 	bool one_unit; /* samples are written in the type's unit, not in that of their series */
-	struct id_list stacks, locations, sets, links, series;
+	struct number_set stacks, locations, sets, links, series;
 	struct stack_index *stack;       /* by place */
 	struct location_index *location; /* by place */
 	struct link_index *link;
@@ -80,7 +75,7 @@ static struct attribute_index put_text_attribute(struct builder *b, const char *
 static bool take_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct collecting *c = ctx;
-	uint32_t place = id_place(c->sets.ids, c->sets.count, id);
+	uint32_t place = id_place(c->sets.ptr, c->sets.count, id);
 
 	if (place == UINT32_MAX)
 		return true;
@@ -97,7 +92,7 @@ static bool take_set(void *ctx, uint64_t id, struct source_attributes list, stru
 static bool take_link(void *ctx, const struct source_link *from, struct err *err)
 {
 	struct collecting *c = ctx;
-	uint32_t place = id_place(c->links.ids, c->links.count, from->id);
+	uint32_t place = id_place(c->links.ptr, c->links.count, from->id);
 	struct link link;
 
 	memcpy(link.trace_id, from->trace_id, sizeof(link.trace_id));
@@ -111,7 +106,7 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 		       struct err *err)
 {
 	struct collecting *c = ctx;
-	uint32_t place = id_place(c->stacks.ids, c->stacks.count, id);
+	uint32_t place = id_place(c->stacks.ptr, c->stacks.count, id);
 
 	if (place == UINT32_MAX)
 		return true;
@@ -155,7 +150,7 @@ static struct line put_line(struct builder *b, const struct source_line *from)
 static bool take_location(void *ctx, const struct source_location *from, struct err *err)
 {
 	struct collecting *c = ctx;
-	uint32_t place = id_place(c->locations.ids, c->locations.count, from->id);
+	uint32_t place = id_place(c->locations.ptr, c->locations.count, from->id);
 	struct line some[SOME], *lines = some;
 	struct location l = { .address = from->address };
 	struct attribute_index type;
@@ -180,13 +175,13 @@ static bool take_location(void *ctx, const struct source_location *from, struct 
 
 static bool list_locations(struct collecting *c, struct err *err)
 {
-	struct id_list *l = &c->locations;
+	struct number_set *l = &c->locations;
 
-	if (!QUERY_ROOM(c->q, l->ids, l->cap, c->stack_location_count + 1u, err))
+	if (!QUERY_ROOM(c->q, l->ptr, l->cap, c->stack_location_count + 1u, err))
 		return false;
 	if (c->stack_location_count)
-		memcpy(l->ids, c->stack_locations, c->stack_location_count * sizeof(uint64_t));
-	l->count = (uint32_t)id_list_sort(l->ids, c->stack_location_count);
+		memcpy(l->ptr, c->stack_locations, c->stack_location_count * sizeof(uint64_t));
+	l->count = (uint32_t)id_list_sort(l->ptr, c->stack_location_count);
 	return true;
 }
 
@@ -201,7 +196,7 @@ static bool put_stacks(struct collecting *c, struct err *err)
 
 		ok = QUERY_ROOM(c->q, of, cap, r.count + 1u, err);
 		for (uint32_t k = 0; k < r.count && ok; k++)
-			of[k] = c->location[id_place(c->locations.ids, c->locations.count,
+			of[k] = c->location[id_place(c->locations.ptr, c->locations.count,
 						     c->stack_locations[r.first + k])];
 		if (ok)
 			c->stack[i] = builder_stack(c->b, of, r.count);
@@ -220,27 +215,31 @@ static bool transforms(const struct query *q)
 /* What the transforms make of a stack without frames: such samples have no stack here. */
 static bool judge_empty(struct collecting *c, struct err *err)
 {
-	uint64_t none = 0;
+	const uint64_t none = 0;
 	struct stack_index stack;
+	const struct stack_list one = { &none, 1, &stack, &c->empty_left_out };
 
-	return collect_frames(c->q, c->b, &none, 1, &stack, &c->empty_left_out, err);
+	return collect_frames(c->q, c->b, &one, err);
 }
 
 static bool is_left_out(const struct collecting *c, const struct kept_row *r)
 {
 	if (!c->left_out)
 		return false;
-	return r->stack ? c->left_out[id_place(c->stacks.ids, c->stacks.count, r->stack)]
+	return r->stack ? c->left_out[id_place(c->stacks.ptr, c->stacks.count, r->stack)]
 			: c->empty_left_out;
 }
 
 static bool transform_stacks(struct collecting *c, struct err *err)
 {
+	struct stack_list all = { c->stacks.ptr, c->stacks.count, c->stack, NULL };
 	uint32_t kept = 0;
 
 	if (!QUERY_ROOM(c->q, c->left_out, c->left_out_cap, c->stacks.count + 1u, err) ||
-	    !judge_empty(c, err) ||
-	    !collect_frames(c->q, c->b, c->stacks.ids, c->stacks.count, c->stack, c->left_out, err))
+	    !judge_empty(c, err))
+		return false;
+	all.left_out = c->left_out;
+	if (!collect_frames(c->q, c->b, &all, err))
 		return false;
 	for (uint32_t i = 0; i < c->rows.count; i++)
 		if (!is_left_out(c, &c->rows.ptr[i]))
@@ -249,9 +248,8 @@ static bool transform_stacks(struct collecting *c, struct err *err)
 	return true;
 }
 
-#define LIST(c, list, member, err)                                                      \
-	kept_rows_distinct(&(c)->rows, offsetof(struct kept_row, member), &(list)->ids, \
-			   &(list)->count, &(list)->cap, err)
+#define LIST(c, list, member, err) \
+	kept_rows_distinct(&(c)->rows, offsetof(struct kept_row, member), list, err)
 
 static bool put_dictionary(struct collecting *c, struct err *err)
 {
@@ -268,17 +266,17 @@ static bool put_dictionary(struct collecting *c, struct err *err)
 	memset(c->set, 0, c->set_cap * sizeof(*c->set));
 	memset(c->link, 0, c->link_cap * sizeof(*c->link));
 	memset(c->stack_range, 0, c->stack_range_cap * sizeof(*c->stack_range));
-	if (!source_attributes(s, c->sets.ids, c->sets.count, take_set, c, err) ||
-	    !source_links(s, c->links.ids, c->links.count, take_link, c, err))
+	if (!source_attributes(s, c->sets.ptr, c->sets.count, take_set, c, err) ||
+	    !source_links(s, c->links.ptr, c->links.count, take_link, c, err))
 		return false;
 	if (transforms(q))
 		return transform_stacks(c, err);
-	if (!source_stacks(s, c->stacks.ids, c->stacks.count, take_stack, c, err) ||
+	if (!source_stacks(s, c->stacks.ptr, c->stacks.count, take_stack, c, err) ||
 	    !list_locations(c, err) ||
 	    !QUERY_ROOM(q, c->location, c->location_cap, c->locations.count + 1u, err))
 		return false;
 	memset(c->location, 0, c->location_cap * sizeof(*c->location));
-	return source_locations(s, c->locations.ids, c->locations.count, take_location, c, err) &&
+	return source_locations(s, c->locations.ptr, c->locations.count, take_location, c, err) &&
 	       put_stacks(c, err);
 }
 
@@ -320,11 +318,11 @@ static void put_sample(struct collecting *c, const struct kept_row *r)
 	struct stack_index stack = { 0 };
 
 	if (r->attributes)
-		set = c->set[id_place(c->sets.ids, c->sets.count, r->attributes)];
+		set = c->set[id_place(c->sets.ptr, c->sets.count, r->attributes)];
 	if (r->link)
-		link = c->link[id_place(c->links.ids, c->links.count, r->link)];
+		link = c->link[id_place(c->links.ptr, c->links.count, r->link)];
 	if (r->stack)
-		stack = c->stack[id_place(c->stacks.ids, c->stacks.count, r->stack)];
+		stack = c->stack[id_place(c->stacks.ptr, c->stacks.count, r->stack)];
 	builder_sample(c->b, stack, link, c->attributes + set.first, set.count,
 		       c->rows.values + r->first_value, r->value_count,
 		       c->rows.timestamps + r->first_timestamp, r->timestamp_count);
@@ -446,10 +444,10 @@ static bool collect_samples(struct collecting *c, struct err *err)
 static void collecting_release(struct collecting *c)
 {
 	struct query *q = c->q;
-	struct id_list *lists[] = { &c->stacks, &c->locations, &c->sets, &c->links, &c->series };
+	struct number_set *lists[] = { &c->stacks, &c->locations, &c->sets, &c->links, &c->series };
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-		QUERY_DROP(q, lists[i]->ids, lists[i]->cap);
+		number_set_release(q, lists[i]);
 	QUERY_DROP(q, c->stack, c->stack_cap);
 	QUERY_DROP(q, c->location, c->location_cap);
 	QUERY_DROP(q, c->link, c->link_cap);
@@ -496,7 +494,7 @@ static void put_merged_profile(struct collecting *c, int64_t unsummed)
 		struct stack_index stack = { 0 };
 
 		if (r->stack)
-			stack = c->stack[id_place(c->stacks.ids, c->stacks.count, r->stack)];
+			stack = c->stack[id_place(c->stacks.ptr, c->stacks.count, r->stack)];
 		builder_sample(c->b, stack, (struct link_index){ 0 }, NULL, 0, &r->value, 1, NULL,
 			       0);
 	}

@@ -80,8 +80,7 @@ static struct stack_index stack_of(struct frame_stacks *s, const struct frame_ru
 	return builder_stack(s->b, s->stack + s->stack_cap - depth, depth);
 }
 
-static bool make_stacks(struct frame_stacks *s, struct stack_index *out, bool *left_out,
-			struct err *err)
+static bool make_stacks(struct frame_stacks *s, const struct stack_list *list, struct err *err)
 {
 	uint32_t deepest = 0;
 
@@ -94,25 +93,25 @@ static bool make_stacks(struct frame_stacks *s, struct stack_index *out, bool *l
 	for (uint32_t i = 0; i < s->set.frame_count; i++)
 		s->lines[i] = line_of(s, &s->set.frames[i]);
 	for (uint32_t i = 0; i < s->set.run_count; i++) {
-		left_out[i] = s->set.runs[i].first == RUN_LEFT_OUT;
-		if (!left_out[i])
-			out[i] = stack_of(s, &s->set.runs[i]);
+		list->left_out[i] = s->set.runs[i].first == RUN_LEFT_OUT;
+		if (!list->left_out[i])
+			list->out[i] = stack_of(s, &s->set.runs[i]);
 		if (!query_alive(s->q, err))
 			return false;
 	}
 	return true;
 }
 
-bool collect_frames(struct query *q, struct builder *b, const uint64_t *ids, uint32_t count,
-		    struct stack_index *out, bool *left_out, struct err *err)
+bool collect_frames(struct query *q, struct builder *b, const struct stack_list *stacks,
+		    struct err *err)
 {
 	struct frame_stacks s = { .q = q, .b = b };
 	bool ok;
 
 	if (!frame_set_init(&s.set, q, err))
 		return false;
-	ok = frame_set_resolve(&s.set, ids, count, FILTERS_ON, err) &&
-	     make_stacks(&s, out, left_out, err);
+	ok = frame_set_resolve(&s.set, stacks->ids, stacks->count, FILTERS_ON, err) &&
+	     make_stacks(&s, stacks, err);
 	frame_set_release(&s.set);
 	QUERY_DROP(q, s.stack, s.stack_cap);
 	QUERY_DROP(q, s.lines, s.line_cap);

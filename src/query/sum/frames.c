@@ -98,18 +98,12 @@ static bool intern_text(struct frame_set *s, struct str text, struct str *out, s
 	return true;
 }
 
-struct identity {
-	struct str type, binary, function, file;
-	int64_t line;
-	uint64_t address;
-	bool inlined;
-};
-
-static uint64_t identity_key(const struct identity *i)
+/* What a frame is told apart by, of a frame that has no more than that. */
+static uint64_t identity_key(const struct query_frame *f)
 {
-	uint64_t parts[] = { hash64(i->type),   hash64(i->binary), hash64(i->function),
-			     hash64(i->file),   (uint64_t)i->line, i->address,
-			     i->inlined ? 1 : 0 };
+	uint64_t parts[] = { hash64(f->type),   hash64(f->binary), hash64(f->function),
+			     hash64(f->file),   (uint64_t)f->line, f->address,
+			     f->inlined ? 1 : 0 };
 
 	return hash64(str_from(parts, sizeof(parts)));
 }
@@ -162,36 +156,34 @@ static bool may_be_shown_name(const struct query_filter *filter, enum query_by b
 	       p.ptr[0] == '^' && p.ptr[p.len - 1] == '$';
 }
 
-static bool filter_matches(const struct frame_set *s, uint32_t i, const struct query_frame *f,
-			   struct buf *scratch, bool *out, struct err *err)
+/* Does filter i find the frame? */
+static bool filter_finds(const struct frame_set *s, uint32_t i, const struct query_frame *f,
+			 bool *out, struct err *err)
 {
 	const struct query_filter *filter = &s->q->request.filters[i];
+	struct buf scratch = { 0 };
+	bool ok = regex_match(s->filter_regexes[i], field_of(f, filter->field, &scratch), out, err);
 
-	if (!regex_match(s->filter_regexes[i], field_of(f, filter->field, scratch), out, err))
-		return false;
-	if (*out || !may_be_shown_name(filter, s->q->filter_by))
-		return true;
-	buf_reset(scratch);
-	query_frame_append_name(scratch, f, s->q->filter_by);
-	return regex_match(s->filter_regexes[i], buf_view(scratch), out, err);
+	if (ok && !*out && may_be_shown_name(filter, s->q->filter_by)) {
+		buf_reset(&scratch);
+		query_frame_append_name(&scratch, f, s->q->filter_by);
+		ok = regex_match(s->filter_regexes[i], buf_view(&scratch), out, err);
+	}
+	buf_release(&scratch);
+	return ok;
 }
 
 static bool mark_frame(struct frame_set *s, const struct query_frame *f, struct marked_frame *out,
 		       struct err *err)
 {
-	const struct query_request *r = &s->q->request;
-	struct buf scratch;
-	bool ok = true;
+	for (uint32_t i = 0; i < s->q->request.filter_count; i++) {
+		bool matches;
 
-	buf_init(&scratch, 0);
-	for (uint32_t i = 0; i < r->filter_count && ok; i++) {
-		bool matches = false;
-
-		ok = filter_matches(s, i, f, &scratch, &matches, err);
+		if (!filter_finds(s, i, f, &matches, err))
+			return false;
 		out->marks |= (uint32_t)matches << i;
 	}
-	buf_release(&scratch);
-	return ok;
+	return true;
 }
 
 /* The number among s->marked of frame `at` with what `f` is beyond it. */
@@ -218,121 +210,90 @@ static bool marked_frame_of(struct frame_set *s, uint32_t at, const struct query
 
 /* ---- frames of locations ---- */
 
-static bool add_frame(struct frame_set *s, const struct identity *id, uint64_t key, struct str file,
-		      int64_t line, struct err *err)
+/* A frame that is new, with the texts of others. */
+static bool add_frame(struct frame_set *s, struct query_frame f, struct err *err)
 {
-	struct query_frame f = {
-		.key = key, .line = line, .address = id->address, .inlined = id->inlined
-	};
-
-	if (!QUERY_ROOM(s->q, s->frames, s->frame_cap, s->frame_count + 1u, err))
-		return false;
-	if (!intern_text(s, id->type, &f.type, err) ||
-	    !intern_text(s, id->binary, &f.binary, err) ||
-	    !intern_text(s, id->function, &f.function, err) ||
-	    !intern_text(s, file, &f.file, err) ||
-	    !number_put(s->q, &s->frame_keys, key, s->frame_count, err))
+	if (!QUERY_ROOM(s->q, s->frames, s->frame_cap, s->frame_count + 1u, err) ||
+	    !intern_text(s, f.type, &f.type, err) || !intern_text(s, f.binary, &f.binary, err) ||
+	    !intern_text(s, f.function, &f.function, err) ||
+	    !intern_text(s, f.file, &f.file, err) ||
+	    !number_put(s->q, &s->frame_keys, f.key, s->frame_count, err))
 		return false;
 	s->frames[s->frame_count++] = f;
 	return true;
 }
 
-static void identify(struct frame_set *s, const struct source_location *l,
-		     const struct source_line *line, bool inlined, struct identity *id)
+/* Of a frame what the question tells it apart by. */
+static struct query_frame identify(const struct query_frame *f, enum query_by by)
 {
-	*id = (struct identity){ .type = l->frame_type, .binary = base_name(l->mapping) };
-	switch (s->q->request.by) {
-	case QUERY_BY_BINARY:
-		return;
-	case QUERY_BY_FILE:
-		if (line && line->file.len) {
-			id->file = line->file;
-			id->binary = (struct str){ 0 };
-			return;
-		}
-		break;
-	case QUERY_BY_LINE:
-		id->line = line ? line->line : 0;
-		id->file = line ? line->file : (struct str){ 0 };
-		break;
-	case QUERY_BY_ADDRESS:
-		id->address = l->address;
-		break;
-	case QUERY_BY_FUNCTION:
-		break;
+	struct query_frame id = { .type = f->type, .binary = f->binary };
+
+	if (by == QUERY_BY_BINARY)
+		return id;
+	if (by == QUERY_BY_FILE && f->file.len)
+		return (struct query_frame){ .type = f->type, .file = f->file };
+	id.function = f->function;
+	id.inlined = f->inlined;
+	if (by == QUERY_BY_LINE) {
+		id.file = f->file;
+		id.line = f->line;
 	}
-	id->inlined = inlined;
-	if (line)
-		id->function = line->function.len ? line->function : line->system_name;
+	if (by == QUERY_BY_ADDRESS)
+		id.address = f->address;
+	return id;
 }
 
-/* Where it is, as far as all that this frame stands for are there: a function's frames may have
- * other lines, but are told by the first; a whole file or binary has none. */
-static void place_of(const struct frame_set *s, const struct source_line *line, struct str *file,
-		     int64_t *number)
+/* The number of the frame that `f`, which is whole, is one of. */
+static bool frame_of(struct frame_set *s, const struct query_frame *f, uint32_t *out,
+		     struct err *err)
 {
 	enum query_by by = s->q->request.by;
-
-	*file = line && by != QUERY_BY_BINARY ? line->file : (struct str){ 0 };
-	*number = line && by != QUERY_BY_BINARY && by != QUERY_BY_FILE ? line->line : 0;
-}
-
-static bool frame_of(struct frame_set *s, const struct source_location *l,
-		     const struct source_line *line, bool inlined, uint32_t *out, struct err *err)
-{
-	struct identity id;
-	struct str file;
-	int64_t number;
+	struct query_frame id = identify(f, by);
 	uint32_t at;
-	uint64_t key;
 
-	identify(s, l, line, inlined, &id);
-	key = identity_key(&id);
-	at = number_find(&s->frame_keys, key);
+	id.key = identity_key(&id);
+	at = number_find(&s->frame_keys, id.key);
 	if (at == UINT32_MAX) {
 		at = s->frame_count;
-		place_of(s, line, &file, &number);
-		if (!add_frame(s, &id, key, file, number, err))
+		/* Where it is, as far as all that it stands for are there: a function's frames may
+		 * have other lines, but are told by the first; a file or binary has none. */
+		id.file = by != QUERY_BY_BINARY ? f->file : (struct str){ 0 };
+		id.line = by != QUERY_BY_BINARY && by != QUERY_BY_FILE ? f->line : 0;
+		if (!add_frame(s, id, err))
 			return false;
 	}
 	*out = at;
-	if (s->q->request.filter_count) {
-		struct query_frame whole = whole_frame(l, line, inlined);
-
-		return marked_frame_of(s, at, &whole, out, err);
-	}
-	return true;
+	return !s->q->request.filter_count || marked_frame_of(s, at, f, out, err);
 }
 
 bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out, struct err *err)
 {
-	const struct identity id = { .type = STR("group"), .function = value };
-	/* No frame of code has all of: this type's hash, no binary, an address of ones. */
-	uint64_t key = ~identity_key(&id);
+	const struct query_frame id = { .type = STR("group"), .function = value };
+	struct query_frame f = { .function = value, .group = true };
 
-	*out = number_find(&s->frame_keys, key);
+	/* No frame of code has all of: this type's hash, no binary, an address of ones. */
+	f.key = ~identity_key(&id);
+	*out = number_find(&s->frame_keys, f.key);
 	if (*out != UINT32_MAX)
 		return true;
 	*out = s->frame_count;
-	if (!add_frame(s, &id, key, (struct str){ 0 }, 0, err))
-		return false;
-	s->frames[*out].type = (struct str){ 0 };
-	s->frames[*out].group = true;
-	return true;
+	return add_frame(s, f, err);
 }
 
 bool frame_set_location(struct frame_set *s, const struct source_location *l, uint32_t *out,
-			uint32_t cap, uint32_t *count, struct err *err)
+			struct err *err)
 {
-	*count = l->line_count ? l->line_count : 1;
-	if (*count > cap)
-		return err_set(err, ERR_LIMIT, "a location of %u inlined functions; at most %u",
-			       *count, cap);
-	if (!l->line_count)
-		return frame_of(s, l, NULL, false, out, err);
-	for (uint32_t i = 0; i < l->line_count; i++) /* the last one is the one that is real */
-		if (!frame_of(s, l, &l->lines[i], i + 1 < l->line_count, &out[i], err))
+	struct query_frame f;
+
+	if (!l->line_count) {
+		f = whole_frame(l, NULL, false);
+		return frame_of(s, &f, out, err);
+	}
+	for (uint32_t i = 0; i < l->line_count; i++) { /* the last one is the one that is real */
+		f = whole_frame(l, &l->lines[i], i + 1 < l->line_count);
+		if (!frame_of(s, &f, &out[i], err))
 			return false;
+	}
 	return true;
 }
 

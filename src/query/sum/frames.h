@@ -101,10 +101,10 @@ struct frame_side {
 
 bool frame_set_init(struct frame_set *s, struct query *q, struct err *err) MUST_CHECK;
 void frame_set_release(struct frame_set *s);
-/* The frames of one location, innermost inlined first, as numbers of s->frames; with filters, of
- * s->marked. */
+/* The frames of one location, innermost inlined first, as numbers of s->frames (with filters, of
+ * s->marked): one a line, or one. */
 bool frame_set_location(struct frame_set *s, const struct source_location *l, uint32_t *out,
-			uint32_t cap, uint32_t *count, struct err *err) MUST_CHECK;
+			struct err *err) MUST_CHECK;
 /* The frame of a group's value, no code. */
 bool frame_set_group(struct frame_set *s, struct str value, uint32_t *out,
 		     struct err *err) MUST_CHECK;
@@ -135,8 +135,13 @@ bool frame_set_give(struct frame_set *s, struct query_frames *out, struct err *e
 /* ---- stacks for a message of its own ---- */
 
 struct builder;
-struct stack_index;
-/* The stacks `ids` (ascending) as the query's transforms and `by` leave them, of locations that say
- * what frames say. left_out[k]: the transforms leave stack k out. */
-bool collect_frames(struct query *q, struct builder *b, const uint64_t *ids, uint32_t count,
-		    struct stack_index *out, bool *left_out, struct err *err) MUST_CHECK;
+/* Stacks on their way into a message. */
+struct stack_list {
+	const uint64_t *ids; /* ascending */
+	uint32_t count;
+	struct stack_index *out; /* of each */
+	bool *left_out;          /* of each: the transforms leave nothing of it */
+};
+/* As the query's transforms and `by` leave them, of locations that say what frames say. */
+bool collect_frames(struct query *q, struct builder *b, const struct stack_list *stacks,
+		    struct err *err) MUST_CHECK;

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "store/id_list.h"
-
 static bool within(const struct query *q, uint64_t time)
 {
 	return time >= q->request.range.from && time < q->request.range.to;
@@ -128,23 +126,17 @@ void kept_rows_release(struct kept_rows *k)
 	QUERY_DROP(k->q, k->values, k->value_cap);
 }
 
-bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint32_t *count,
-			uint32_t *cap, struct err *err)
+bool kept_rows_distinct(struct kept_rows *k, size_t offset, struct number_set *out, struct err *err)
 {
-	uint32_t n = 0;
-
-	*ids = NULL;
-	*cap = *count = 0;
-	if (!query_grow(k->q, ids, cap, k->count + 1u, sizeof(uint64_t), err))
-		return false;
+	*out = (struct number_set){ 0 };
 	for (uint32_t i = 0; i < k->count; i++) {
 		uint64_t id;
 
 		memcpy(&id, (const char *)&k->ptr[i] + offset, sizeof(id));
-		if (id)
-			(*ids)[n++] = id;
+		if (id && !number_set_add(k->q, out, id, err))
+			return false;
 	}
-	*count = (uint32_t)id_list_sort(*ids, n);
+	number_set_sort(k->q, out);
 	return true;
 }
 

@@ -32,7 +32,7 @@ void kept_rows_release(struct kept_rows *k);
 
 /* The distinct numbers of one member of the rows, ascending, without 0. `offset` is the member's in
  * struct kept_row. */
-bool kept_rows_distinct(struct kept_rows *k, size_t offset, uint64_t **ids, uint32_t *count,
-			uint32_t *cap, struct err *err) MUST_CHECK;
+bool kept_rows_distinct(struct kept_rows *k, size_t offset, struct number_set *out,
+			struct err *err) MUST_CHECK;
 /* Place of an id in an ascending list, UINT32_MAX when it is not there. */
 uint32_t id_place(const uint64_t *ids, uint32_t count, uint64_t id);

@@ -22,8 +22,7 @@ struct paging {
 	bool more;
 	struct kept_rows rows;
 	struct query_sample *out;
-	uint64_t *ids;
-	uint32_t id_count;
+	struct number_set ids;          /* of a member of the rows */
 	struct source_attributes *sets; /* by place of ids */
 	struct source_link *links;
 	struct source_attributes *resources; /* by place of series */
@@ -156,7 +155,7 @@ static bool copy_attributes(struct paging *p, struct source_attributes from,
 static bool take_set(void *ctx, uint64_t id, struct source_attributes list, struct err *err)
 {
 	struct paging *p = ctx;
-	uint32_t at = id_place(p->ids, p->id_count, id);
+	uint32_t at = id_place(p->ids.ptr, p->ids.count, id);
 
 	return at == UINT32_MAX || copy_attributes(p, list, &p->sets[at], err);
 }
@@ -164,7 +163,7 @@ static bool take_set(void *ctx, uint64_t id, struct source_attributes list, stru
 static bool take_link(void *ctx, const struct source_link *link, struct err *err)
 {
 	struct paging *p = ctx;
-	uint32_t at = id_place(p->ids, p->id_count, link->id);
+	uint32_t at = id_place(p->ids.ptr, p->ids.count, link->id);
 
 	(void)err;
 	if (at != UINT32_MAX)
@@ -175,7 +174,7 @@ static bool take_link(void *ctx, const struct source_link *link, struct err *err
 static bool take_series(void *ctx, const struct source_series *s, struct err *err)
 {
 	struct paging *p = ctx;
-	uint32_t at = id_place(p->ids, p->id_count, s->id);
+	uint32_t at = id_place(p->ids.ptr, p->ids.count, s->id);
 
 	return at == UINT32_MAX || copy_attributes(p, s->resource, &p->resources[at], err);
 }
@@ -185,24 +184,18 @@ static bool each_member(struct paging *p, size_t offset,
 			bool (*walk)(struct paging *, struct err *),
 			void (*put)(struct paging *, uint32_t row, uint32_t at), struct err *err)
 {
-	uint32_t cap;
-	bool ok;
+	bool ok = kept_rows_distinct(&p->rows, offset, &p->ids, err) && walk(p, err);
 
-	if (!kept_rows_distinct(&p->rows, offset, &p->ids, &p->id_count, &cap, err)) {
-		QUERY_DROP(p->q, p->ids, cap);
-		return false;
-	}
-	ok = walk(p, err);
 	for (uint32_t i = 0; i < p->rows.count && ok; i++) {
 		uint64_t id;
 		uint32_t at;
 
 		memcpy(&id, (const char *)&p->rows.ptr[i] + offset, sizeof(id));
-		at = id_place(p->ids, p->id_count, id);
+		at = id_place(p->ids.ptr, p->ids.count, id);
 		if (at != UINT32_MAX)
 			put(p, i, at);
 	}
-	QUERY_DROP(p->q, p->ids, cap);
+	number_set_release(p->q, &p->ids);
 	return ok;
 }
 
@@ -210,8 +203,8 @@ static bool walk_sets(struct paging *p, struct err *err)
 {
 	struct source *s = p->q->request.source;
 
-	p->sets = query_alloc(p->q, p->id_count + 1u, sizeof(*p->sets), err);
-	return p->sets && source_attributes(s, p->ids, p->id_count, take_set, p, err);
+	p->sets = query_alloc(p->q, p->ids.count + 1u, sizeof(*p->sets), err);
+	return p->sets && source_attributes(s, p->ids.ptr, p->ids.count, take_set, p, err);
 }
 
 static void put_set(struct paging *p, uint32_t row, uint32_t at)
@@ -223,8 +216,8 @@ static bool walk_links(struct paging *p, struct err *err)
 {
 	struct source *s = p->q->request.source;
 
-	p->links = query_alloc(p->q, p->id_count + 1u, sizeof(*p->links), err);
-	return p->links && source_links(s, p->ids, p->id_count, take_link, p, err);
+	p->links = query_alloc(p->q, p->ids.count + 1u, sizeof(*p->links), err);
+	return p->links && source_links(s, p->ids.ptr, p->ids.count, take_link, p, err);
 }
 
 static void put_link(struct paging *p, uint32_t row, uint32_t at)
@@ -238,10 +231,10 @@ static bool walk_series(struct paging *p, struct err *err)
 	struct source *s = p->q->request.source;
 
 	struct source_series_ask ask = { .range = p->q->request.range,
-					 .ids = p->ids,
-					 .id_count = p->id_count };
+					 .ids = p->ids.ptr,
+					 .id_count = p->ids.count };
 
-	p->resources = query_alloc(p->q, p->id_count + 1u, sizeof(*p->resources), err);
+	p->resources = query_alloc(p->q, p->ids.count + 1u, sizeof(*p->resources), err);
 	return p->resources && source_series(s, &ask, take_series, p, err);
 }
 
@@ -286,17 +279,15 @@ static bool put_profiles(struct paging *p, struct err *err)
 static bool put_frames(struct paging *p, struct query_frames *frames, struct err *err)
 {
 	struct frame_set s;
-	uint64_t *ids = NULL;
-	uint32_t count = 0, cap = 0;
+	struct number_set ids;
 	bool ok;
 
 	if (!frame_set_init(&s, p->q, err))
 		return false;
-	ok = kept_rows_distinct(&p->rows, offsetof(struct kept_row, stack), &ids, &count, &cap,
-				err) &&
-	     frame_set_resolve(&s, ids, count, FILTERS_OFF, err);
+	ok = kept_rows_distinct(&p->rows, offsetof(struct kept_row, stack), &ids, err) &&
+	     frame_set_resolve(&s, ids.ptr, ids.count, FILTERS_OFF, err);
 	for (uint32_t i = 0; i < p->rows.count && ok; i++) {
-		uint32_t at = id_place(ids, count, p->rows.ptr[i].stack), *copy;
+		uint32_t at = id_place(ids.ptr, ids.count, p->rows.ptr[i].stack), *copy;
 		struct frame_run r = { 0 };
 
 		if (at != UINT32_MAX)
@@ -309,7 +300,7 @@ static bool put_frames(struct paging *p, struct query_frames *frames, struct err
 		p->out[i].frame_count = r.count;
 	}
 	ok = ok && frame_set_give(&s, frames, err);
-	QUERY_DROP(p->q, ids, cap);
+	number_set_release(p->q, &ids);
 	frame_set_release(&s);
 	return ok;
 }

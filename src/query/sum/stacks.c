@@ -102,16 +102,16 @@ static bool take_location(void *ctx, const struct source_location *location, str
 {
 	struct loading *l = ctx;
 	struct query *q = l->set->q;
-	uint32_t place = number_find(&l->locations, location->id), count;
-	uint32_t room = location->line_count ? location->line_count : 1;
+	uint32_t place = number_find(&l->locations, location->id);
+	uint32_t count = location->line_count ? location->line_count : 1;
 
 	if (place == UINT32_MAX)
 		return true;
-	if (room > LINES_MOST)
+	if (count > LINES_MOST)
 		return err_set(err, ERR_LIMIT, "a location of %u inlined functions; at most %d",
-			       room, LINES_MOST);
-	if (!QUERY_ROOM(q, l->frames, l->frame_cap, (uint64_t)l->frame_count + room, err) ||
-	    !frame_set_location(l->set, location, l->frames + l->frame_count, room, &count, err))
+			       count, LINES_MOST);
+	if (!QUERY_ROOM(q, l->frames, l->frame_cap, (uint64_t)l->frame_count + count, err) ||
+	    !frame_set_location(l->set, location, l->frames + l->frame_count, err))
 		return false;
 	l->frame_first[place * 2] = l->frame_count;
 	l->frame_first[place * 2 + 1] = count;
