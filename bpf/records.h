@@ -251,6 +251,16 @@ struct ruby_runtime {
 };
 _Static_assert(sizeof(struct ruby_runtime) == 56, "ruby_runtime is 56 bytes");
 
+/* V8: where things lie, in bytes, and types of objects (bpf/step_v8.h). */
+enum { V8_FUNCTION_BYTES = 64, V8_MARKER_MOST = 64 };
+struct v8_runtime {
+	__u32 executable; /* that of the builtins: frames name it */
+	__u16 map_type, function_shared;
+	__u16 first_function, last_function, bytecode_type; /* instance types */
+	__u16 frame_array;                                  /* below FP: the byte code */
+};
+_Static_assert(sizeof(struct v8_runtime) == 16, "v8_runtime is 16 bytes");
+
 /*
  * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing
  * is known yet will need one of them, and each thread of CPython shows whether it is its own.
@@ -273,6 +283,7 @@ struct unwind_runtime {
 		struct go_runtime go;
 		struct php_runtime php;
 		struct ruby_runtime ruby;
+		struct v8_runtime v8;
 		struct unwind_usual_runtimes usual;
 		__u64 words[31];
 	};
@@ -538,6 +549,28 @@ struct ruby_walk {
 #define RUBY_FRAME_ADDRESS(word)  ((word) >> 20 << 3)
 #define RUBY_FRAME_LOW(word)      ((word)&0xfffff)
 #define RUBY_PC_BITS              43 /* of pc that a frame has */
+
+/* What a walk has found out about V8: maps whose objects were looked at. */
+struct v8_walk {
+	__u64 function_map, array_map;
+};
+
+/*
+ * A frame has two words: its kind << 61, and then
+ *   interpreted  SharedFunctionInfo;  its BytecodeArray << 20 | the offset in that
+ *   compiled     SharedFunctionInfo;  pc
+ *   marked       the frame's type;    pc
+ * Addresses are those of objects, without their tag.
+ */
+enum v8_frame_kind { V8_KIND_INTERPRETED, V8_KIND_COMPILED, V8_KIND_MARKED };
+#define V8_OFFSET_MOST        0xfffffu
+#define V8_FIRST(kind, word)  ((__u64)(kind) << 61 | ((word)&0x7fffffffffff))
+#define V8_FRAME_KIND(first)  ((__u32)((first) >> 61))
+#define V8_FRAME_WORD(first)  ((first)&0x7fffffffffff)
+#define V8_SECOND(array, offset) \
+	((array) >> 3 << 20 | ((offset) < V8_OFFSET_MOST ? (offset) : V8_OFFSET_MOST))
+#define V8_FRAME_ARRAY(second)  ((second) >> 20 << 3)
+#define V8_FRAME_OFFSET(second) ((second)&V8_OFFSET_MOST)
 
 enum { UNWIND_LEAF_REGS = 14 }; /* UNWIND_REG_COUNT - UNWIND_REG_LEAF */
 

@@ -314,6 +314,13 @@ static __noinline int step_ruby(void)
 	return s ? unwind_ruby(&s->walk) : UNWIND_STOPPED;
 }
 
+static __noinline int step_v8(void)
+{
+	struct scratch *s = scratch_get();
+
+	return s ? unwind_v8(&s->walk) : UNWIND_STOPPED;
+}
+
 /* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
  * work. */
 static int walk_step(u32 index, void *none)
@@ -336,6 +343,8 @@ static int walk_step(u32 index, void *none)
 		result = step_pcre();
 	else if (steps_enabled & 1u << UNWIND_STEP_RUBY && s->walk.cursor.step == UNWIND_STEP_RUBY)
 		result = step_ruby();
+	else if (steps_enabled & 1u << UNWIND_STEP_V8 && s->walk.cursor.step == UNWIND_STEP_V8)
+		result = step_v8();
 	else
 		result = unwind_native_known(&s->walk);
 	if (result == UNWIND_NOT_KNOWN)

@@ -65,6 +65,7 @@ struct unwind_walk {
 	struct cpython_walk cpython;
 	struct php_walk php;
 	struct ruby_walk ruby;
+	struct v8_walk v8;
 	struct unwind_rule rule; /* as it stands at cursor.pc */
 	struct unwind_window stack;
 	struct sample_record record; /* directly before its words: what is sent is one piece */
@@ -143,6 +144,7 @@ UNWIND_INLINE void unwind_begin(struct unwind_walk *w)
 	w->ruby.state = RUBY_NEW;
 	w->ruby.object = w->ruby.method = w->ruby.definition = 0;
 	w->ruby.pushed = w->ruby.left_loop = w->ruby.started = 0;
+	w->v8.function_map = w->v8.array_map = 0;
 	w->stack.bytes = w->stack.careful = 0;
 	w->end = UNWIND_END_DEPTH; /* what is true when the steps end by themselves */
 }
@@ -776,3 +778,4 @@ UNWIND_INLINE int unwind_native(struct unwind_walk *w)
 #include "step_hotspot.h"
 #include "step_php.h"
 #include "step_ruby.h"
+#include "step_v8.h"

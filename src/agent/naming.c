@@ -14,6 +14,7 @@
 #include "agent/runtimes/cpython/names.h"
 #include "agent/runtimes/php/names.h"
 #include "agent/runtimes/ruby/names.h"
+#include "agent/runtimes/v8/names.h"
 #include "agent/symbolize/symbolizer.h"
 #include "base/clock.h"
 
@@ -45,7 +46,7 @@ struct naming {
 	struct runtime_memory memory;
 	struct cpython_names *cpython;
 	struct hotspot_names *hotspot;
-	struct frame_names *php, *ruby;
+	struct frame_names *php, *ruby, *v8;
 	struct namer runtimes[FRAME_KIND_COUNT]; /* by kind; name is NULL where there is none */
 };
 
@@ -236,6 +237,8 @@ struct naming *naming_new(const struct naming_options *options)
 	n->runtimes[FRAME_PHP] = frame_names_namer(n->php);
 	n->ruby = frame_names_new(&ruby_names, &n->memory, memory / RUNTIME_NAMES_SHARE);
 	n->runtimes[FRAME_RUBY] = frame_names_namer(n->ruby);
+	n->v8 = frame_names_new(&v8_names, &n->memory, memory / RUNTIME_NAMES_SHARE);
+	n->runtimes[FRAME_V8] = frame_names_namer(n->v8);
 	n->symbolizer = symbolizer_new(&symbols, &access);
 	n->inner = symbolizer_namer(n->symbolizer);
 	n->outer = (struct namer){
@@ -269,6 +272,7 @@ void naming_free(struct naming *n)
 	hotspot_names_free(n->hotspot);
 	frame_names_free(n->php);
 	frame_names_free(n->ruby);
+	frame_names_free(n->v8);
 	pthread_rwlock_destroy(&n->memory_lock);
 	pthread_mutex_destroy(&n->bias_lock);
 	pthread_mutex_destroy(&n->lock);
@@ -285,12 +289,14 @@ uint64_t naming_bytes(const struct naming *n)
 	struct symbolizer_stats stats;
 	struct cpython_names_stats cpython;
 	struct hotspot_names_stats hotspot;
-	struct frame_names_stats php, ruby;
+	struct frame_names_stats php, ruby, v8;
 
 	symbolizer_stats(n->symbolizer, &stats);
 	cpython_names_stats(n->cpython, &cpython);
 	hotspot_names_stats(n->hotspot, &hotspot);
 	frame_names_stats(n->php, &php);
 	frame_names_stats(n->ruby, &ruby);
-	return stats.memory_bytes + cpython.bytes + hotspot.bytes + php.bytes + ruby.bytes;
+	frame_names_stats(n->v8, &v8);
+	return stats.memory_bytes + cpython.bytes + hotspot.bytes + php.bytes + ruby.bytes +
+	       v8.bytes;
 }

@@ -88,7 +88,7 @@ const struct config_field profiling_fields[] = {
 	FIELD("unwind_memory", CONFIG_SIZE, unwind_memory_bytes, "128MiB", "for unwind tables, at most; 1MiB or more"),
 	FIELD("debuginfod_urls", CONFIG_STRING, debuginfod_urls, NULL, "servers of debug files, separated by blanks; unset: DEBUGINFOD_URLS"),
 	FIELD("debuginfod_wait", CONFIG_DURATION, debuginfod_wait_ns, "0s", "how long naming waits for debug files, in all; their names come later then"),
-	FIELD("runtime_tables", CONFIG_STRING, runtime_tables, NULL, "folder of tables of runtimes' offsets (cpython.table, php.table, ruby.table) that replace the built-in ones"),
+	FIELD("runtime_tables", CONFIG_STRING, runtime_tables, NULL, "folder of tables of runtimes' offsets (cpython.table, php.table, ruby.table, v8.table) that replace the built-in ones"),
 	FIELD("cache_dir", CONFIG_STRING, cache_dir, NULL, "keeps lines and debug files by build id over restarts"),
 	{ 0 },
 };
@@ -110,7 +110,7 @@ static const struct tracer_row {
 	[TRACER_PYTHON] = { "python", HAS_RUNTIMES },
 	[TRACER_HOTSPOT] = { "hotspot", HAS_RUNTIMES },
 	[TRACER_RUBY] = { "ruby", HAS_RUNTIMES },
-	[TRACER_V8] = { "v8", false },
+	[TRACER_V8] = { "v8", HAS_RUNTIMES },
 	[TRACER_DOTNET] = { "dotnet", false },
 	[TRACER_GO] = { "go", true },
 	[TRACER_LABELS] = { "labels", HAS_RUNTIMES },
@@ -393,6 +393,8 @@ static uint32_t steps_of(const struct profiling_options *o)
 		steps |= 1u << UNWIND_STEP_PHP | 1u << UNWIND_STEP_PCRE;
 	if (set & 1u << TRACER_RUBY)
 		steps |= 1u << UNWIND_STEP_RUBY;
+	if (set & 1u << TRACER_V8)
+		steps |= 1u << UNWIND_STEP_V8;
 	if (set & 1u << TRACER_LABELS)
 		steps |= 1u << UNWIND_STEP_GO;
 	return steps;

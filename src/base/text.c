@@ -196,6 +196,29 @@ bool utf8_valid(struct str s)
 	return utf8_valid_len(s) == s.len;
 }
 
+void utf8_append(struct buf *b, uint32_t c)
+{
+	if (c < 0x80) {
+		buf_char(b, (char)c);
+	} else if (c < 0x800) {
+		buf_char(b, (char)(0xc0 | c >> 6));
+		buf_char(b, (char)(0x80 | (c & 63)));
+	} else if (c >= 0xd800 && c < 0xe000) { /* half of a pair: no character */
+		buf_lit(b, "\xef\xbf\xbd");
+	} else if (c < 0x10000) {
+		buf_char(b, (char)(0xe0 | c >> 12));
+		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
+		buf_char(b, (char)(0x80 | (c & 63)));
+	} else if (c < 0x110000) {
+		buf_char(b, (char)(0xf0 | c >> 18));
+		buf_char(b, (char)(0x80 | (c >> 12 & 63)));
+		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
+		buf_char(b, (char)(0x80 | (c & 63)));
+	} else {
+		buf_lit(b, "\xef\xbf\xbd");
+	}
+}
+
 void utf8_append_clean(struct buf *b, struct str s)
 {
 	while (s.len) {

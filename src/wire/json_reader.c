@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include "wire/schema.h"
+#include "base/text.h"
 #include "base/hex.h"
 
 void json_reader_init(struct json_reader *j, struct str text, uint32_t depth_limit)
@@ -218,25 +219,6 @@ static int32_t take_hex4(struct json_reader *j)
 	return v;
 }
 
-static void append_utf8(struct buf *out, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_char(out, (char)c);
-	} else if (c < 0x800) {
-		buf_char(out, (char)(0xc0 | c >> 6));
-		buf_char(out, (char)(0x80 | (c & 0x3f)));
-	} else if (c < 0x10000) {
-		buf_char(out, (char)(0xe0 | c >> 12));
-		buf_char(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		buf_char(out, (char)(0x80 | (c & 0x3f)));
-	} else {
-		buf_char(out, (char)(0xf0 | c >> 18));
-		buf_char(out, (char)(0x80 | (c >> 12 & 0x3f)));
-		buf_char(out, (char)(0x80 | (c >> 6 & 0x3f)));
-		buf_char(out, (char)(0x80 | (c & 0x3f)));
-	}
-}
-
 /* \uXXXX, and a second one when the first is the upper half of a pair; a half alone becomes U+FFFD.
  */
 static bool take_unicode_escape(struct json_reader *j, struct buf *out)
@@ -256,14 +238,14 @@ static bool take_unicode_escape(struct json_reader *j, struct buf *out)
 		if (low < 0)
 			return fail_at(j, from, "\\u wants four hex digits");
 		if (low >= 0xdc00 && low < 0xe000) {
-			append_utf8(out, 0x10000 + ((uint32_t)(c - 0xd800) << 10) +
+			utf8_append(out, 0x10000 + ((uint32_t)(c - 0xd800) << 10) +
 						 (uint32_t)(low - 0xdc00));
 			return true;
 		}
-		append_utf8(out, 0xfffd);
+		utf8_append(out, 0xfffd);
 		c = low; /* may be the upper half of the next pair */
 	}
-	append_utf8(out, c >= 0xd800 && c < 0xe000 ? 0xfffd : (uint32_t)c);
+	utf8_append(out, (uint32_t)c);
 	return true;
 }
 

@@ -22,7 +22,7 @@ struct entry {
 	struct entry *newer, *older; /* by use */
 	size_t bytes;
 	struct str function, file;
-	uint32_t line, start_line;
+	uint32_t line, column, start_line;
 	char data[];
 };
 
@@ -135,6 +135,7 @@ static struct entry *make_entry(const struct key *k, const struct frame_text *te
 	*e = (struct entry){ .key = *k,
 			     .bytes = sizeof(*e) + bytes,
 			     .line = text->line,
+			     .column = text->column,
 			     .start_line = text->start_line,
 			     .function = str_from(e->data, text->function.len),
 			     .file = str_from(e->data + text->function.len, text->file.len) };
@@ -210,6 +211,7 @@ static void answer(struct frame_names *n, const struct entry *e, struct frame_na
 		.function = str_from(n->answer.ptr, e->function.len),
 		.file = str_from(n->answer.ptr + e->function.len + 1, e->file.len),
 		.line = e->line,
+		.column = e->column,
 		.start_line = e->start_line,
 	};
 	*out = (struct frame_name){ .lines = &n->line, .line_count = 1, .final = true };

@@ -16,7 +16,7 @@
 /* What a runtime reads of a frame. The buffers are empty and limited. */
 struct frame_text {
 	struct buf function, file;
-	uint32_t line, start_line; /* 0: not known */
+	uint32_t line, column, start_line; /* 0: not known */
 };
 
 struct frame_names;

@@ -26,7 +26,7 @@ enum { RUNTIME_FACTS_MOST = 1024, RUNTIME_CODE_MOST = 8 };
 /* Where things lie in runtimes that do not say it themselves: built in, or from a folder whose
  * files replace what is built in. */
 struct runtime_tables {
-	struct offset_table *cpython, *php, *ruby;
+	struct offset_table *cpython, *php, *ruby, *v8;
 };
 
 struct runtime_tables *runtime_tables_load(const char *folder, /* NULL, "": none */

@@ -10,6 +10,7 @@
 #include "agent/runtimes/php/table.h"
 #include "agent/runtimes/ruby/table.h"
 #include "agent/runtimes/runtime.h"
+#include "agent/runtimes/v8/table.h"
 #include "base/cleanup.h"
 
 /* The file's text, at most `cap` bytes. *found: there is such a file. */
@@ -50,6 +51,7 @@ static const struct table {
 	TABLE(cpython),
 	TABLE(php),
 	TABLE(ruby),
+	TABLE(v8),
 #undef TABLE
 };
 

@@ -202,6 +202,8 @@ static int step(struct unwind_walk *w)
 		if (twin_of(&w->cursor)->lost & 1u << UNWIND_STEP_RUBY)
 			w->ruby.state = RUBY_LOST;
 		return unwind_ruby(w);
+	case UNWIND_STEP_V8:
+		return unwind_v8(w);
 	default:
 		return unwind_native(w);
 	}

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 enum {
 	HEAD_BYTES = 40,   /* up to and with `state`, in all versions */
 	FIRST_BYTES = 256, /* most texts are shorter: one read */
@@ -10,36 +12,13 @@ enum {
 #define COMPACT     (1u << 5)
 #define ASCII       (1u << 6)
 
-static void put_utf8(struct buf *b, uint32_t c)
-{
-	if (c < 0x80) {
-		buf_char(b, (char)c);
-	} else if (c < 0x800) {
-		buf_char(b, (char)(0xc0 | c >> 6));
-		buf_char(b, (char)(0x80 | (c & 63)));
-	} else if (c >= 0xd800 && c < 0xe000) { /* half of a pair: no character */
-		buf_lit(b, "\xef\xbf\xbd");
-	} else if (c < 0x10000) {
-		buf_char(b, (char)(0xe0 | c >> 12));
-		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
-		buf_char(b, (char)(0x80 | (c & 63)));
-	} else if (c < 0x110000) {
-		buf_char(b, (char)(0xf0 | c >> 18));
-		buf_char(b, (char)(0x80 | (c >> 12 & 63)));
-		buf_char(b, (char)(0x80 | (c >> 6 & 63)));
-		buf_char(b, (char)(0x80 | (c & 63)));
-	} else {
-		buf_lit(b, "\xef\xbf\xbd");
-	}
-}
-
 static void put_characters(struct buf *out, const uint8_t *data, size_t count, uint32_t kind)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint32_t c = 0;
 
 		memcpy(&c, data + i * kind, kind);
-		put_utf8(out, c);
+		utf8_append(out, c);
 	}
 }
 
