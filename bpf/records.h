@@ -252,14 +252,15 @@ struct ruby_runtime {
 _Static_assert(sizeof(struct ruby_runtime) == 56, "ruby_runtime is 56 bytes");
 
 /* V8: where things lie, in bytes, and types of objects (bpf/step_v8.h). */
-enum { V8_FUNCTION_BYTES = 64, V8_MARKER_MOST = 64 };
+enum { V8_FUNCTION_BYTES = 40, V8_MARKER_MOST = 64 }; /* of a JSFunction that are read */
 struct v8_runtime {
 	__u32 executable; /* that of the builtins: frames name it */
 	__u16 map_type, function_shared;
-	__u16 first_function, last_function, bytecode_type; /* instance types */
-	__u16 frame_array;                                  /* below FP: the byte code */
+	__u16 first_function, last_function, bytecode_type, script_type; /* instance types */
+	__u16 shared_script;
+	__u16 frame_array; /* below FP: the byte code */
 };
-_Static_assert(sizeof(struct v8_runtime) == 16, "v8_runtime is 16 bytes");
+_Static_assert(sizeof(struct v8_runtime) == 20, "v8_runtime is 20 bytes");
 
 /*
  * Slot 0 of runtimes: those that processes of this machine use; 0: none. A process of which nothing
@@ -563,10 +564,10 @@ struct v8_walk {
  * Addresses are those of objects, without their tag.
  */
 enum v8_frame_kind { V8_KIND_INTERPRETED, V8_KIND_COMPILED, V8_KIND_MARKED };
-#define V8_OFFSET_MOST        0xfffffu
-#define V8_FIRST(kind, word)  ((__u64)(kind) << 61 | ((word)&0x7fffffffffff))
-#define V8_FRAME_KIND(first)  ((__u32)((first) >> 61))
-#define V8_FRAME_WORD(first)  ((first)&0x7fffffffffff)
+#define V8_OFFSET_MOST       0xfffffu
+#define V8_FIRST(kind, word) ((__u64)(kind) << 61 | ((word)&0x7fffffffffff))
+#define V8_FRAME_KIND(first) ((__u32)((first) >> 61))
+#define V8_FRAME_WORD(first) ((first)&0x7fffffffffff)
 #define V8_SECOND(array, offset) \
 	((array) >> 3 << 20 | ((offset) < V8_OFFSET_MOST ? (offset) : V8_OFFSET_MOST))
 #define V8_FRAME_ARRAY(second)  ((second) >> 20 << 3)

@@ -17,7 +17,7 @@
  */
 #pragma once
 
-#define V8_IS_POINTER(word) (((word) & 3) == 1)
+#define V8_IS_POINTER(word) (((word)&3) == 1)
 
 /* The instance type of the object, whose map is *map. */
 UNWIND_INLINE bool v8_type(struct unwind_walk *w, const struct v8_runtime *r, __u64 map,
@@ -33,8 +33,7 @@ UNWIND_INLINE bool v8_shared(struct unwind_walk *w, const struct v8_runtime *r, 
 	__u64 words[V8_FUNCTION_BYTES / 8] = { 0 };
 	__u16 type = 0;
 
-	if (!V8_IS_POINTER(function) ||
-	    !env_read(&w->cursor, words, sizeof(words), function - 1))
+	if (!V8_IS_POINTER(function) || !env_read(&w->cursor, words, sizeof(words), function - 1))
 		return false;
 	if (words[0] != w->v8.function_map) {
 		if (!v8_type(w, r, words[0], &type) || type < r->first_function ||
@@ -42,7 +41,8 @@ UNWIND_INLINE bool v8_shared(struct unwind_walk *w, const struct v8_runtime *r, 
 			return false;
 		w->v8.function_map = words[0];
 	}
-	*shared = words[r->function_shared / 8 & (V8_FUNCTION_BYTES / 8 - 1)];
+	/* The last words of what was read: it may end where its page does. */
+	*shared = r->function_shared == 32 ? words[4] : words[3];
 	return V8_IS_POINTER(*shared);
 }
 
@@ -91,20 +91,62 @@ UNWIND_INLINE bool v8_push_marked(struct unwind_walk *w, const struct v8_runtime
 	return v8_push(w, r, V8_FIRST(V8_KIND_MARKED, marker >> 1), c->pc);
 }
 
-/* The frame of a JavaScript function. */
-UNWIND_INLINE bool v8_push_function(struct unwind_walk *w, const struct v8_runtime *r, __u64 shared)
+/* Is it a function of a script? */
+UNWIND_INLINE bool v8_has_script(struct unwind_walk *w, const struct v8_runtime *r, __u64 shared)
+{
+	__u64 script = 0, map = 0;
+	__u16 type = 0;
+
+	return env_read(&w->cursor, &script, 8, shared - 1 + r->shared_script) &&
+	       V8_IS_POINTER(script) && env_read(&w->cursor, &map, 8, script - 1) &&
+	       v8_type(w, r, map, &type) && type == r->script_type;
+}
+
+UNWIND_INLINE bool v8_is_interpreted(struct unwind_walk *w, const struct v8_runtime *r,
+				     __u64 *second)
+{
+	__u64 array = 0, offset = 0, at = w->cursor.fp - r->frame_array;
+
+	if (!unwind_stack_word(w, at, &array) || !unwind_stack_word(w, at - 8, &offset) ||
+	    offset & 0xffffffff || !v8_is_bytecode(w, r, array))
+		return false;
+	*second = V8_SECOND(array - 1, offset >> 32);
+	return true;
+}
+
+/*
+ * A builtin that JavaScript calls has a JSFunction of its own. Where the one that was interrupted
+ * makes no frame, the frame is that of the compiled function that called it.
+ */
+UNWIND_INLINE int v8_builtin(struct unwind_walk *w, const struct v8_runtime *r, __u64 shared)
 {
 	struct unwind_cursor *c = &w->cursor;
-	__u64 array = 0, offset = 0;
+	__u64 ra = 0;
 
-	if (unwind_stack_word(w, c->fp - r->frame_array, &array) &&
-	    unwind_stack_word(w, c->fp - r->frame_array - 8, &offset) && !(offset & 0xffffffff) &&
-	    v8_is_bytecode(w, r, array))
-		return v8_push(w, r, V8_FIRST(V8_KIND_INTERPRETED, shared - 1),
-			       V8_SECOND(array - 1, offset >> 32));
-	if (w->executable)
-		return unwind_push(w, FRAME_TAG_NATIVE, w->executable, c->pc - w->load_bias);
-	return v8_push(w, r, V8_FIRST(V8_KIND_COMPILED, shared - 1), c->pc);
+	if (!unwind_push(w, FRAME_TAG_NATIVE, w->executable, c->pc - w->load_bias))
+		return unwind_stop(w, UNWIND_END_DEPTH);
+	if (c->return_address || !v8_has_script(w, r, shared))
+		return v8_to_caller(w);
+	c->step = UNWIND_STEP_NATIVE;
+	if (unwind_stack_word(w, c->sp, &ra) && unwind_returns(w, ra))
+		return unwind_to(w, ra, c->sp + 8, c->fp);
+	if (!v8_push(w, r, V8_FIRST(V8_KIND_COMPILED, shared - 1), 0))
+		return unwind_stop(w, UNWIND_END_DEPTH);
+	return v8_to_caller(w);
+}
+
+/* The frame of a JavaScript function. */
+UNWIND_INLINE int v8_function(struct unwind_walk *w, const struct v8_runtime *r, __u64 shared)
+{
+	struct unwind_cursor *c = &w->cursor;
+	__u64 first = V8_FIRST(V8_KIND_COMPILED, shared - 1);
+	__u64 second = c->pc - (c->return_address ? 1 : 0);
+
+	if (v8_is_interpreted(w, r, &second))
+		first = V8_FIRST(V8_KIND_INTERPRETED, shared - 1);
+	else if (w->executable)
+		return v8_builtin(w, r, shared);
+	return v8_push(w, r, first, second) ? v8_to_caller(w) : unwind_stop(w, UNWIND_END_DEPTH);
 }
 
 /* What was interrupted has not made its frame yet, or has given it back: FP is its caller's. In
@@ -130,7 +172,6 @@ UNWIND_INLINE int unwind_v8(struct unwind_walk *w)
 	struct unwind_cursor *c = &w->cursor;
 	__u64 context = 0, function = 0, shared = 0;
 	const struct v8_runtime *r;
-	bool pushed;
 
 	if (!data)
 		return unwind_decline(w);
@@ -142,14 +183,10 @@ UNWIND_INLINE int unwind_v8(struct unwind_walk *w)
 	if (c->fp & 7 || c->fp < c->sp || !unwind_stack_word(w, c->fp - 8, &context) ||
 	    !unwind_stack_word(w, c->fp - 16, &function))
 		return unwind_decline(w);
-	if (!(context & 1)) {
-		if (!context || context >> 1 > V8_MARKER_MOST)
-			return unwind_decline(w);
-		pushed = v8_push_marked(w, r, context);
-	} else {
-		if (!v8_shared(w, r, function, &shared))
-			return unwind_decline(w);
-		pushed = v8_push_function(w, r, shared);
-	}
-	return pushed ? v8_to_caller(w) : unwind_stop(w, UNWIND_END_DEPTH);
+	if (context & 1)
+		return v8_shared(w, r, function, &shared) ? v8_function(w, r, shared)
+							  : unwind_decline(w);
+	if (!context || context >> 1 > V8_MARKER_MOST)
+		return unwind_decline(w);
+	return v8_push_marked(w, r, context) ? v8_to_caller(w) : unwind_stop(w, UNWIND_END_DEPTH);
 }

@@ -21,9 +21,8 @@ struct entry {
 	struct entry *next;          /* in its bucket */
 	struct entry *newer, *older; /* by use */
 	size_t bytes;
-	struct str function, file;
-	uint32_t line, column, start_line;
-	char data[];
+	uint32_t line_count;
+	struct name_line lines[]; /* their texts behind them */
 };
 
 struct frame_names {
@@ -35,8 +34,9 @@ struct frame_names {
 	struct entry *newest, *oldest;
 	struct frame_names_stats stats;
 	/* name() alone */
-	struct buf answer;
-	struct name_line line;
+	struct entry *answer; /* a copy: the entry may go while the answer is used */
+	size_t answer_room;
+	struct name_line fallback;
 };
 
 struct frame_names *frame_names_new(const struct frame_names_ops *ops,
@@ -49,7 +49,6 @@ struct frame_names *frame_names_new(const struct frame_names_ops *ops,
 	n->memory = memory;
 	n->memory_bytes = memory_bytes;
 	pthread_mutex_init(&n->lock, NULL);
-	buf_init(&n->answer, 2 * TEXT_BYTES_MOST + 1);
 	return n;
 }
 
@@ -119,45 +118,90 @@ void frame_names_free(struct frame_names *n)
 		return;
 	while (n->oldest)
 		drop(n, n->oldest);
-	buf_release(&n->answer);
+	free(n->answer);
 	pthread_mutex_destroy(&n->lock);
 	free(n);
 }
 
 /* ---- reading ---- */
 
-static struct entry *make_entry(const struct key *k, const struct frame_text *text)
+static void frame_text_init(struct frame_text *text)
 {
-	size_t bytes = text->function.len + text->file.len;
-	struct entry *e = malloc(sizeof(*e) + bytes);
+	*text = (struct frame_text){ .line = 0 };
+	buf_init(&text->function, TEXT_BYTES_MOST);
+	buf_init(&text->file, TEXT_BYTES_MOST);
+}
 
+struct frame_text *frame_text_add_caller(struct frame_text *innermost)
+{
+	struct frame_text **at = &innermost->caller;
+
+	for (int i = 0; i < FRAME_CALLERS_MOST; i++, at = &(*at)->caller) {
+		if (*at)
+			continue;
+		*at = malloc(sizeof(**at));
+		assert(*at);
+		frame_text_init(*at);
+		return *at;
+	}
+	return NULL;
+}
+
+static void frame_text_release(struct frame_text *text)
+{
+	for (struct frame_text *caller = text->caller, *next; caller; caller = next) {
+		next = caller->caller;
+		buf_release(&caller->function);
+		buf_release(&caller->file);
+		free(caller);
+	}
+	buf_release(&text->function);
+	buf_release(&text->file);
+}
+
+static char *put_text(char *at, const struct buf *text, struct str *out)
+{
+	if (text->len)
+		memcpy(at, text->ptr, text->len);
+	*out = str_from(at, text->len);
+	return at + text->len;
+}
+
+static struct entry *make_entry(const struct key *k, const struct frame_text *innermost)
+{
+	size_t bytes = sizeof(struct entry);
+	struct name_line *line;
+	uint32_t count = 0;
+	struct entry *e;
+	char *at;
+
+	for (const struct frame_text *t = innermost; t; t = t->caller, count++)
+		bytes += sizeof(*line) + t->function.len + t->file.len;
+	e = malloc(bytes);
 	assert(e);
-	*e = (struct entry){ .key = *k,
-			     .bytes = sizeof(*e) + bytes,
-			     .line = text->line,
-			     .column = text->column,
-			     .start_line = text->start_line,
-			     .function = str_from(e->data, text->function.len),
-			     .file = str_from(e->data + text->function.len, text->file.len) };
-	if (text->function.len)
-		memcpy(e->data, text->function.ptr, text->function.len);
-	if (text->file.len)
-		memcpy(e->data + text->function.len, text->file.ptr, text->file.len);
+	*e = (struct entry){ .key = *k, .bytes = bytes, .line_count = count };
+	line = e->lines;
+	at = (char *)(e->lines + count);
+	for (const struct frame_text *t = innermost; t; t = t->caller, line++) {
+		*line = (struct name_line){ .line = t->line,
+					    .column = t->column,
+					    .start_line = t->start_line };
+		at = put_text(at, &t->function, &line->function);
+		at = put_text(at, &t->file, &line->file);
+	}
 	return e;
 }
 
 static struct entry *read_entry(struct frame_names *n, const struct trace_frame *frame,
 				const struct key *k)
 {
-	struct frame_text text = { .line = 0 };
 	struct entry *e = NULL;
+	struct frame_text text;
 
-	buf_init(&text.function, TEXT_BYTES_MOST);
-	buf_init(&text.file, TEXT_BYTES_MOST);
+	frame_text_init(&text);
 	if (n->ops->read(n->memory, frame, (uint32_t)k->pid, &text))
 		e = make_entry(k, &text);
-	buf_release(&text.function);
-	buf_release(&text.file);
+	frame_text_release(&text);
 	return e;
 }
 
@@ -200,21 +244,25 @@ static void prepare(void *ctx, const struct trace_frame *frame, struct process_i
 	pthread_mutex_unlock(&n->lock);
 }
 
-/* The entry may go while the answer is used: it is copied. */
 static void answer(struct frame_names *n, const struct entry *e, struct frame_name *out)
 {
-	buf_reset(&n->answer);
-	buf_str(&n->answer, e->function);
-	buf_char(&n->answer, '\0'); /* so that there is a buffer, whatever is empty */
-	buf_str(&n->answer, e->file);
-	n->line = (struct name_line){
-		.function = str_from(n->answer.ptr, e->function.len),
-		.file = str_from(n->answer.ptr + e->function.len + 1, e->file.len),
-		.line = e->line,
-		.column = e->column,
-		.start_line = e->start_line,
-	};
-	*out = (struct frame_name){ .lines = &n->line, .line_count = 1, .final = true };
+	ptrdiff_t moved;
+
+	if (e->bytes > n->answer_room) {
+		free(n->answer);
+		n->answer = malloc(e->bytes);
+		assert(n->answer);
+		n->answer_room = e->bytes;
+	}
+	memcpy(n->answer, e, e->bytes);
+	moved = (char *)n->answer - (const char *)e;
+	for (uint32_t i = 0; i < e->line_count; i++) {
+		n->answer->lines[i].function.ptr += moved;
+		n->answer->lines[i].file.ptr += moved;
+	}
+	*out = (struct frame_name){ .lines = n->answer->lines,
+				    .line_count = e->line_count,
+				    .final = true };
 }
 
 static bool name(void *ctx, const struct trace_frame *frame, struct process_info *process,
@@ -232,8 +280,8 @@ static bool name(void *ctx, const struct trace_frame *frame, struct process_info
 	}
 	if (e)
 		return true;
-	n->line = (struct name_line){ .function = str_cstr(n->ops->fallback) };
-	*out = (struct frame_name){ .lines = &n->line, .line_count = 1, .fallback = true };
+	n->fallback = (struct name_line){ .function = str_cstr(n->ops->fallback) };
+	*out = (struct frame_name){ .lines = &n->fallback, .line_count = 1, .fallback = true };
 	return true;
 }
 

@@ -14,10 +14,14 @@
 #include "base/buf.h"
 
 /* What a runtime reads of a frame. The buffers are empty and limited. */
+enum { FRAME_CALLERS_MOST = 31 };
 struct frame_text {
 	struct buf function, file;
 	uint32_t line, column, start_line; /* 0: not known */
+	struct frame_text *caller;         /* into which the function was inlined; NULL: none */
 };
+/* Gives a frame without one its caller, an empty one; NULL: it is FRAME_CALLERS_MOST deep. */
+struct frame_text *frame_text_add_caller(struct frame_text *innermost);
 
 struct frame_names;
 struct frame_names_ops {

@@ -16,6 +16,8 @@ static enum runtime_attached attach(const struct runtime_target *t, const struct
 	data->first_function = (uint16_t)facts->offsets.first_function;
 	data->last_function = (uint16_t)facts->offsets.last_function;
 	data->bytecode_type = (uint16_t)facts->offsets.bytecode_type;
+	data->script_type = (uint16_t)facts->offsets.script_type;
+	data->shared_script = (uint16_t)facts->offsets.shared_script;
 	data->frame_array = (uint16_t)facts->offsets.frame_array;
 	/* What it compiles lies in anonymous memory. The step looks whether a frame is V8's. */
 	out->code[out->code_count++] =

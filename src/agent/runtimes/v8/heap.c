@@ -17,7 +17,7 @@ enum {
 	/* in a String */
 	LENGTH_AT = 12,
 	TEXT_AT = 16,
-	FIRST_AT = 16, /* cons: first; sliced: parent; thin: actual */
+	FIRST_AT = 16,  /* cons: first; sliced: parent; thin: actual */
 	SECOND_AT = 24, /* cons: second; sliced: offset */
 	EXTERNAL_TEXT_AT = 24,
 	STRINGS_DEEP = 8,

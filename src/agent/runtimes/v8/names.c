@@ -2,6 +2,7 @@
 #include "agent/runtimes/v8/names.h"
 
 #include "agent/process/executable.h"
+#include "agent/runtimes/v8/code.h"
 #include "agent/runtimes/v8/heap.h"
 #include "agent/runtimes/v8/positions.h"
 #include "base/text.h"
@@ -95,6 +96,39 @@ static int32_t interpreted_position(const struct v8_heap *h, const struct trace_
 	return position.script;
 }
 
+/* A function: its name, and where it is. position -1: not known. */
+static bool put_shared(const struct v8_heap *h, uint64_t shared, int32_t position,
+		       struct frame_text *out)
+{
+	uint64_t script;
+
+	if (v8_type_of(h, shared) != h->o->shared_type)
+		return false;
+	put_function(h, shared, &out->function);
+	if (find_script(h, shared, &script)) {
+		put_file(h, script, &out->file);
+		put_place(h, script, position, out);
+	}
+	return true;
+}
+
+static bool put_compiled(const struct v8_heap *h, uint64_t shared, uint64_t pc,
+			 struct frame_text *out)
+{
+	struct v8_code_place places[V8_INLINED_MOST + 1];
+	uint32_t count = v8_code_places(h, pc, places);
+	struct frame_text *innermost = out;
+
+	for (uint32_t i = 0; i + 1 < count; i++) {
+		if (!put_shared(h, places[i].shared, places[i].position, out))
+			return false;
+		out = frame_text_add_caller(innermost);
+		if (!out)
+			return false;
+	}
+	return put_shared(h, shared, count ? places[count - 1].position : -1, out);
+}
+
 static bool put_marked(const struct v8_heap *h, uint64_t type, struct buf *out)
 {
 	if (type == (uint64_t)h->o->frame_wasm)
@@ -110,7 +144,7 @@ static bool read_frame(const struct runtime_memory *m, const struct trace_frame 
 		       uint32_t pid, struct frame_text *out)
 {
 	const struct v8_facts *facts = v8_facts(frame->executable);
-	uint64_t shared = V8_FRAME_WORD(frame->address) + 1, script;
+	uint64_t shared = V8_FRAME_WORD(frame->address) + 1;
 	uint32_t kind = V8_FRAME_KIND(frame->address);
 	struct v8_heap h = { .memory = m, .pid = pid };
 
@@ -119,15 +153,9 @@ static bool read_frame(const struct runtime_memory *m, const struct trace_frame 
 	h.o = &facts->offsets;
 	if (kind == V8_KIND_MARKED)
 		return put_marked(&h, V8_FRAME_WORD(frame->address), &out->function);
-	if (v8_type_of(&h, shared) != h.o->shared_type)
-		return false;
-	put_function(&h, shared, &out->function);
-	if (!find_script(&h, shared, &script))
-		return true;
-	put_file(&h, script, &out->file);
-	if (kind == V8_KIND_INTERPRETED)
-		put_place(&h, script, interpreted_position(&h, frame), out);
-	return true;
+	if (kind == V8_KIND_COMPILED)
+		return put_compiled(&h, shared, frame->extra, out);
+	return put_shared(&h, shared, interpreted_position(&h, frame), out);
 }
 
 const struct frame_names_ops v8_names = { .fallback = "[v8]", .read = read_frame };

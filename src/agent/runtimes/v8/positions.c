@@ -71,14 +71,20 @@ static bool read_table(const struct v8_heap *h, uint64_t table, uint8_t **data, 
 {
 	uint64_t word;
 
-	if (v8_type_of(h, table) != h->o->positions_type ||
-	    !v8_word(h, table, LENGTH_AT, &word))
+	if (v8_type_of(h, table) != h->o->positions_type || !v8_word(h, table, LENGTH_AT, &word))
 		return false;
 	*length = v8_is_integer(word) ? (size_t)(word >> 32) : (size_t)(word & UINT32_MAX);
 	if (!*length || *length > TABLE_MOST)
 		return false;
 	*data = malloc(*length);
 	return *data && v8_read(h, table - 1 + DATA_AT, *data, *length);
+}
+
+/* Bit 0: of no script; 1 to 30: the character + 1; from 31 on: the inlining + 1. */
+void v8_position_unpack(int64_t word, struct v8_position *out)
+{
+	out->script = (int32_t)(word >> 1 & 0x3fffffff) - 1;
+	out->inlining = (int32_t)(word >> 31 & 0xffff) - 1;
 }
 
 bool v8_position_find(const struct v8_heap *h, uint64_t table, uint32_t offset,
@@ -88,12 +94,10 @@ bool v8_position_find(const struct v8_heap *h, uint64_t table, uint32_t offset,
 	int64_t position = 0;
 	size_t length;
 
-	/* Bits of a position: 0 = of no script; 1 to 30 the character + 1; then the inlining + 1. */
 	if (!read_table(h, table, &data, &length) ||
 	    !find_row(h->o, (struct table){ data, data + length }, offset, &position) ||
 	    position & 1)
 		return false;
-	out->script = (int32_t)(position >> 1 & 0x3fffffff) - 1;
-	out->inlining = (int32_t)(position >> 31 & 0xffff) - 1;
+	v8_position_unpack(position, out);
 	return out->script >= 0;
 }

@@ -11,6 +11,8 @@ struct v8_position {
 	int32_t inlining; /* of compiled code: which inlined function; -1: the function itself */
 };
 
+/* From the word that tables have of it. */
+void v8_position_unpack(int64_t word, struct v8_position *out);
 /* `table` is a ByteArray. False: it has no row for the offset, or makes no sense. */
 bool v8_position_find(const struct v8_heap *h, uint64_t table, uint32_t offset,
 		      struct v8_position *out);

@@ -10,8 +10,7 @@ enum { BUILTINS_LEAST = 512 << 10 };
 
 const struct v8_facts *v8_facts(const struct executable *e)
 {
-	if (!e || e->runtime_step != UNWIND_STEP_V8 ||
-	    e->runtime_bytes != sizeof(struct v8_facts))
+	if (!e || e->runtime_step != UNWIND_STEP_V8 || e->runtime_bytes != sizeof(struct v8_facts))
 		return NULL;
 	return e->runtime;
 }

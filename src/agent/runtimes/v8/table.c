@@ -64,7 +64,7 @@ static const struct bound {
 	TYPE(script_type),
 	TYPE(bytecode_type),
 	TYPE(positions_type),
-	WORD(function_shared, V8_FUNCTION_BYTES),
+	BOUND(function_shared, 24, 32, 8),
 	WORD(shared_name, V8_OBJECT_BYTES),
 	WORD(shared_script, V8_OBJECT_BYTES),
 	WORD(script_source, V8_OBJECT_BYTES),
@@ -78,6 +78,15 @@ static const struct bound {
 	BOUND(positions_packed, 0, 1, 1),
 	BOUND(frame_wasm, 0, V8_MARKER_MOST, 1),
 	BOUND(frame_regexp, -1, V8_MARKER_MOST, 1),
+	TYPE(stream_type),
+	TYPE(code_type),
+	BOUND(stream_code, -1, V8_OBJECT_BYTES - 8, 1),
+	WORD(stream_first, 256),
+	BOUND(code_size, 0, 128, 4),
+	WORD(code_deopt, V8_OBJECT_BYTES),
+	WORD(code_positions, V8_OBJECT_BYTES),
+	BOUND(deopt_literals, 0, 16, 1),
+	BOUND(deopt_inlined, 0, 16, 1),
 };
 
 bool v8_offsets_usable(const struct v8_offsets *o, struct err *err)

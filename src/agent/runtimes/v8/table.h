@@ -29,7 +29,16 @@
 	X(positions_before)   \
 	X(positions_packed)   \
 	X(frame_wasm)         \
-	X(frame_regexp)
+	X(frame_regexp)       \
+	X(stream_type) \
+	X(code_type) \
+	X(stream_code) \
+	X(stream_first) \
+	X(code_size) \
+	X(code_deopt) \
+	X(code_positions) \
+	X(deopt_literals) \
+	X(deopt_inlined)
 /* clang-format on */
 
 struct v8_offsets {
