@@ -35,6 +35,9 @@ UNWIND_INLINE bool v8_shared(struct unwind_walk *w, const struct v8_runtime *r, 
 
 	if (!V8_IS_POINTER(function) || !env_read(&w->cursor, words, sizeof(words), function - 1))
 		return false;
+	/* The garbage collector that runs has moved it: in place of the map is where to. */
+	if (!(words[0] & 1) && !env_read(&w->cursor, &words[0], 8, words[0]))
+		return false;
 	if (words[0] != w->v8.function_map) {
 		if (!v8_type(w, r, words[0], &type) || type < r->first_function ||
 		    type > r->last_function)
