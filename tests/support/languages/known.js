@@ -21,7 +21,7 @@ class Sale {
 	}
 
 	static of(n) {
-		return new Sale().total(n); //of|total
+		return new Sale().total(n); //of|total //of|Sale
 	}
 }
 
@@ -79,7 +79,7 @@ function fails(n) {
 }
 
 function byGetter() {
-	return new Sale().cost; //byGetter|get_cost
+	return new Sale().cost; //byGetter|get_cost //byGetter|Sale
 }
 
 function* generated(n) {

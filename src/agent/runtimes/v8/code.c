@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "agent/runtimes/v8/baseline.h"
 #include "agent/runtimes/v8/positions.h"
 
 enum {
@@ -83,14 +84,11 @@ static bool find_inlined(const struct v8_heap *h, uint64_t data, struct v8_posit
 	return v8_type_of(h, *shared) == h->o->shared_type;
 }
 
-static uint32_t find_places(const struct v8_heap *h, const struct code *code, struct v8_position at,
+static uint32_t find_places(const struct v8_heap *h, uint64_t data, struct v8_position at,
 			    struct v8_code_place *places)
 {
-	uint64_t data;
 	uint32_t n = 0;
 
-	if (at.inlining >= 0 && !v8_word(h, code->object, h->o->code_deopt, &data))
-		return 0;
 	while (at.inlining >= 0) {
 		if (n == V8_INLINED_MOST)
 			return 0;
@@ -108,11 +106,18 @@ uint32_t v8_code_places(const struct v8_heap *h, uint64_t pc,
 {
 	struct v8_position at;
 	struct code code;
-	uint64_t table;
+	uint64_t table, data;
+	uint32_t offset;
 
 	if (!pc || !find_code(h, pc, &code) ||
 	    !v8_word(h, code.object, h->o->code_positions, &table) ||
-	    !v8_position_find(h, table, (uint32_t)(pc - code.start), &at))
+	    !v8_word(h, code.object, h->o->code_deopt, &data))
 		return 0;
-	return find_places(h, &code, at, places);
+	offset = (uint32_t)(pc - code.start);
+	/* Baseline code has its byte code there, and positions are those of that. */
+	if (v8_type_of(h, data) == h->o->bytecode_type &&
+	    (!v8_baseline_offset(h, data, table, offset, &offset) ||
+	     !v8_word(h, data, h->o->bytecode_positions, &table)))
+		return 0;
+	return v8_position_find(h, table, offset, &at) ? find_places(h, data, at, places) : 0;
 }

@@ -13,6 +13,7 @@ enum { V8_OBJECT_BYTES = 64 }; /* of an object that names need */
 struct v8_heap {
 	const struct runtime_memory *memory;
 	const struct v8_offsets *o;
+	const struct v8_facts *facts;
 	uint32_t pid;
 };
 

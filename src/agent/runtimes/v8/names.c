@@ -150,6 +150,7 @@ static bool read_frame(const struct runtime_memory *m, const struct trace_frame 
 
 	if (!facts)
 		return false;
+	h.facts = facts;
 	h.o = &facts->offsets;
 	if (kind == V8_KIND_MARKED)
 		return put_marked(&h, V8_FRAME_WORD(frame->address), &out->function);

@@ -76,6 +76,35 @@ static bool find_builtins(const struct elf_file *f, uint64_t range[2])
 	return found;
 }
 
+/*
+ * How long byte codes are stands in three rows, one for each width of operands. They begin alike in
+ * all versions: prefixes, those of a debugger, Ldar, LdaZero, LdaSmi.
+ */
+static void find_bytecode_bytes(const struct elf_file *f, struct v8_facts *facts)
+{
+	static const uint8_t first[] = { 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 6, 2, 1, 2 },
+			     second[] = { 1, 1, 1, 1, 1, 3, 5, 7, 9, 7, 9, 3, 1, 3 };
+	struct elf_section section;
+	struct bytes data;
+	const uint8_t *row, *next;
+	size_t count;
+
+	if (!elf_file_section_named(f, ".rodata", &section) ||
+	    !bytes_part(elf_file_bytes(f), section.file_offset, section.size, &data))
+		return;
+	row = memmem(data.ptr, data.len, first, sizeof(first));
+	if (!row)
+		return;
+	data.len -= (size_t)(row - data.ptr);
+	next = memmem(row, data.len < 2 * V8_BYTECODES_MOST ? data.len : 2 * V8_BYTECODES_MOST,
+		      second, sizeof(second));
+	count = next ? (size_t)(next - row) : 0;
+	if (!count || count > V8_BYTECODES_MOST || 3 * count > data.len)
+		return;
+	for (int scale = 0; scale < 3; scale++)
+		memcpy(facts->bytecode_bytes[scale], row + (size_t)scale * count, count);
+}
+
 bool v8_recognise(const struct elf_file *f, struct str path, const struct runtime_tables *tables,
 		  struct runtime_binary *out)
 {
@@ -87,6 +116,7 @@ bool v8_recognise(const struct elf_file *f, struct str path, const struct runtim
 	    !v8_table_find(tables->v8, facts.version, &facts.offsets) ||
 	    !v8_offsets_usable(&facts.offsets, &err) || !find_builtins(f, out->loop))
 		return false;
+	find_bytecode_bytes(f, &facts);
 	memcpy(out->facts, &facts, sizeof(facts));
 	out->facts_bytes = sizeof(facts);
 	return true;

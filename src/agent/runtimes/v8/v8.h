@@ -7,10 +7,14 @@
 #include "agent/runtimes/runtime.h"
 #include "agent/runtimes/v8/table.h"
 
+enum { V8_BYTECODES_MOST = 256 };
+
 /* Of an executable that holds V8 (struct executable.runtime). */
 struct v8_facts {
 	uint32_t version; /* OFFSET_VERSION() */
 	struct v8_offsets offsets;
+	/* How long byte codes are, by scale of their operands: 1, 2, 4; all 0: not found. */
+	uint8_t bytecode_bytes[3][V8_BYTECODES_MOST];
 };
 _Static_assert(sizeof(struct v8_facts) <= RUNTIME_FACTS_MOST, "facts fit");
 
