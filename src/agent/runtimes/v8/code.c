@@ -101,12 +101,28 @@ static uint32_t find_places(const struct v8_heap *h, uint64_t data, struct v8_po
 	return n + 1;
 }
 
-uint32_t v8_code_places(const struct v8_heap *h, uint64_t pc,
+/*
+ * Baseline code has its byte code where optimized code has what was inlined. Up to V8 9 its
+ * function has it, and there is an empty array.
+ */
+static bool find_bytecode(const struct v8_heap *h, uint64_t shared, uint64_t data, uint64_t *array)
+{
+	uint64_t length, code;
+
+	*array = data;
+	if (h->o->baseline_bytecode >= 0 && (!v8_word(h, data, 8, &length) || length ||
+					     !v8_word(h, shared, h->o->shared_code, &code) ||
+					     !v8_word(h, code, h->o->baseline_bytecode, array)))
+		return false;
+	return v8_type_of(h, *array) == h->o->bytecode_type;
+}
+
+uint32_t v8_code_places(const struct v8_heap *h, uint64_t shared, uint64_t pc,
 			struct v8_code_place places[V8_INLINED_MOST + 1])
 {
+	uint64_t table, data, array;
 	struct v8_position at;
 	struct code code;
-	uint64_t table, data;
 	uint32_t offset;
 
 	if (!pc || !find_code(h, pc, &code) ||
@@ -114,10 +130,9 @@ uint32_t v8_code_places(const struct v8_heap *h, uint64_t pc,
 	    !v8_word(h, code.object, h->o->code_deopt, &data))
 		return 0;
 	offset = (uint32_t)(pc - code.start);
-	/* Baseline code has its byte code there, and positions are those of that. */
-	if (v8_type_of(h, data) == h->o->bytecode_type &&
-	    (!v8_baseline_offset(h, data, table, offset, &offset) ||
-	     !v8_word(h, data, h->o->bytecode_positions, &table)))
+	if (find_bytecode(h, shared, data, &array) &&
+	    (!v8_baseline_offset(h, array, table, offset, &offset) ||
+	     !v8_word(h, array, h->o->bytecode_positions, &table)))
 		return 0;
 	return v8_position_find(h, table, offset, &at) ? find_places(h, data, at, places) : 0;
 }

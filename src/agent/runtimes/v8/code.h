@@ -13,6 +13,7 @@ struct v8_code_place {
 	int32_t position; /* character of its script; -1: not known */
 };
 
-/* The places of an instruction, at most V8_INLINED_MOST + 1; 0: its code was not found. */
-uint32_t v8_code_places(const struct v8_heap *h, uint64_t pc,
+/* The places of an instruction of the function `shared`, at most V8_INLINED_MOST + 1; 0: its code
+ * was not found. */
+uint32_t v8_code_places(const struct v8_heap *h, uint64_t shared, uint64_t pc,
 			struct v8_code_place places[V8_INLINED_MOST + 1]);

@@ -116,7 +116,7 @@ static bool put_compiled(const struct v8_heap *h, uint64_t shared, uint64_t pc,
 			 struct frame_text *out)
 {
 	struct v8_code_place places[V8_INLINED_MOST + 1];
-	uint32_t count = v8_code_places(h, pc, places);
+	uint32_t count = v8_code_places(h, shared, pc, places);
 	struct frame_text *innermost = out;
 
 	for (uint32_t i = 0; i + 1 < count; i++) {

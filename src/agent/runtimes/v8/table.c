@@ -87,6 +87,8 @@ static const struct bound {
 	WORD(code_positions, V8_OBJECT_BYTES),
 	BOUND(deopt_literals, 0, 16, 1),
 	BOUND(deopt_inlined, 0, 16, 1),
+	BOUND(shared_code, -1, V8_OBJECT_BYTES - 8, 1),
+	BOUND(baseline_bytecode, -1, V8_OBJECT_BYTES - 8, 1),
 };
 
 bool v8_offsets_usable(const struct v8_offsets *o, struct err *err)

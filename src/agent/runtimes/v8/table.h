@@ -38,7 +38,9 @@
 	X(code_deopt) \
 	X(code_positions) \
 	X(deopt_literals) \
-	X(deopt_inlined)
+	X(deopt_inlined)      \
+	X(shared_code)        \
+	X(baseline_bytecode)
 /* clang-format on */
 
 struct v8_offsets {
