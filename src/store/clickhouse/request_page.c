@@ -237,7 +237,7 @@ static void keep_sample(struct arena *arena, struct ch_kept_request *r, const st
 	if (x->timestamp_count)
 		memcpy(times, x->timestamps, x->timestamp_count * sizeof(*times));
 	r->samples[x->sample - r->seq] =
-		(struct ch_kept_sample){ true,   x->stack, x->attributes,  x->link,
+		(struct rebuild_sample){ true,   x->stack, x->attributes,  x->link,
 					 values, times,    x->value_count, x->timestamp_count };
 }
 
@@ -386,7 +386,7 @@ static void want_row(const struct ch_kept_request *r, struct wanted *w)
 	uint64_t places = r->last_seq - r->seq + 1;
 
 	for (uint64_t i = 0; i < places; i++) {
-		const struct ch_kept_sample *k = &r->samples[i];
+		const struct rebuild_sample *k = &r->samples[i];
 
 		if (!k->there)
 			continue;

@@ -6,14 +6,7 @@
  */
 #pragma once
 #include "store/clickhouse/snapshot.h"
-
-struct ch_kept_sample {
-	bool there;
-	uint64_t stack, attributes, link;
-	const int64_t *values;
-	const uint64_t *times;
-	uint32_t value_count, time_count;
-};
+#include "store/rebuild.h"
 
 struct ch_profile_columns {
 	const uint64_t *seq, *time, *duration, *attributes;
@@ -36,7 +29,7 @@ struct ch_kept_request {
 	const struct str *note;
 	uint32_t note_count;
 	struct ch_profile_columns profiles;
-	struct ch_kept_sample *samples; /* by place */
+	struct rebuild_sample *samples; /* by place */
 };
 
 /* The first request behind `after`; NULL: there is none. It holds until the next call,
