@@ -9,15 +9,15 @@ from ports import free_port
 class Collector(program.Server):
     """Listens on both OTLP ports and exports to what the test asks for."""
 
-    def __init__(self, peer, directory, exporters, max_recv_mib=64, service=None):
+    def __init__(self, peer, directory, exporters, max_recv_mib=64, service=None, processors=None):
         self.grpc_address, self.http_address = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         config = {
             "receivers": {"otlp": {"protocols": {
                 "grpc": {"endpoint": self.grpc_address, "max_recv_msg_size_mib": max_recv_mib},
                 "http": {"endpoint": self.http_address}}}},
-            "exporters": exporters,
+            "processors": processors or {}, "exporters": exporters,
             "service": {"telemetry": {"metrics": {"level": "none"}} | (service or {}),
-                        "pipelines": {"profiles": {"receivers": ["otlp"], "exporters": list(exporters)}}},
+                        "pipelines": {"profiles": {"receivers": ["otlp"], "processors": list(processors or {}), "exporters": list(exporters)}}},
         }
         directory.mkdir(parents=True, exist_ok=True)
         file = directory / "otelcol.yaml"
