@@ -424,10 +424,10 @@ DETECTED = {
 }
 
 
-def one_through(start, tmp_path, processors, **variables):
+def one_through(start, tmp_path, processors, wrapper=(), **variables):
     with receivers.GrpcReceiver() as sink:
         exporter = {"otlp_grpc": {"endpoint": sink.address, "tls": {"insecure": True}, "sending_queue": {"enabled": False}}}
-        server = start("collector", "--config", written(tmp_path, config_of(processors, exporter)), env=program.environment(**variables))
+        server = start("collector", "--config", written(tmp_path, config_of(processors, exporter)), env=program.environment(**variables), wrapper=wrapper)
         with clients.channel(server.grpc) as ch:
             clients.export(ch, LINKS.bytes)
         return server, NEWEST.Request.FromString(sink.bodies[0])
@@ -469,6 +469,66 @@ def test_a_detector_that_fails_is_told_and_stops_the_start_if_asked_to(start, tm
     assert done.returncode == 1 and b"the detector docker failed" in done.stderr
 
 
+@pytest.fixture
+def node_api(tmp_path):
+    """An API server that has one node, over TLS: (variables, authority, the requests' Authorization)."""
+    import http.server
+    import ssl
+    import threading
+
+    import certificates
+    authority = certificates.Authority(tmp_path, "ca")
+    leaf = authority.issue("server")
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.headers.get("Authorization"))
+            body = b'{"kind": "Node", "metadata": {"name": "node-1", "labels": {"uid": "no"}, "uid": "u-1"}, "spec": {}}'
+            self.send_response(200 if self.path == "/api/v1/nodes/node-1" else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*leaf)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(server.server_port), "K8S_NODE_NAME": "node-1"}, authority, asked
+    server.shutdown()
+    server.server_close()
+
+
+NODE = {"k8s.node.name": "node-1", "k8s.node.uid": "u-1"}
+
+
+def test_k8snode_without_an_account(start, tmp_path, node_api):
+    variables, _, asked = node_api
+    _, got = one_through(start, tmp_path, {"resourcedetection": {"detectors": ["k8snode"], "k8snode": {"auth_type": "none"}}}, **variables)
+    assert NODE.items() <= dict(seen(got)["resources"][0]["attributes"]).items()
+    assert asked == [None]
+
+
+def test_k8snode_with_the_service_account(start, tmp_path, node_api, as_root):
+    variables, authority, asked = node_api
+    (tmp_path / "token").write_text("a.token\n")
+    wrapper = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && '
+               f'cp {tmp_path}/token /run/secrets/kubernetes.io/serviceaccount/ && '
+               f'cp {authority.file} /run/secrets/kubernetes.io/serviceaccount/ca.crt && exec "$@"', "sh")
+    _, got = one_through(start, tmp_path, {"resourcedetection": {"detectors": ["k8snode"]}}, wrapper=wrapper, **variables)
+    assert NODE.items() <= dict(seen(got)["resources"][0]["attributes"]).items()
+    assert asked == ["Bearer a.token"]
+
+
+def test_k8snode_without_a_cluster_is_left_out(start, tmp_path):
+    server, got = one_through(start, tmp_path, {"resourcedetection": {"detectors": ["k8snode"]}})
+    assert changed(got) == changed(source(LINKS)) and server.find_line("KUBERNETES_SERVICE_HOST")
+
+
 # ---- beside the official Collector ----
 
 SAME = {
@@ -482,6 +542,28 @@ SAME = {
     "filter, groups and functions": {"filter": {"error_mode": "ignore", "profile_conditions": [
         {"context": "resource", "conditions": ['attributes["container.id"] != nil and Len(attributes["container.id"]) == 64']},
         {"context": "resource", "conditions": ['Substring(attributes["process.executable.name"], 0, 1) == "r" or attributes["process.pid"] > 100000']}]}},
+    "transform: functions": {"transform": {"error_mode": "ignore", "profile_statements": [
+        'set(resource.attributes["upper"], ToUpperCase(resource.attributes["process.executable.name"]))',
+        'set(resource.attributes["joined"], Concat([resource.attributes["process.executable.name"], resource.attributes["process.pid"]], "/"))',
+        'set(resource.attributes["parts"], Split(resource.attributes["process.executable.path"], "/"))',
+        'set(resource.attributes["sum"], resource.attributes["process.pid"] * 2 + 1)',
+        'set(resource.attributes["half"], Double(resource.attributes["process.pid"]) / 2)',
+        'set(resource.attributes["hash"], SHA256(resource.attributes["process.executable.name"]))',
+        'set(resource.attributes["text"], String(resource.attributes["process.pid"]))',
+        'set(resource.attributes["number"], Int("12"))', 'set(resource.attributes["none"], resource.attributes["absent"])',
+        'set(resource.attributes["has"], true) where HasPrefix(resource.attributes["process.executable.path"], "/usr")',
+        'set(resource.attributes["second"], Split(resource.attributes["process.executable.path"], "/")[1])']}},
+    "transform: editors": {"transform": {"error_mode": "ignore", "profile_statements": [
+        'replace_pattern(resource.attributes["process.executable.path"], "/([^/]+)$$", "/<$$1>")',
+        'replace_all_patterns(resource.attributes, "key", "^process\\\\.", "p.")', 'truncate_all(resource.attributes, 9)',
+        'delete_matching_keys(resource.attributes, "id$$")', 'set(scope.name, "other")', 'set(scope.version, "1") where scope.version == ""',
+        'set(resource.attributes["early"], true) where IsMatch(resource.attributes["p.executable.name"], "^[a-n]")']}},
+    "transform: groups": {"transform": {"error_mode": "silent", "profile_statements": [
+        {"context": "resource", "conditions": ['IsMatch(attributes["process.executable.name"], "^[a-n]")', 'attributes["process.pid"] == 1'],
+         "statements": ['set(attributes["early"], true)', 'limit(attributes, 2, ["process.pid"])']}]}},
+    "transform: maps": {"transform": {"error_mode": "ignore", "profile_statements": [
+        'keep_keys(resource.attributes, ["process.pid", "process.executable.name"])', 'set(scope.attributes["n"], 1)',
+        'merge_maps(scope.attributes, resource.attributes, "insert")', 'delete_key(scope.attributes, "process.pid")']}},
     "filter by profile": {"filter": {"profile_conditions": ['profile.period > 0 and resource.attributes["process.executable.name"] == "python3"']}},
 }
 

@@ -256,7 +256,10 @@ FUNCTION(concat)
 	for (uint32_t i = 0; i < list.any.array.count; i++) {
 		if (i)
 			buf_str(&b, delimiter);
-		any_value_append_text(&b, &list.any.array.values[i]);
+		if (list.any.array.values[i].kind == ANY_EMPTY)
+			buf_lit(&b, "<nil>"); /* the Collector's word */
+		else
+			any_value_append_text(&b, &list.any.array.values[i]);
 	}
 	buf_reset(&r->text);
 	buf_str(&r->text, buf_view(&b));

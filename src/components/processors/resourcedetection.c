@@ -19,10 +19,15 @@
 
 enum { DETECTORS_MOST = 16 };
 
+/* Places of detectors[] that have options of their own. */
+enum { SYSTEM = 1, K8SNODE = 6 };
+
 /* One detector's section. */
 struct section {
 	const struct config_node *attributes;
 	struct config_strings hostname_sources; /* system */
+	const char *node_from_env_var;          /* k8snode, and the next */
+	int auth_type;
 };
 
 struct resourcedetection {
@@ -56,10 +61,21 @@ struct resourcedetection {
 		.help = "options of the detector"                                          \
 	}
 
+enum auth_type { AUTH_SERVICE_ACCOUNT, AUTH_NONE };
+static const char *const auth_types[] = { "serviceAccount", "none", NULL };
+
 /* clang-format off */
 static const struct config_field system_fields[] = {
 	{ .name = "hostname_sources", .kind = CONFIG_STRINGS, .offset = offsetof(struct section, hostname_sources),
 	  .default_text = "dns,os", .help = "of host.name, the first that knows: dns, os, cname, lookup" },
+	ATTRIBUTES,
+	{ 0 },
+};
+static const struct config_field k8snode_fields[] = {
+	{ .name = "auth_type", .kind = CONFIG_ENUM, .offset = offsetof(struct section, auth_type), .default_text = "serviceAccount",
+	  .choices = auth_types, .help = "none: without a token, and the server is not verified" },
+	{ .name = "node_from_env_var", .kind = CONFIG_STRING, .offset = offsetof(struct section, node_from_env_var),
+	  .default_text = "K8S_NODE_NAME", .help = "the environment variable that names this node" },
 	ATTRIBUTES,
 	{ 0 },
 };
@@ -75,7 +91,7 @@ static const struct config_field retry_fields[] = {
 };
 static const struct config_field resourcedetection_fields[] = {
 	{ .name = "detectors", .kind = CONFIG_STRINGS, OFF(names), .default_text = "env",
-	  .help = "of env, system, docker, ec2, gcp, azure; the first that knows an attribute counts" },
+	  .help = "of env, system, docker, ec2, gcp, azure, k8snode; the first that knows an attribute counts" },
 	{ .name = "timeout", .kind = CONFIG_DURATION, OFF(timeout_ns), .default_text = "5s", .help = "for each detector" },
 	{ .name = "override", .kind = CONFIG_BOOL, OFF(override), .default_text = "true", .help = "replace what a resource says already" },
 	{ .name = "fail_on_missing_metadata", .kind = CONFIG_BOOL, OFF(fail_on_missing_metadata), .default_text = "false",
@@ -83,7 +99,7 @@ static const struct config_field resourcedetection_fields[] = {
 	{ .name = "refresh_interval", .kind = CONFIG_DURATION, OFF(refresh_interval_ns), .default_text = "0s", .help = "must be 0: detectors are asked at start" },
 	{ .name = "retry", .kind = CONFIG_SECTION, OFF(retry), .fields = retry_fields, .help = "of a detector that fails" },
 	SECTION("env", 0, detector_fields), SECTION("system", 1, system_fields), SECTION("docker", 2, detector_fields),
-	SECTION("ec2", 3, detector_fields), SECTION("gcp", 4, detector_fields), SECTION("azure", 5, detector_fields),
+	SECTION("ec2", 3, detector_fields), SECTION("gcp", 4, detector_fields), SECTION("azure", 5, detector_fields), SECTION("k8snode", 6, k8snode_fields),
 	{ 0 },
 };
 /* clang-format on */
@@ -168,7 +184,7 @@ static void resourcedetection_read(void *state, const struct config_node *node, 
 		check_attributes(detectors[i], r->sections[i].attributes, path, problems);
 	}
 	check_names(&r->names, names, count, "detector", list, path, problems);
-	check_names(&r->sections[1].hostname_sources, sources, 4, "hostname source",
+	check_names(&r->sections[SYSTEM].hostname_sources, sources, 4, "hostname source",
 		    node_get(node, "system"), path, problems);
 }
 
@@ -215,8 +231,10 @@ static bool ask(const struct resourcedetection *r, int detector, struct detected
 	uint64_t end_ns = clock_monotonic_ns() + (total_ns ? total_ns : r->timeout_ns);
 	uint64_t wait_ns = r->retry.initial_interval_ns;
 	struct detect_options o = {
-		.hostname_sources = r->sections[1].hostname_sources.items,
-		.hostname_source_count = r->sections[1].hostname_sources.count,
+		.hostname_sources = r->sections[SYSTEM].hostname_sources.items,
+		.hostname_source_count = r->sections[SYSTEM].hostname_sources.count,
+		.node_variable = r->sections[K8SNODE].node_from_env_var,
+		.anonymous = r->sections[K8SNODE].auth_type == AUTH_NONE,
 	};
 
 	for (;;) {

@@ -2,9 +2,10 @@
 
 #include <assert.h>
 
-const struct detector *const detectors[] = { &detector_env, &detector_system, &detector_docker,
-					     &detector_ec2, &detector_gcp,    &detector_azure,
-					     NULL };
+const struct detector *const detectors[] = { &detector_env,     &detector_system,
+					     &detector_docker,  &detector_ec2,
+					     &detector_gcp,     &detector_azure,
+					     &detector_k8snode, NULL };
 
 void detected_add(struct detected *d, const char *key, struct str value)
 {

@@ -22,9 +22,11 @@ struct detected {
 void detected_add(struct detected *d, const char *key, struct str value);
 
 struct detect_options {
-	uint64_t deadline_ns; /* monotonic */
-	const char *const *hostname_sources;
+	uint64_t deadline_ns;                /* monotonic */
+	const char *const *hostname_sources; /* system */
 	uint32_t hostname_source_count;
+	const char *node_variable; /* k8snode: names this node */
+	bool anonymous;            /* k8snode: without the service account, and unverified */
 };
 
 struct detect_attribute {
@@ -40,7 +42,7 @@ struct detector {
 };
 extern const struct detector *const detectors[]; /* NULL-terminated */
 extern const struct detector detector_env, detector_system, detector_docker, detector_ec2,
-	detector_gcp, detector_azure;
+	detector_gcp, detector_azure, detector_k8snode;
 
 /* ---- for detectors that ask by HTTP ---- */
 
@@ -48,6 +50,8 @@ struct detect_request {
 	const char *unix_socket;  /* NULL: none */
 	const char *url, *header; /* "Metadata: true" or NULL */
 	const char *method;       /* NULL: GET */
+	const char *ca_file;      /* https: whom to trust */
+	bool unverified;          /* https: trust anybody */
 	uint64_t deadline_ns;
 };
 /* The body of a 200, in `out`. No proxy, no redirects, at most a MiB. */

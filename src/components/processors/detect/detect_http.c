@@ -20,7 +20,7 @@ static void prepare(const struct curl_lib *curl, CURL *easy, const struct detect
 		    long timeout_ms, struct curl_slist *headers, struct buf *out)
 {
 	curl->curl_easy_setopt(easy, CURLOPT_URL, r->url);
-	curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http");
+	curl->curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl->curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	curl->curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl->curl_easy_setopt(easy, CURLOPT_FAILONERROR, 1L);
@@ -32,6 +32,12 @@ static void prepare(const struct curl_lib *curl, CURL *easy, const struct detect
 		curl->curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, r->unix_socket);
 	if (r->method)
 		curl->curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, r->method);
+	if (r->ca_file)
+		curl->curl_easy_setopt(easy, CURLOPT_CAINFO, r->ca_file);
+	if (r->unverified) {
+		curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+		curl->curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
 	if (headers)
 		curl->curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
 }
