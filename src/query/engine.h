@@ -10,13 +10,13 @@
 #include "query/query.h"
 #include "query/select/selector.h"
 
-/* What a matcher (bit) says of one level's attributes: does it have the attribute, does it match?
- * weak: has only what service.name is made of. */
+/* One bit per matcher: does a level have the attribute (present), and does it match? weak: it only
+ * has what service.name can be made from. */
 struct match_bits {
 	uint32_t present, match, weak, weak_match;
 };
 
-/* What the attributes of one level (a sample's set, a series, a profile) say of the matchers and
+/* What the attributes of one level (a sample's set, a series, a profile) mean for the matchers and
  * the group. */
 struct attribute_match {
 	struct match_bits bits;
@@ -24,7 +24,7 @@ struct attribute_match {
 	bool has_group, group_weak;
 };
 
-/* What many series have in common: there is one a process, and hundreds of thousands of these. */
+/* Shared by many series: there may be hundreds of thousands, one for each process. */
 struct series_says {
 	uint32_t type; /* of query_selected.types */
 	bool counted;  /* values count periods of a time */
@@ -47,11 +47,11 @@ struct engine_profile {
 	struct attribute_match match;
 };
 
-/* What a question may use, and what of it is in use. */
+/* The memory of a question, and how much of it is in use. */
 struct query_memory {
 	struct arena arena; /* for what lives as long as the query */
 	size_t heap_bytes, limit_bytes;
-	struct large_pages pages; /* for what of the heap is not small, once there is much */
+	struct large_pages pages; /* for the larger heap blocks, once there are many */
 	void **given;             /* arrays of answers, until the end */
 	uint32_t given_count, given_cap;
 	uint32_t ticks; /* of query_alive() */
@@ -62,9 +62,9 @@ struct query_links {
 	bool asked;
 	uint64_t *ids;
 	uint32_t count, cap;
-	uint64_t *series; /* that have such samples, sorted; none: it may be any */
+	uint64_t *series; /* with such samples, sorted; none: any series may have them */
 	uint32_t series_count, series_cap;
-	struct source_range range; /* of these samples' events; to 0: not known */
+	struct source_range range; /* of the events of these samples; to 0: not known */
 };
 
 /* What the request means in this source. */
@@ -79,29 +79,30 @@ struct query_selected {
 	struct number_table says_numbers;
 	struct number_table wanted_stacks; /* by_stack: only rows of these */
 	bool by_stack;
-	uint32_t open_matchers; /* bits: those that a sample or a profile may decide */
-	bool group_open;        /* a sample or a profile may say the group */
+	uint32_t open_matchers; /* bits of those that a sample or a profile may decide */
+	bool group_open;        /* a sample or a profile may have the group's label */
 	struct str group_key;   /* of the answer at hand; empty: none */
 };
 
-/* What walks have read so far, for those that follow. */
+/* What earlier walks have read. */
 struct query_known {
 	struct attribute_match *sets;
 	uint32_t set_count, set_cap;
 	struct number_table set_numbers; /* known_sets.c: place in `sets` by id */
-	struct source_range sets_known;  /* all sets of this time are among them; to 0: of none */
-	bool met_no_set;                 /* there are samples without attributes there */
+	struct source_range sets_known;  /* all sets of this range are among them; to 0: none */
+	bool met_no_set;                 /* some of its samples have no attributes */
 	struct engine_profile *profiles; /* by first_sample */
 	uint32_t profile_count, profile_cap;
 	bool profiles_loaded;
-	uint64_t *measured; /* sorted: series of the same profilers; none: not asked for yet */
+	uint64_t
+		*measured; /* sorted: all series of the selection's profilers; none: not read yet */
 	uint32_t measured_count, measured_cap;
 };
 
 struct query {
 	struct query_request request;
 	struct selector *selector;
-	enum query_by filter_by; /* what the frames that are shown are called */
+	enum query_by filter_by; /* the `by` of names that filters may mean */
 	struct query_memory memory;
 	struct query_links links;
 	struct query_selected selected;

@@ -1,6 +1,6 @@
 /*
- * memory.h - memory of a query within its limit: an arena for what lives with the query, counted
- * heap blocks for what grows, and a table of numbers. Only src/query includes this.
+ * memory.h - the memory of a query, within its limit: an arena for what lives as long as the query,
+ * counted heap blocks for arrays that grow, and tables of numbers. Only src/query includes this.
  */
 #pragma once
 #include "base/err.h"
@@ -23,9 +23,9 @@ static inline bool query_grow(struct query *q, void *array_ptr, uint32_t *cap, u
 #define QUERY_DROP(q, array, cap)       query_drop(q, &(array), &(cap), sizeof(*(array)))
 #define QUERY_FIT(q, array, cap, count) query_fit(q, &(array), &(cap), count, sizeof(*(array)))
 void query_drop(struct query *q, void *array_ptr, uint32_t *cap, size_t entry_bytes);
-/* Gives back what is not used of an array that grows no more. */
+/* Gives back the unused end of an array. */
 void query_fit(struct query *q, void *array_ptr, uint32_t *cap, uint32_t count, size_t entry_bytes);
-/* Hands an array over to an answer: it is there until the query's end. */
+/* Hands an array over to an answer: it stays until the end of the query. */
 bool query_give(struct query *q, void *array_ptr, uint32_t *cap, struct err *err) MUST_CHECK;
 void query_free_given(struct query *q, void *array); /* at that end */
 /* A heap block of zeros, and how it is given back (NULL is fine); NULL: ERR_LIMIT. */
@@ -34,7 +34,7 @@ void query_give_back(struct query *q, void *block, size_t bytes);
 void *query_alloc(struct query *q, uint64_t count, size_t bytes,
 		  struct err *err); /* arena, zeroed */
 bool query_str_dup(struct query *q, struct str s, struct str *out, struct err *err) MUST_CHECK;
-/* Looks at the deadline and at `cancelled`; query_alive() does so every few thousand calls only. */
+/* Checks the deadline and `cancelled`; query_alive() does so only every few thousand calls. */
 bool query_alive_now(struct query *q, struct err *err) MUST_CHECK;
 bool query_alive(struct query *q, struct err *err) MUST_CHECK;
 
@@ -47,8 +47,8 @@ struct number_slot {
 struct number_table {
 	struct number_slot *slots;
 	uint32_t cap, used; /* cap is a power of two */
-	/* Small numbers that lie close together, as rows of a store do: a value + 1 (0: free) each,
-	 * NUMBER_PAGE a page. */
+	/* For small numbers close together, such as row ids of a store: value + 1 (0: free), in
+	 * pages of NUMBER_PAGE. */
 	uint32_t **pages;
 	uint32_t page_cap, page_count, paged;
 };
@@ -60,7 +60,7 @@ static inline uint32_t *number_entry(const struct number_table *t, uint64_t numb
 	return page < t->page_cap && t->pages[page] ? &t->pages[page][number % NUMBER_PAGE] : NULL;
 }
 uint32_t number_find_slow(const struct number_table *t, uint64_t number);
-/* The value of a number, UINT32_MAX when it is not there. */
+/* The value of a number, or UINT32_MAX. */
 static inline uint32_t number_find(const struct number_table *t, uint64_t number)
 {
 	const uint32_t *entry = number_entry(t, number);
@@ -87,8 +87,8 @@ static inline bool number_note(struct query *q, struct number_table *t, uint64_t
 	return ok;
 }
 void number_release(struct query *q, struct number_table *t);
-/* Forgets all and keeps room for `count`, of at most as many as there were: these can be entered
- * whatever memory there is. */
+/* Forgets all numbers but keeps room for `count` of them, at most as many as there were: entering
+ * those cannot fail. */
 void number_reset(struct query *q, struct number_table *t, uint32_t count);
 
 /* ---- distinct numbers, in the order they came ---- */

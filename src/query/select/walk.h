@@ -7,16 +7,17 @@
 
 /* ---- what attribute sets say (known_sets.c) ---- */
 
-/* Of the matchers and the group at hand; *out NULL: the set 0 says nothing. Until the next one. */
+/* For the current matchers and group; *out is NULL for set 0. Valid until the next call. */
 bool known_set(struct query *q, uint64_t id, const struct attribute_match **out,
 	       struct err *err) MUST_CHECK;
-/* Reads those that a scan will meet together, where that is cheaper than one by one. */
+/* Reads all sets that a scan will meet at once, if that is cheaper than one by one. */
 bool known_sets_load(struct query *q, const struct source_scan *scan, struct err *err) MUST_CHECK;
 
-/* Whether a sample's profile has a say, too: its set (NULL: none) and its series do not say all. */
+/* Does the profile of a sample matter, too? Its set (NULL: none) and its series leave something
+ * open. */
 bool known_sets_ask_profile(const struct query *q, const struct attribute_match *series,
 			    const struct attribute_match *set);
-/* That no profile of this time has a say. */
+/* No profile of this range matters. */
 bool known_sets_suffice(const struct query *q, struct source_range range);
 
 /* ---- events ---- */
@@ -48,8 +49,8 @@ static inline struct walk walk_of(const struct query *q, unsigned parts)
 /* Every such event, with its group of q->selected.group_key. */
 bool engine_events(struct query *q, const struct walk *w, engine_event_fn *fn, void *ctx,
 		   struct err *err) MUST_CHECK;
-/* From here on events have their group of this key; what the walks before noted of others is gone.
- */
+/* Sets the group-by key: from now on events have their group of this key. Forgets what earlier
+ * walks noted of another key. */
 bool engine_group(struct query *q, struct str group_key, struct err *err) MUST_CHECK;
 /* Events of one series (with walk.alike: of several, the first of which is named) and group, side
  * by side; times, stacks and attributes as far as walk.parts says. */
@@ -65,12 +66,12 @@ typedef bool engine_batch_fn(void *ctx, const struct engine_batch *batch, struct
 /* The same events many at a time, which is several times faster where the source has columns. */
 bool engine_batches(struct query *q, const struct walk *w, engine_batch_fn *fn, void *ctx,
 		    struct err *err) MUST_CHECK;
-/* The window, or, where it is open at an end, what the source has. Empty when there is nothing. */
+/* The window; an open end is where the source's samples end. Empty if there are none. */
 bool engine_bounds(struct query *q, struct source_range *out, struct err *err) MUST_CHECK;
-/* Series that the last walk met, with all their attributes. */
+/* The series that the last walk met, with all their attributes. */
 bool engine_each_series(struct query *q, source_series_fn *fn, void *ctx,
 			struct err *err) MUST_CHECK;
-/* What to scan for the window and the series that were selected. */
+/* A scan of the window and the selected series. */
 static inline struct source_scan engine_series_scan(const struct query *q)
 {
 	return (struct source_scan){ .range = q->request.range,
@@ -79,7 +80,7 @@ static inline struct source_scan engine_series_scan(const struct query *q)
 				     .asof = q->request.asof };
 }
 struct engine_series *engine_find_series(const struct query *q, uint64_t id);
-/* Is it one of those that request.profile_ids is about? */
+/* Is it one of request.profile_ids? */
 bool engine_profile_wanted(const struct query *q, const struct source_profile *p);
 /* Loads q->known.profiles; the profile a sample is of, or NULL. */
 bool engine_load_profiles(struct query *q, struct err *err) MUST_CHECK;

@@ -17,18 +17,18 @@ struct stack_sum {
 struct stack_sums {
 	struct stack_sum *ptr; /* by stack, then group, ascending */
 	uint32_t count, cap;
-	uint32_t met;       /* stacks in all; more than count: the lighter ones had no room */
+	uint32_t met;       /* all stacks; if more than count, the lighter ones did not fit */
 	struct str *groups; /* the query's memory; NULL: not grouped */
 	uint32_t group_count, group_cap;
 	int64_t total;    /* of everything */
-	int64_t unsummed; /* of those that there was no room for */
+	int64_t unsummed; /* of stacks that did not fit */
 };
-/* group_by: a label, whose values are told apart; empty: none. */
+/* group_by: a label whose values are kept apart; empty: none. */
 bool stack_sums_make(struct query *q, struct str group_by, struct stack_sums *out,
 		     struct err *err) MUST_CHECK;
 void stack_sums_release(struct query *q, struct stack_sums *s);
 
-/* May a filter leave stacks out? The other kinds change what is shown of a stack. */
+/* May a filter drop stacks? The other kinds only change what is shown of a stack. */
 bool engine_filters_choose(const struct query_request *r);
 /* Finds q->selected.wanted_stacks, where the request's call site or its filters choose some. */
 bool wanted_stacks_select(struct query *q, struct err *err) MUST_CHECK;
@@ -40,7 +40,7 @@ struct frame_run {
 	int64_t value[QUERY_SIDES];
 };
 
-/* A frame as filters see it: functions of one name in two files are one frame, and two of these. */
+/* A frame as filters see it: functions of one name in two files are one frame, but two of these. */
 struct marked_frame {
 	uint32_t frame;
 	uint32_t marks; /* bit 1 << i of each filter that it satisfies */
