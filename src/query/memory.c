@@ -326,6 +326,17 @@ bool number_enter(struct query *q, struct number_table *t, uint64_t number, uint
 	return true;
 }
 
+bool number_list(const struct number_table *t, uint64_t *out)
+{
+	if (t->used)
+		return false;
+	for (uint64_t page = 0; page < t->page_cap; page++)
+		for (uint32_t i = 0; t->pages[page] && i < NUMBER_PAGE; i++)
+			if (t->pages[page][i])
+				*out++ = page * NUMBER_PAGE + i;
+	return true;
+}
+
 /* Freed before it is taken again, and no more than there was: that cannot fail. */
 void number_reset(struct query *q, struct number_table *t, uint32_t count)
 {
@@ -370,8 +381,9 @@ bool number_set_add(struct query *q, struct number_set *s, uint64_t number, stru
 
 void number_set_sort(struct query *q, struct number_set *s)
 {
+	if (!number_list(&s->met, s->ptr))
+		s->count = (uint32_t)id_list_sort(s->ptr, s->count);
 	number_release(q, &s->met);
-	s->count = (uint32_t)id_list_sort(s->ptr, s->count);
 }
 
 void number_set_release(struct query *q, struct number_set *s)

@@ -86,6 +86,8 @@ static inline bool number_note(struct query *q, struct number_table *t, uint64_t
 	*added = at == next;
 	return ok;
 }
+/* Writes all numbers in ascending order where that costs no sorting: if they are all in pages. */
+bool number_list(const struct number_table *t, uint64_t *out);
 void number_release(struct query *q, struct number_table *t);
 /* Forgets all numbers but keeps room for `count` of them, at most as many as there were: entering
  * those cannot fail. */

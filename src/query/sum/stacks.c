@@ -129,7 +129,7 @@ static bool load_locations(struct loading *l, struct err *err)
 			(uint64_t)l->location_count * 2 + 2, err))
 		return false;
 	memset(l->frame_first + (size_t)known * 2, 0, (size_t)count * 2 * sizeof(uint32_t));
-	if (count)
+	if (count && (known || !number_list(&l->locations, l->location_ids)))
 		qsort(l->location_ids, count, sizeof(uint64_t), id_list_order);
 	if (count && !source_locations(s, l->location_ids, count, take_location, l, err))
 		return false;
