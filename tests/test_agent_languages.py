@@ -11,6 +11,7 @@ import pytest
 
 import agents
 import program
+import receivers
 import runtimes
 from agents import needs_bpf  # noqa: F401
 
@@ -160,3 +161,18 @@ def test_known_stacks_of_fetched_cpythons(needs_bpf, tmp_path):
         pytest.skip("SKIPPED ALOUD: no CPython 3.14 or 3.15 is here: tools/runtimes python")
     with contextlib.ExitStack() as until_the_end:
         check_stacks({name: (until_the_end.enter_context(agents.Spinning(*words)), [PYTHON]) for name, words in fetched_pythons()}, tmp_path)
+
+
+def test_an_unknown_version_is_told_by_name(needs_bpf, tmp_path):
+    version, tool = next(iter(pythons().items()), (None, None))
+    if not tool:
+        pytest.skip("SKIPPED ALOUD: no CPython is here")
+    version = version.removeprefix("cpython_").replace("_", ".")
+    table = SOURCES.parents[2] / "src/agent/runtimes/cpython/cpython.table"
+    (tmp_path / "cpython.table").write_text(re.sub(rf"(?m)^(version\b.*?)\s{re.escape(version)}\b", r"\1 3.99", table.read_text()))
+    with receivers.GrpcReceiver() as peer, agents.Spinning(tool, SOURCES / "known.py"):
+        with agents.agent(peer, tmp_path, "-runtime-tables", tmp_path) as a:
+            program.wait_for(lambda: "Unknown version of a language runtime" in a.log, what="a line about the version")
+            line, = [text for text in a.log.splitlines() if "Unknown version" in text]
+            assert "cpython" in line or "python" in line
+            assert version in line

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include "base/clock.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 enum {
 	BUCKETS = 1024,
@@ -280,6 +282,26 @@ static struct str base_name(const char *path)
 	return str_cstr(slash ? slash + 1 : path);
 }
 
+/* Once for each version. */
+static void tell_unknown_version(struct modules *all, const struct module *m,
+				 const struct runtime_binary *b)
+{
+	char version[24];
+
+	for (uint32_t i = 0; i < all->unknown_count; i++)
+		if (all->unknown[i].step == b->ops->step &&
+		    all->unknown[i].version == b->unknown_version)
+			return;
+	if (all->unknown_count == ARRAY_LEN(all->unknown))
+		return;
+	all->unknown[all->unknown_count].step = b->ops->step;
+	all->unknown[all->unknown_count++].version = b->unknown_version;
+	snprintf(version, sizeof(version), "%u.%u", b->unknown_version >> 16,
+		 b->unknown_version & 0xffff);
+	LOG(LOG_WARN, "Unknown version of a language runtime: its frames are shown as native code",
+	    LOG_S("runtime", b->ops->name), LOG_S("version", version), LOG_S("file", m->path));
+}
+
 /* Is it a language runtime's? Then where its main loop lies goes to BPF. */
 static bool recognise(const struct module *m, const struct elf_file *f, struct runtime_binary *out)
 {
@@ -291,8 +313,11 @@ static bool recognise(const struct module *m, const struct elf_file *f, struct r
 		if (!(all->steps & 1u << ops->step))
 			continue;
 		*out = (struct runtime_binary){ .ops = ops };
-		if (!ops->recognise(f, str_cstr(m->path), all->tables, out))
+		if (!ops->recognise(f, str_cstr(m->path), all->tables, out)) {
+			if (out->unknown_version)
+				tell_unknown_version(all, m, out);
 			continue;
+		}
 		if (!ops->no_loop)
 			unwind_store_set_interpreter(all->store, m->id, ops->step, out->loop,
 						     out->cold);

@@ -68,6 +68,11 @@ struct modules {
 	struct unwind_row *scratch;          /* one page's rows */
 	const struct runtime_tables *tables; /* needed where there are steps */
 	uint32_t steps; /* runtimes to look for: bits 1 << enum unwind_step_kind */
+	/* Versions of runtimes that their tables do not have, and that were told. */
+	struct {
+		uint32_t step, version;
+	} unknown[32];
+	uint32_t unknown_count;
 	uint32_t count, idle_count;
 	uint64_t swept_ns, let_go_ns;
 	uint64_t opened, refused, built, empty, pages_refused, evicted, build_ns;

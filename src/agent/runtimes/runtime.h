@@ -49,6 +49,9 @@ struct runtime_binary {
 	/* The main loop, [from, to), and its cold part; 0, 0: there is none. Walks that get there
 	 * are handed to the runtime's step. */
 	uint64_t loop[2], cold[2];
+	/* OFFSET_VERSION() of a file that is the runtime's, where it was refused because the table
+	 * does not have its version; 0: it is not the runtime's. */
+	uint32_t unknown_version;
 };
 
 /* A process to attach to. */

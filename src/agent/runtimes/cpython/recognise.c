@@ -92,8 +92,10 @@ bool cpython_recognise(const struct elf_file *f, struct str path,
 		return false;
 	if (!loop.size || !find_entry(f, &facts, &runtime) || !find_minor(f, path, &facts.minor))
 		return false;
-	if (!cpython_table_find(tables->cpython, facts.minor, &facts.offsets))
+	if (!cpython_table_find(tables->cpython, facts.minor, &facts.offsets)) {
+		out->unknown_version = OFFSET_VERSION(3, facts.minor);
 		return false;
+	}
 	if (!facts.thread_first)
 		cpython_offsets_from_debug(&facts.offsets, elf_file_at_vaddr(f, runtime.value),
 					   facts.minor);

@@ -122,9 +122,13 @@ bool php_recognise(const struct elf_file *f, struct str path, const struct runti
 
 	(void)path;
 	if (!elf_file_find_exported(f, STR("execute_ex"), &machine) || !machine.size ||
-	    !find_globals(f, &facts) || !find_version(f, &facts.version) ||
-	    !php_table_find(tables->php, facts.version, &facts.offsets) ||
-	    !php_offsets_usable(&facts.offsets, &err))
+	    !find_globals(f, &facts) || !find_version(f, &facts.version))
+		return false;
+	if (!php_table_find(tables->php, facts.version, &facts.offsets)) {
+		out->unknown_version = facts.version;
+		return false;
+	}
+	if (!php_offsets_usable(&facts.offsets, &err))
 		return false;
 	facts.body = find_body(f, &machine);
 	facts.needs_pcre = needs_pcre(f);

@@ -231,9 +231,13 @@ bool ruby_recognise(const struct elf_file *f, struct str path, const struct runt
 	struct err err;
 
 	(void)path;
-	if (!find_version(f, &facts.version) ||
-	    !ruby_table_find(tables->ruby, facts.version, &facts.offsets) ||
-	    !ruby_offsets_usable(&facts.offsets, &err) || !find_context(f, &facts) ||
+	if (!find_version(f, &facts.version))
+		return false;
+	if (!ruby_table_find(tables->ruby, facts.version, &facts.offsets)) {
+		out->unknown_version = facts.version;
+		return false;
+	}
+	if (!ruby_offsets_usable(&facts.offsets, &err) || !find_context(f, &facts) ||
 	    !find_loop(f, facts.loop, out->cold))
 		return false;
 	facts.symbols = find_symbols(f);

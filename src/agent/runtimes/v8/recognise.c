@@ -112,9 +112,13 @@ bool v8_recognise(const struct elf_file *f, struct str path, const struct runtim
 	struct err err;
 
 	(void)path;
-	if (!find_version(f, &facts.version) ||
-	    !v8_table_find(tables->v8, facts.version, &facts.offsets) ||
-	    !v8_offsets_usable(&facts.offsets, &err) || !find_builtins(f, out->loop))
+	if (!find_version(f, &facts.version))
+		return false;
+	if (!v8_table_find(tables->v8, facts.version, &facts.offsets)) {
+		out->unknown_version = facts.version;
+		return false;
+	}
+	if (!v8_offsets_usable(&facts.offsets, &err) || !find_builtins(f, out->loop))
 		return false;
 	find_bytecode_bytes(f, &facts);
 	memcpy(out->facts, &facts, sizeof(facts));
