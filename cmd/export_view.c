@@ -145,7 +145,7 @@ bool export_view_write(const struct export_view *v, struct buf *out, struct err 
 		request.limit_bytes = (size_t)SELECTION_LIMIT_BYTES * 4;
 		request.clip = true;
 		request.average = v->format->adds_up;
-		request.one_scale = v->format == &formats[FORMAT_FOLDED];
+		request.one_scale = v->format->one_scale;
 		/* Where all types are written, no file is left out for its type. */
 		q = v->format->all_types && !request.profile_type.len
 			    ? query_begin(&request, err)

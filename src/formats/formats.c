@@ -195,6 +195,7 @@ const struct format formats[FORMATS] = {
 			    .file_name = "profile.folded",
 			    .content_type = "text/plain; charset=utf-8",
 			    .adds_up = true,
+			    .one_scale = true,
 			    .write = folded_write,
 			    .read = folded_read },
 	[FORMAT_SPEEDSCOPE] = { .name = "speedscope",

@@ -43,6 +43,8 @@ struct format {
 	const char *content_type;
 	bool gzip;      /* by convention its files are gzip files */
 	bool adds_up;   /* its readers add up all samples, so gauges must be averages beforehand */
+	bool one_scale; /* its numbers have no unit: counts of different periods must be made alike
+			 */
 	bool all_types; /* one file holds every profile type */
 	format_write_fn *write; /* NULL: only read */
 	format_read_fn *read;   /* NULL: only written */

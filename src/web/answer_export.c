@@ -34,7 +34,7 @@ bool web_answer_export(struct web_ask *a, struct err *err)
 		return unknown_format(name, err);
 	a->clip = true; /* what the page shows of the window, no more */
 	a->average = f->adds_up;
-	a->one_scale = f == &formats[FORMAT_FOLDED];
+	a->one_scale = f->one_scale;
 	q = web_begin(a, 0, err);
 	options.addresses = query_by_parse(params_get(&a->params, "by"), &by, &ignored) &&
 			    by == QUERY_BY_ADDRESS;
