@@ -19,6 +19,7 @@ const struct component_ops *const components_all[] = {
 	/* processors */
 	&memory_limiter_processor,
 	&batch_processor,
+	&queuebatch_processor,
 	&filter_processor,
 	&transform_processor,
 	&resource_processor,

@@ -1,5 +1,6 @@
 /*
- * batch: collects requests into larger ones, by size or time.
+ * batch: collects requests into larger ones, by size or time. queuebatch: the same under the names
+ * of an exporter's sending queue, with a bound on what is under way behind it.
  *
  * Names and defaults are the Collector's, whose own batch processor cannot do profiles. Success is
  * answered on taking in, so a pipeline with it is a memory pipeline: what is pending is lost with
@@ -27,6 +28,11 @@ struct batcher {
 	uint32_t send_batch_size, send_batch_max_size;
 	struct config_strings metadata_keys;
 	uint32_t metadata_cardinality_limit;
+	/* queuebatch alone; 0 in batch: no bound but that on memory. */
+	uint64_t num_consumers, queue_size;
+	int sizer, batch_sizer; /* enum queue_sizer */
+	bool enabled, block_on_overflow, wait_for_result;
+	const char *storage;
 
 	const struct component_host *host;
 	struct metric *size_trigger, *timeout_trigger, *sent_samples, *dropped_refused,
@@ -68,6 +74,58 @@ static const struct config_field batch_fields[] = {
 };
 /* clang-format on */
 
+enum queue_sizer { SIZER_REQUESTS, SIZER_ITEMS, SIZER_BYTES };
+static const char *const queue_sizers[] = { "requests", "items", "bytes", NULL };
+static const char *const batch_sizers[] = { "items", NULL };
+
+/* clang-format off */
+static const struct config_field partition_fields[] = {
+	{ .name = "metadata_keys", .kind = CONFIG_STRINGS, OFF(metadata_keys), .help = "must be empty: there is no client metadata" },
+	{ 0 },
+};
+static const struct config_field queuebatch_batch_fields[] = {
+	{ .name = "flush_timeout", .kind = CONFIG_DURATION, OFF(timeout_ns), .default_text = "200ms", .help = "longest wait for a batch to fill" },
+	{ .name = "min_size", .kind = CONFIG_UINT32, OFF(send_batch_size), .default_text = "8192", .help = "samples that make a batch full" },
+	{ .name = "max_size", .kind = CONFIG_UINT32, OFF(send_batch_max_size), .default_text = "0", .help = "a larger batch is split; 0 = never" },
+	{ .name = "sizer", .kind = CONFIG_ENUM, OFF(batch_sizer), .default_text = "items", .choices = batch_sizers, .help = "of the two: samples" },
+	{ .name = "partition", .kind = CONFIG_SECTION, .fields = partition_fields, .help = "what is kept apart" },
+	{ 0 },
+};
+static const struct config_field queuebatch_fields[] = {
+	{ .name = "enabled", .kind = CONFIG_BOOL, OFF(enabled), .default_text = "true", .help = "false: everything passes" },
+	{ .name = "num_consumers", .kind = CONFIG_UINT64, OFF(num_consumers), .default_text = "1", .min = 1, .max = 10000,
+	  .help = "batches that may be under way at once" },
+	{ .name = "queue_size", .kind = CONFIG_UINT64, OFF(queue_size), .default_text = "10", .min = 1, .max = 1e15,
+	  .help = "what may wait while they are; more is refused" },
+	{ .name = "sizer", .kind = CONFIG_ENUM, OFF(sizer), .default_text = "requests", .choices = queue_sizers, .help = "what queue_size counts" },
+	{ .name = "block_on_overflow", .kind = CONFIG_BOOL, OFF(block_on_overflow), .default_text = "true",
+	  .help = "accepted: senders are asked to try again either way" },
+	{ .name = "wait_for_result", .kind = CONFIG_BOOL, OFF(wait_for_result), .default_text = "false", .help = "must be false" },
+	{ .name = "storage", .kind = CONFIG_STRING, OFF(storage), .help = "must be absent: the exporter's sending_queue has one" },
+	{ .name = "batch", .kind = CONFIG_SECTION, .fields = queuebatch_batch_fields, .help = "how requests are put together" },
+	{ 0 },
+};
+/* clang-format on */
+
+static bool queuebatch_check(void *state, struct err *err)
+{
+	const struct batcher *b = state;
+
+	if (b->send_batch_max_size && b->send_batch_max_size < b->send_batch_size)
+		return err_set(err, ERR_INVALID,
+			       "\"max_size\" of batch must be greater or equal to \"min_size\"");
+	if (b->metadata_keys.count)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "\"metadata_keys\" cannot be kept apart here: leave it out");
+	if (b->wait_for_result)
+		return err_set(err, ERR_UNSUPPORTED, "\"wait_for_result\" is not offered here");
+	if (b->storage)
+		return err_set(err, ERR_UNSUPPORTED,
+			       "\"storage\" is not offered here: give it to the exporter's "
+			       "sending_queue");
+	return true;
+}
+
 static bool batcher_check(void *state, struct err *err)
 {
 	const struct batcher *b = state;
@@ -107,6 +165,7 @@ static void flush_done(struct completion *c, const struct outcome *o)
 	pthread_mutex_lock(&b->lock);
 	b->in_flight--;
 	pthread_cond_broadcast(&b->idle);
+	pthread_cond_signal(&b->wake); /* who waited for a consumer */
 	pthread_mutex_unlock(&b->lock);
 }
 
@@ -214,14 +273,19 @@ static bool full_locked(const struct batcher *b)
 			    b->bytes >= pending_bytes_most);
 }
 
-/* Until a batch is full, its time has come, or the end. */
+static bool may_send_locked(const struct batcher *b)
+{
+	return !b->num_consumers || b->in_flight < b->num_consumers;
+}
+
+/* Until a batch is full or its time has come, and a consumer is free, or the end. */
 static void wait_locked(struct batcher *b)
 {
-	while (!b->stopping && !full_locked(b)) {
+	while (!b->stopping && !(full_locked(b) && may_send_locked(b))) {
 		struct timespec until = { .tv_sec = (time_t)(b->due_ns / SECOND_NS),
 					  .tv_nsec = (long)(b->due_ns % SECOND_NS) };
 
-		if (b->count == 0)
+		if (b->count == 0 || !may_send_locked(b))
 			pthread_cond_wait(&b->wake, &b->lock);
 		else if (clock_monotonic_ns() >= b->due_ns)
 			return;
@@ -283,6 +347,17 @@ static void refuse(struct batch *batch, struct completion *done, enum err_kind k
 	completion_done(done, &o);
 }
 
+static bool queue_full_locked(const struct batcher *b)
+{
+	if (b->count == PENDING_MOST || b->bytes >= pending_bytes_most)
+		return true;
+	if (!b->queue_size || may_send_locked(b))
+		return false;
+	if (b->sizer == SIZER_REQUESTS)
+		return b->count >= b->queue_size;
+	return (b->sizer == SIZER_ITEMS ? b->samples : b->bytes) >= b->queue_size;
+}
+
 static void batcher_consume(void *state, struct batch *batch, struct completion *done)
 {
 	const struct outcome ok = { .kind = OUTCOME_OK };
@@ -291,7 +366,7 @@ static void batcher_consume(void *state, struct batch *batch, struct completion 
 
 	pthread_mutex_lock(&b->lock);
 	stopping = b->stopping;
-	if (!stopping && b->count < PENDING_MOST && b->bytes < pending_bytes_most) {
+	if (!stopping && !queue_full_locked(b)) {
 		if (b->count == 0)
 			b->due_ns = clock_monotonic_ns() + b->timeout_ns;
 		b->pending[b->count++] = batch;
@@ -307,7 +382,8 @@ static void batcher_consume(void *state, struct batch *batch, struct completion 
 	else if (stopping)
 		refuse(batch, done, ERR_UNAVAILABLE, "shutting down");
 	else
-		refuse(batch, done, ERR_BUSY, "the batch processor is full");
+		refuse(batch, done, ERR_BUSY,
+		       b->queue_size ? "sending queue is full" : "the batch processor is full");
 }
 
 static struct metric *counter(const struct component_host *h, const char *name, const char *help)
@@ -377,6 +453,29 @@ static void batcher_stop(void *state, uint64_t deadline_ns)
 		rc = pthread_cond_timedwait(&b->idle, &b->lock, &until);
 	pthread_mutex_unlock(&b->lock);
 }
+
+static void queuebatch_consume(void *state, struct batch *batch, struct completion *done)
+{
+	struct batcher *b = state;
+
+	if (b->enabled)
+		batcher_consume(b, batch, done);
+	else
+		consumer_consume(b->host->next, batch, done);
+}
+
+const struct component_ops queuebatch_processor = {
+	.type = "queuebatch",
+	.summary = "collects requests into larger ones, behind a bounded queue",
+	.kind = COMPONENT_PROCESSOR,
+	.state_size = sizeof(struct batcher),
+	.fields = queuebatch_fields,
+	.memory = true,
+	.check = queuebatch_check,
+	.start = batcher_start,
+	.consume = queuebatch_consume,
+	.stop = batcher_stop,
+};
 
 const struct component_ops batch_processor = {
 	.type = "batch",

@@ -4,6 +4,7 @@
 
 extern const struct component_ops memory_limiter_processor;
 extern const struct component_ops batch_processor;
+extern const struct component_ops queuebatch_processor;
 extern const struct component_ops filter_processor;
 extern const struct component_ops transform_processor;
 extern const struct component_ops resource_processor;

@@ -16,13 +16,10 @@
 #include "support/pipeline_fakes.h"
 
 static const struct component_ops *const known[] = {
-	&fake_hand_receiver,
-	&fake_record_exporter,
-	&fake_far_exporter,
-	&memory_limiter_processor,
-	&batch_processor,
-	&file_storage_extension,
-	NULL,
+	&fake_hand_receiver,     &fake_record_exporter,
+	&fake_far_exporter,      &memory_limiter_processor,
+	&batch_processor,        &queuebatch_processor,
+	&file_storage_extension, NULL,
 };
 
 static char storage[64]; /* the file_storage directory of this run */
@@ -123,6 +120,12 @@ static const struct {
 	{ "batch: {send_batch_max_size: 10}",
 	  "send_batch_max_size must be greater or equal to send_batch_size" },
 	{ "batch: {metadata_keys: [a]}", "\"metadata_keys\" cannot be kept apart here" },
+	{ "queuebatch: {batch: {max_size: 10}}", "must be greater or equal to \"min_size\"" },
+	{ "queuebatch: {batch: {partition: {metadata_keys: [a]}}}", "cannot be kept apart here" },
+	{ "queuebatch: {wait_for_result: true}", "\"wait_for_result\" is not offered here" },
+	{ "queuebatch: {storage: file_storage}", "give it to the exporter's sending_queue" },
+	{ "queuebatch: {queue_size: 0}", "must be between 1 and" },
+	{ "queuebatch: {batch: {sizer: bytes}}", "sizer" },
 };
 
 static void test_bad(void **state)
@@ -176,6 +179,11 @@ static const struct {
 	{ "batch: {timeout: 1h, send_batch_size: 40, send_batch_max_size: 40}", 4, 30, 3, 4 },
 	{ "batch: {timeout: 1h, send_batch_size: 0}", 5, 10, 5, 5 },
 	{ "batch: {timeout: 1h, send_batch_size: 100, send_batch_max_size: 100}", 1, 1050, 11, 11 },
+	{ "queuebatch: {num_consumers: 9, batch: {flush_timeout: 1h, min_size: 100}}", 20, 10, 2,
+	  2 },
+	{ "queuebatch: {batch: {flush_timeout: 1h, min_size: 100, max_size: 100}}", 1, 1050, 11,
+	  11 },
+	{ "queuebatch: {enabled: false}", 5, 10, 5, 5 },
 };
 
 static void test_batch(void **state)
@@ -225,6 +233,29 @@ static void test_batch_counts(void **state)
 	assert_int_equal(metric(&f, full_sends), 0);
 	assert_int_equal(metric(&f, timeout_sends), 1);
 	teardown(&f);
+}
+
+/* While its one consumer is at work, two requests may wait; then a free consumer takes them. */
+static void test_queuebatch_full(void **state)
+{
+	struct outcome o;
+	struct fixture f;
+
+	(void)state;
+	setup(&f, "queuebatch: {queue_size: 2, batch: {flush_timeout: 1ms, min_size: 10}}");
+	fake_record[0].hold = true;
+	assert_int_equal(send(&f, 10, 1).kind, OUTCOME_OK);
+	fake_wait(&fake_record[0], &fake_record[0].requests, 1);
+	assert_int_equal(send(&f, 10, 2).kind, OUTCOME_OK);
+	assert_int_equal(send(&f, 10, 3).kind, OUTCOME_OK);
+	o = send(&f, 10, 4);
+	assert_int_equal(o.kind, OUTCOME_RETRY);
+	assert_int_equal(o.err.kind, ERR_BUSY);
+	fake_release(&fake_record[0], OUTCOME_OK);
+	fake_wait(&fake_record[0], &fake_record[0].kept, 3);
+	assert_int_equal(send(&f, 10, 5).kind, OUTCOME_OK);
+	teardown(&f);
+	assert_int_equal(fake_record[0].samples, 40);
 }
 
 static void test_batch_refused(void **state)
@@ -296,7 +327,7 @@ int main(void)
 		cmocka_unit_test(test_bad),           cmocka_unit_test(test_memory_limiter),
 		cmocka_unit_test(test_batch),         cmocka_unit_test(test_batch_counts),
 		cmocka_unit_test(test_batch_refused), cmocka_unit_test(test_batch_no_memory),
-		cmocka_unit_test(test_file_storage),
+		cmocka_unit_test(test_file_storage),  cmocka_unit_test(test_queuebatch_full),
 	};
 
 	char command[128];
