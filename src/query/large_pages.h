@@ -1,9 +1,9 @@
 /*
  * large_pages.h - memory of one question, in large pages where the system has them.
  *
- * A process that is asked for the first time pays 2 us for each page of 4 KiB that it touches: that
- * was a fifth of a flame graph. So blocks lie side by side in one mapping, which asks for large
- * pages; what is given back is taken again, first fit, and all goes at once.
+ * A new process pays 2 us for each 4 KiB page that it touches: a fifth of a flame graph. So blocks
+ * lie side by side in one mapping that asks for large pages. Blocks that are given back are used
+ * again, first fit; the mapping goes as a whole.
  * Memory: the mapping, as far as it is touched, until large_pages_release(). Threads: one at a
  * time.
  */
@@ -25,7 +25,7 @@ struct large_pages {
 	size_t mapped_bytes;
 };
 
-/* False: there is no such room, and nothing is mapped. */
+/* False: nothing is mapped, for want of room. */
 bool large_pages_map(struct large_pages *l, size_t bytes);
 void large_pages_release(struct large_pages *l); /* and all blocks */
 
@@ -34,7 +34,7 @@ static inline bool large_pages_have(const struct large_pages *l, const void *blo
 	return (uintptr_t)block - (uintptr_t)l->base < l->bytes;
 }
 
-/* NULL: no room. Blocks are aligned to 64 bytes; whose they are remembers how long. */
+/* NULL: no room. Blocks are aligned to 64 bytes; their owner remembers their length. */
 void *large_pages_take(struct large_pages *l, size_t bytes, bool zeros);
 void large_pages_give_back(struct large_pages *l, void *block, size_t bytes);
 /* The end of a block that keeps its place. */

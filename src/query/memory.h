@@ -103,6 +103,6 @@ struct number_set {
 /* A number that it has already changes nothing. */
 bool number_set_add(struct query *q, struct number_set *s, uint64_t number,
 		    struct err *err) MUST_CHECK;
-/* In ascending order; none is added any more. */
+/* Sorts it; no number can be added afterwards. */
 void number_set_sort(struct query *q, struct number_set *s);
 void number_set_release(struct query *q, struct number_set *s);

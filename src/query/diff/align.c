@@ -61,7 +61,7 @@ static void make_plain(struct buf *name)
 	buf_char(name, '?');
 }
 
-/* What the frame is told apart by, without what is left out. */
+/* The key of a frame without the parts that are left out. */
 static uint64_t reduced_key(const struct query_frame *f, enum query_by by, unsigned left_out,
 			    struct buf *name)
 {

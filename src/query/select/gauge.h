@@ -10,11 +10,11 @@
  * timestamps counts where the selection has events of it, too.
  */
 struct gauge_weights;
-/* hold: what a profile without timestamps says holds in all buckets of its length, up to `end`. */
+/* hold: a profile without timestamps counts in all buckets of its duration, up to `end`. */
 struct gauge_buckets {
 	uint64_t from, step_ns, end; /* step_ns 0: one for all times */
 	bool hold;
-	uint32_t rows; /* each step is cut into so many buckets; 0: one. Not with hold */
+	uint32_t rows; /* buckets per step; 0: one. Not with hold */
 };
 /* The bucket of a time after `from`. */
 static inline uint64_t engine_cell_of(uint64_t after, uint64_t step_ns, uint32_t rows)

@@ -1,9 +1,9 @@
 /*
- * known_sets.c - what the attribute sets of rows say of the question at hand, each found once.
+ * known_sets.c - what attribute sets of rows mean for the question, each looked at once.
  *
- * Most sets of a window are new in it: a thread's on a cpu. One by one they cost more than all the
- * rest of a question; so those that a walk will meet are found first, by the column of their ids,
- * and read together, unless the source fetches a row's set with the row.
+ * Most sets of a window occur only there: a thread on a CPU. Read one by one they cost more than
+ * the rest of the question. So a first walk over the column of their ids finds them, and they are
+ * read together, unless the source fetches a row's set with the row.
  */
 #include "query/select/label_match.h"
 #include "query/select/walk.h"
@@ -141,7 +141,7 @@ bool known_sets_load(struct query *q, const struct source_scan *scan, struct err
 	    scan->range.to <= q->known.sets_known.to)
 		return true;
 	columns.parts = ROW_ATTRIBUTES | (q->selected.by_stack ? ROW_STACK : 0);
-	/* Where there is no room for all, those that there was none for are read as they come. */
+	/* Sets that do not fit are read one by one when they are met. */
 	if (!find_and_read(&m, &columns, err))
 		return err->kind == ERR_LIMIT;
 	if (scan->series == q->selected.series_ids)

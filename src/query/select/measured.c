@@ -1,10 +1,10 @@
 /*
  * measured.c - the series that the selection's profilers measured.
  *
- * An agent that sees a whole machine reports a process only where it ran: its other reports of that
- * time measured the process, too, and found nothing. So what was measured is that of all series of
- * one profiler: of one host, scope and profile type. A process that profiles itself, and whatever
- * does not say its host or scope, is a profiler of its own.
+ * An agent of a whole machine reports a process only when it ran. Its other reports measured the
+ * process, too, and found nothing. So a selection is measured by all series of its profilers. A
+ * profiler is one host, scope and profile type; a process that profiles itself, or that names no
+ * host or scope, is a profiler of its own.
  */
 #include <stdlib.h>
 
@@ -23,7 +23,7 @@ struct measuring {
 	struct told *told;      /* of every series of the window */
 	uint32_t count, cap;
 	struct number_table profilers; /* of the selection */
-	bool open; /* which of q->selected.series are selected is told by their samples */
+	bool open; /* only samples tell which of q->selected.series are selected */
 };
 
 static struct str text_of(struct source_attributes list, struct str key)

@@ -1,9 +1,9 @@
 /*
- * fold.h - runs of frames that come some at a time: equal ones become one, and where memory is
- * short all are cut behind their first frames.
+ * fold.h - saves memory for runs of frames: joins equal ones and, where memory is short, cuts all
+ * behind their first frames.
  *
- * What a cut run ends with is RUN_CUT instead of a frame: its value counts for what is before, and
- * is nobody's own. So whatever there is of stacks, the outer part of a tree is right.
+ * A cut run ends in RUN_CUT instead of a frame: its value counts for the frames before it, and is
+ * none's own value. So the outer part of a tree is right, however many stacks there are.
  * Memory: the query's whose the frame set is. Threads: its query's.
  */
 #pragma once
@@ -24,7 +24,7 @@ void folding_begin(struct folding *f, struct frame_set *s);
 void folding_add(struct folding *f, uint32_t first, uint32_t pool_first);
 enum folding_result {
 	FOLDING_CUT,
-	FOLDING_RENUMBERED, /* and frames that nobody has any more went: others have new numbers */
+	FOLDING_RENUMBERED, /* unused frames were dropped, so that others have new numbers */
 	FOLDING_LEAST,      /* runs are as short as they get: nothing was done */
 	FOLDING_FAILED,
 };

@@ -60,8 +60,8 @@ void query_frame_append_name(struct buf *b, const struct query_frame *f, enum qu
 /*
  * ---- interning ----
  *
- * What is new is entered into its table once all of it is there: a failure on the way leaves no
- * number behind that nothing has, as the set is used further with fewer stacks.
+ * A new entry goes into its table last. If something fails before, the table has no number without
+ * an entry: the set is used again, with fewer stacks.
  */
 
 /* A text that is the query's already. */
@@ -98,7 +98,7 @@ static bool intern_text(struct frame_set *s, struct str text, struct str *out, s
 	return true;
 }
 
-/* What a frame is told apart by, of a frame that has no more than that. */
+/* Of a frame that has only what identifies it. */
 static uint64_t identity_key(const struct query_frame *f)
 {
 	uint64_t parts[] = { hash64(f->type),   hash64(f->binary), hash64(f->function),
@@ -223,7 +223,7 @@ static bool add_frame(struct frame_set *s, struct query_frame f, struct err *err
 	return true;
 }
 
-/* Of a frame what the question tells it apart by. */
+/* Only what identifies the frame in this question. */
 static struct query_frame identify(const struct query_frame *f, enum query_by by)
 {
 	struct query_frame id = { .type = f->type, .binary = f->binary };
@@ -348,7 +348,7 @@ bool frame_set_forget(struct frame_set *s, uint32_t frame_count, uint32_t text_c
 	return ok;
 }
 
-/* ---- frames that no run has any more ---- */
+/* ---- frames that no run uses ---- */
 
 static void mark_used(const struct frame_set *s, uint32_t *number)
 {

@@ -74,10 +74,10 @@ struct frame_set {
 };
 #define RUN_CUT UINT32_MAX /* instead of a frame: further ones were left out */
 
-/* What an answer does with runs before they are kept: there may be more of them than there is
- * memory for, and what it needs of whole ones, it takes here. */
+/* What an answer does with runs when they come, before they are kept or cut: there may be more than
+ * memory holds. */
 struct frame_use {
-	/* All begins, or begins again with fewer stacks. NULL: nothing. */
+	/* Called at the start, and again when it starts anew with fewer stacks. May be NULL. */
 	void (*begin)(void *ctx);
 	/* Turns runs from `first` on around, say: what is to be cut where memory is short stands at
 	 * their ends afterwards. NULL: nothing. */
@@ -88,7 +88,7 @@ struct frame_use {
 	 * for all, and these may be cut. Without an effect where it fails. NULL: nothing. */
 	bool (*use)(void *ctx, struct frame_set *s, uint32_t first, struct err *err);
 	void *ctx;
-	bool tabulates; /* has what it needs by frame: there is no answer still to make room for */
+	bool tabulates; /* it keeps what it needs by frame: no room has to be left for an answer */
 };
 
 /* A selection on its way into a set. */

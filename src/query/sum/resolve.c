@@ -87,7 +87,7 @@ static size_t bytes_given_back(const struct adding *a)
 	       ((size_t)a->cap + a->f.slot_cap) * sizeof(uint32_t);
 }
 
-/* What becomes of runs and frames needs room, too: a tree or a table of them. */
+/* The tree or table that is made of runs and frames needs memory, too. */
 static size_t bytes_needed(const struct adding *a)
 {
 	enum { RUN_BYTES = 64, FRAME_BYTES = 64, LEAST_BYTES = 96 << 10 };
@@ -103,7 +103,7 @@ static size_t bytes_needed(const struct adding *a)
 	       (size_t)s->frame_count * (table ? 0 : FRAME_BYTES) + least;
 }
 
-/* Is there room for another batch, and for an answer then? */
+/* Is there no room for another batch and the answer? */
 static bool is_full(const struct adding *a)
 {
 	const struct query *q = a->l.set->q;
@@ -124,7 +124,7 @@ static bool cut_runs(struct adding *a, bool *done, struct err *err)
 	return result != FOLDING_FAILED;
 }
 
-/* Gives back the room that runs and their frames do not fill: all of it where there is no run. */
+/* Gives back the unused ends of the runs and the pool: all of both if there is no run. */
 static void fit_runs(struct frame_set *s)
 {
 	if (s->run_count) {
@@ -137,7 +137,7 @@ static void fit_runs(struct frame_set *s)
 	s->pool_count = 0;
 }
 
-/* So that a further batch fits, as far as runs take the room. */
+/* Makes room for another batch, as far as runs take it. */
 static bool make_space(struct adding *a, struct err *err)
 {
 	const struct frame_set *s = a->l.set;
@@ -183,7 +183,7 @@ static bool add_batch(struct adding *a, uint32_t n, struct err *err)
 	return true;
 }
 
-/* Less at a time, and less of what there is. False: neither helps. */
+/* Fewer stacks at a time, and shorter runs. False: neither helps. */
 static bool retry_with_less(struct adding *a, uint32_t *size, struct err *err)
 {
 	struct frame_set *s = a->l.set;
@@ -230,7 +230,7 @@ static bool add_all(struct adding *a, struct err *err)
 	return true;
 }
 
-/* So that an answer can be made of it. */
+/* Leaves enough memory for the answer. */
 static bool leave_room(struct adding *a, struct err *err)
 {
 	struct frame_set *s = a->l.set;
@@ -282,7 +282,7 @@ static void count_unresolved(const struct adding *a)
 	s->total[side] = engine_add(s->total[side], rest);
 }
 
-/* One attempt, with at most so many stacks. */
+/* One attempt, with at most `most` stacks. */
 static bool resolve_some(struct adding *a, const struct adding *fresh, uint32_t most,
 			 struct err *err)
 {

@@ -44,7 +44,7 @@ static unsigned weight_of(int64_t v)
 	return 1 + power * 32 + (unsigned)(magnitude << (63 - power) >> 58 & 31);
 }
 
-/* What weighs more than this is kept, and so many of those that weigh as much. */
+/* Keep what weighs more than this, and `as_heavy` of those that weigh the same. */
 struct cut {
 	unsigned weight;
 	uint32_t as_heavy;

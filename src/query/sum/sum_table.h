@@ -1,8 +1,8 @@
 /*
- * sum_table.h - values added up by number, where numbers are small and lie close together, as rows
- * of a store do: pages of sums, which cost a third of what an entry in a list and its place in a
- * table do. Of a number with several groups the first that is met is in here: most stacks are of
- * one process. Only src/query includes this.
+ * sum_table.h - values added up by number, for small numbers close together, such as row ids of a
+ * store: pages of sums, which cost a third of a list and a table of places in it. Of a number with
+ * several groups only the first one is in here: most stacks belong to one process. Only src/query
+ * includes this.
  *
  * Memory: the query's counted heap, until sum_table_release().
  */
@@ -22,7 +22,7 @@ struct sum_table {
 	uint32_t count; /* numbers that were met */
 };
 
-/* NULL: the number is too large or too far from others, or there is no room. */
+/* NULL: the number is too large or too far from others, or memory is short. */
 struct sum_page *sum_table_make_page(struct query *q, struct sum_table *t, uint64_t number);
 
 /* False, and nothing is added, where the table is not for that number, or has it with another

@@ -163,7 +163,7 @@ struct page {
 	bool too_many;              /* boxes: the other lanes were not drawn */
 };
 
-/* What a lane may add to the boxes: pixels, or events where these are fewer. */
+/* The most boxes of one depth that a lane can have: one per pixel or per event. */
 static double fullness(const struct chart *c, uint32_t lane)
 {
 	uint32_t events = c->lane_first[lane + 1] - c->lane_first[lane];
@@ -184,8 +184,7 @@ static double expected_boxes(const struct chart *c, uint32_t drawn)
 	return some > 0 ? c->box_count * (all / some) : c->box_count;
 }
 
-/* Boxes of the lanes [from, to). Where their stacks are too many at once, half of the lanes, then
- * the others. */
+/* Draws the lanes [from, to). If their stacks do not fit together, half of the lanes at a time. */
 static bool draw_some(struct chart *c, struct page *page, uint32_t from, uint32_t to,
 		      struct err *err)
 {
@@ -209,7 +208,7 @@ static bool draw_some(struct chart *c, struct page *page, uint32_t from, uint32_
 	return true;
 }
 
-/* Where the boxes are too many, of pixels so many times as wide that they may fit. */
+/* Draws all lanes; if these are too many boxes, again with wider pixels. */
 static bool draw_lanes(struct chart *c, struct page *page, struct err *err)
 {
 	for (unsigned attempt = 0; c->lane_count; attempt++) {

@@ -1,7 +1,7 @@
 /*
- * chart.h - what the parts of the flame chart share: chart_events.c takes events in, chart_lanes.c
- * finds whose they are, chart.c puts them in order, chart_boxes.c draws a lane. Only src/query
- * includes this.
+ * chart.h - shared by the parts of the flame chart: chart_events.c collects events, chart_lanes.c
+ * assigns them to threads, chart.c sorts them, chart_boxes.c draws a lane. Only src/query includes
+ * this.
  *
  * Memory: the query's counted heap, until chart_release(); lanes and boxes are the answer's.
  */
@@ -76,7 +76,7 @@ struct taking {
 	struct chart *c;
 	bool ranked;       /* only the page's events come */
 	bool full;         /* there was no room for all: they are only counted */
-	uint32_t stride;   /* of the page's events, one in so many */
+	uint32_t stride;   /* keep one of so many events of the page */
 	size_t bytes_most; /* for events */
 	uint64_t latest;   /* time of an event */
 };

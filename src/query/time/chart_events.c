@@ -73,7 +73,7 @@ static void forget_events(struct taking *t)
 	t->full = true;
 }
 
-/* So many threads that there is no room to count them all: the lighter half is forgotten. */
+/* Too many threads to count them all: forgets the lighter half. */
 static bool forget_light(struct taking *t, struct err *err)
 {
 	struct chart *c = t->c;

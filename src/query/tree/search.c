@@ -6,7 +6,7 @@
 
 #include "base/regex.h"
 
-/* How many paths are told apart; of a tree's nodes, so much may be there for a search. */
+/* Most paths that are counted; the share of a tree's nodes that a search may keep. */
 enum { PATHS_MOST = 1 << 15, KEPT_SHARE = 4 };
 
 bool search_begin(struct search *x, struct str pattern, struct err *err)
@@ -55,7 +55,7 @@ static uint32_t depth_of_match(const struct frame_set *s, const struct frame_run
 	return 0;
 }
 
-/* False: there is no room for more. */
+/* False: no room. */
 static bool node_of_path(struct found_paths *f, struct query *q, uint64_t path, uint32_t parent,
 			 uint32_t *out)
 {

@@ -80,7 +80,7 @@ static void add_run(struct table *t, const struct frame_set *s, const struct fra
 	}
 }
 
-/* Runs are no more needed once they are counted. */
+/* Runs are not needed once they are counted. */
 static bool tabulate_runs(void *ctx, struct frame_set *s, uint32_t first, struct err *err)
 {
 	struct table *t = ctx;
