@@ -23,10 +23,9 @@ static const size_t kept_most_bytes = (size_t)8 << 20; /* of texts and sets that
 	"AND ?2"
 
 /* What row_each() gives. */
-#define ROW_OF_LOCATION      "mapping_id, address, attrset_id, frame_type_id, lines"
-#define ROW_OF_FUNCTION      "name_id, system_name_id, filename_id, start_line"
-#define ROW_OF_ATTRIBUTE     "key_id, kind, v, unit_id"
-#define EACH(table, columns) "SELECT row(id, " columns ") FROM " table " WHERE id BETWEEN ?1 AND ?2"
+#define ROW_OF_LOCATION  "mapping_id, address, attrset_id, frame_type_id, lines"
+#define ROW_OF_FUNCTION  "name_id, system_name_id, filename_id, start_line"
+#define ROW_OF_ATTRIBUTE "key_id, kind, v, unit_id"
 #define PICK(table, columns)                                                                  \
 	"SELECT row(" table ".id, " columns ") FROM (SELECT value AS at FROM json_each(?1)) " \
 	"CROSS JOIN " table " ON " table ".id=at"
@@ -58,19 +57,12 @@ static const char *const sql[QUERY_COUNT] = {
 	[EACH_SERIES] = "SELECT " SERIES ", process, labels FROM series WHERE id BETWEEN ?1 AND ?2",
 	[EACH_BRIEF] = BRIEF_SERIES,
 	[MARK_CHUNKS] = "SELECT runs, series0, series FROM chunk WHERE bucket IN " OF_WINDOW,
-	[EACH_STACK] = EACH("stack", "locations"),
 	[PICK_STACKS] = PICK("stack", "locations"),
-	[EACH_LOCATION] = EACH("location", ROW_OF_LOCATION),
 	[PICK_LOCATIONS] = PICK("location", ROW_OF_LOCATION),
-	[EACH_FUNCTION] = EACH("function", ROW_OF_FUNCTION),
 	[PICK_FUNCTIONS] = PICK("function", ROW_OF_FUNCTION),
-	[EACH_RESOURCE] = EACH("resource", "attrset_id, schema_url_id"),
 	[PICK_RESOURCES] = PICK("resource", "attrset_id, schema_url_id"),
-	[EACH_ATTRSET] = EACH("attrset", "attributes"),
 	[PICK_ATTRSETS] = PICK("attrset", "attributes"),
-	[EACH_ATTRIBUTE] = EACH("attribute", ROW_OF_ATTRIBUTE),
 	[PICK_ATTRIBUTES] = PICK("attribute", ROW_OF_ATTRIBUTE),
-	[EACH_STRING] = EACH("string", "v"),
 	[PICK_STRINGS] = PICK("string", "v"),
 	[GET_REQUEST] = "SELECT seq, arrived, hash, version, unknown_fields, moved, layout "
 			"FROM request WHERE seq>?1 ORDER BY seq LIMIT 1",

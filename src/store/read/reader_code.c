@@ -27,7 +27,7 @@ static bool keep_texts(struct sqlite_snapshot *snap, struct wanted_ids *texts, s
 
 	wanted_ids_sort(texts);
 	r.ids = texts->ids;
-	return row_each(snap, EACH_STRING, texts->ids, texts->count, take_text, &r, err);
+	return row_each(snap, PICK_STRINGS, texts->ids, texts->count, take_text, &r, err);
 }
 
 struct function_row {
@@ -86,7 +86,7 @@ static bool keep_functions(struct sqlite_snapshot *snap, struct wanted_ids *func
 	r.ids = functions->ids;
 	r.rows = calloc(functions->count + 1, sizeof(*r.rows));
 	assert(r.rows);
-	ok = row_each(snap, EACH_FUNCTION, r.ids, functions->count, take_function, &r, err) &&
+	ok = row_each(snap, PICK_FUNCTIONS, r.ids, functions->count, take_function, &r, err) &&
 	     keep_texts(snap, &r.texts, err);
 	for (size_t i = 0; ok && i < functions->count; i++)
 		ok = keep_function(snap, &r.rows[i], err);
@@ -267,7 +267,7 @@ static bool read_rows(struct location_reader *r, const uint64_t *ids, size_t cou
 {
 	r->functions.count = 0;
 	buf_reset(&r->bytes);
-	return row_each(r->snap, EACH_LOCATION, ids, count, take_row, r, r->err) &&
+	return row_each(r->snap, PICK_LOCATIONS, ids, count, take_row, r, r->err) &&
 	       keep_functions(r->snap, &r->functions, r->err);
 }
 
@@ -356,7 +356,7 @@ bool sqlite_stacks(struct source *source, const uint64_t *ids, uint32_t count, s
 {
 	struct sqlite_snapshot *snap = sqlite_snapshot_of(source);
 	struct stack_reader r = { .ids = ids, .fn = fn, .arg = arg };
-	bool ok = row_each(snap, EACH_STACK, ids, count, take_stack, &r, err);
+	bool ok = row_each(snap, PICK_STACKS, ids, count, take_stack, &r, err);
 
 	free(r.locations);
 	return ok;

@@ -261,10 +261,10 @@ static bool read_sets(struct set_reader *r, const uint64_t *ids, size_t count, s
 {
 	r->attributes.count = 0;
 	buf_reset(&r->bytes);
-	if (!row_each(r->snap, EACH_ATTRSET, ids, count, take_set, r, err))
+	if (!row_each(r->snap, PICK_ATTRSETS, ids, count, take_set, r, err))
 		return false;
 	wanted_ids_sort(&r->attributes);
-	return row_each(r->snap, EACH_ATTRIBUTE, r->attributes.ids, r->attributes.count,
+	return row_each(r->snap, PICK_ATTRIBUTES, r->attributes.ids, r->attributes.count,
 			take_attribute, r, err);
 }
 

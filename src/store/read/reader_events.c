@@ -69,55 +69,10 @@ static bool is_wanted(const struct event_room *r, uint64_t series)
 
 /* ---- columns ---- */
 
-static uint64_t read_big_endian(const uint8_t *p, unsigned width)
-{
-	uint64_t v = 0;
-
-	memcpy(&v, p, 8);
-	return be64toh(v) >> (64 - 8 * width);
-}
-
-/* The numbers [from, to), each to its place. The usual widths have loops of their own. */
+/* The numbers [from, to), each to its place. */
 static void unpack_numbers(const struct cells *c, uint32_t from, uint32_t to, uint64_t *out)
 {
-	const uint8_t *p = c->bytes + (size_t)from * c->width;
-	const uint64_t base = c->base;
-	uint32_t i = from;
-
-	switch (c->width) {
-	case 0:
-		for (; i < to; i++)
-			out[i] = base;
-		return;
-	case 1:
-		for (; i < to; i++)
-			out[i] = base + *p++;
-		return;
-	case 2:
-		for (; i < to; i++, p += 2)
-			out[i] = base + ((uint32_t)p[0] << 8 | p[1]);
-		return;
-	case 3: /* all but the column's last one may be read as four bytes */
-		for (; i < to && c->end - p >= 4; i++, p += 3) {
-			uint32_t v;
-
-			memcpy(&v, p, 4);
-			out[i] = base + (be32toh(v) >> 8);
-		}
-		break;
-	case 4:
-		for (; i < to; i++, p += 4) {
-			uint32_t v;
-
-			memcpy(&v, p, 4);
-			out[i] = base + be32toh(v);
-		}
-		return;
-	default:
-		for (; i < to && c->end - p >= 8; i++, p += c->width)
-			out[i] = base + read_big_endian(p, c->width);
-	}
-	for (; i < to; i++)
+	for (uint32_t i = from; i < to; i++)
 		out[i] = cells_number(c, i);
 }
 
@@ -167,7 +122,7 @@ static void end_run(struct event_room *r)
 	r->run_ends[e->run_count - 1] = e->count;
 }
 
-static void give(struct sample_scan *x)
+static void give_events(struct sample_scan *x)
 {
 	struct event_room *r = x->room;
 
@@ -177,23 +132,15 @@ static void give(struct sample_scan *x)
 	r->out.count = r->out.run_count = 0;
 }
 
-/* Room for events that have timestamps, or have none; how many. */
-static inline uint32_t room_for(struct sample_scan *x, bool timed)
-{
-	struct source_events *e = &x->room->out;
-
-	if (e->count == AT_ONCE || (e->count && e->timed != timed))
-		give(x);
-	e->timed = timed;
-	return AT_ONCE - e->count;
-}
-
-static inline void put(struct sample_scan *x, uint32_t i, uint64_t time, int64_t value, bool timed)
+static inline void put_event(struct sample_scan *x, uint32_t i, uint64_t time, int64_t value,
+			     bool timed)
 {
 	struct event_room *r = x->room;
 	uint32_t at;
 
-	room_for(x, timed);
+	if (r->out.count == AT_ONCE || (r->out.count && r->out.timed != timed))
+		give_events(x);
+	r->out.timed = timed;
 	at = r->out.count++;
 	if (r->want_times)
 		r->times[at] = time;
@@ -252,7 +199,7 @@ static bool put_more(struct sample_scan *x, struct chunk *c, uint32_t i, uint64_
 	if (times.failed || !count_numbers(&times, &n))
 		return false;
 	if (!n && (inside || in_window(x, time)))
-		put(x, i, time, sum, false);
+		put_event(x, i, time, sum, false);
 	/* Senders of old versions wrote a 1 beside n timestamps and meant n events. */
 	ones = !value_count ||
 	       (value_count == 1 && n > 1 && sum == 1 && x->room->value[i] == (uint64_t)n);
@@ -266,7 +213,7 @@ static bool put_more(struct sample_scan *x, struct chunk *c, uint32_t i, uint64_
 			if (!in_window(x, time))
 				continue;
 		}
-		put(x, i, time, v, true);
+		put_event(x, i, time, v, true);
 	}
 	return !times.failed;
 }
@@ -279,64 +226,16 @@ static void put_one(struct sample_scan *x, uint32_t i, uint64_t time, enum chunk
 	/* Without a value a timestamp counts 1, and no timestamp nothing. */
 	if (form == CHUNK_TIME || form == CHUNK_NO_TIME)
 		value = timed;
-	put(x, i, time, value, timed);
-}
-
-/* How many of the bytes are that one: eight at a time, as most samples are not asked for. */
-static uint32_t count_byte(const uint8_t *bytes, uint32_t n, uint8_t wanted)
-{
-	const uint64_t each = UINT64_C(0x0101010101010101), low = each * 0x7f;
-	uint32_t count = 0, i = 0;
-
-	for (; i + 8 <= n; i += 8) {
-		uint64_t v;
-
-		memcpy(&v, bytes + i, 8);
-		v ^= each * wanted; /* what is wanted becomes 0, whose top bit alone is left */
-		v = ~(((v & low) + low) | v | low);
-		count += (uint32_t)((v >> 7) * each >> 56);
-	}
-	for (; i < n; i++)
-		count += bytes[i] == wanted;
-	return count;
+	put_event(x, i, time, value, timed);
 }
 
 /* The lists of samples that are not asked for. */
 static bool skip_more(struct chunk *c, uint32_t i, uint32_t end)
 {
-	const struct cells *f = &c->form;
-	uint32_t lists = 0;
-
-	if (f->width == 1 && f->base <= CHUNK_MORE) {
-		lists = count_byte(f->bytes + i, end - i, (uint8_t)(CHUNK_MORE - f->base));
-		i = end;
-	}
-	for (; i < end; i++)
-		lists += cells_number(f, i) == CHUNK_MORE;
-	for (; lists && !c->more.failed; lists--)
-		codec_get_str(&c->more);
+	for (; i < end && !c->more.failed; i++)
+		if (cells_number(&c->form, i) == CHUNK_MORE)
+			codec_get_str(&c->more);
 	return !c->more.failed;
-}
-
-/* Samples of one timestamp, which most are, all of them asked for: until the end, or one that is
- * otherwise. */
-static uint32_t put_timed(struct sample_scan *x, uint32_t i, uint32_t end, uint64_t begin)
-{
-	struct event_room *r = x->room;
-	uint32_t room = room_for(x, true), at = r->out.count, n = 0;
-
-	if (room > end - i)
-		room = end - i;
-	for (; n < room && r->form[i + n] <= CHUNK_TIME_VALUE; n++)
-		r->values[at + n] = r->form[i + n] == CHUNK_TIME ? 1 : (int64_t)r->value[i + n];
-	for (uint32_t k = 0; r->want_times && k < n; k++)
-		r->times[at + k] = begin + r->dt[i + k];
-	for (uint32_t k = 0; r->want_stacks && k < n; k++)
-		r->stacks[at + k] = r->stack[i + k];
-	for (uint32_t k = 0; r->want_sets && k < n; k++)
-		r->sets[at + k] = r->attributes[i + k];
-	r->out.count += n;
-	return i + n;
 }
 
 /* How much of a chunk is asked for. */
@@ -361,10 +260,6 @@ static bool put_run(struct sample_scan *x, struct chunk *c, uint32_t run, struct
 		bool now = asked.whole || (number > w->after && number <= w->asof);
 		uint8_t form = r->form[i];
 
-		if (asked.whole && form <= CHUNK_TIME_VALUE) {
-			i = put_timed(x, i, end, begin);
-			continue;
-		}
 		if (form > CHUNK_MORE)
 			return false;
 		if (form == CHUNK_MORE && !now)
@@ -448,7 +343,7 @@ bool reader_give_events(struct sample_scan *x, struct chunk *c)
 		else
 			ok = skip_run(c, run++);
 	}
-	give(x);
+	give_events(x);
 	return ok || err_set(x->err, ERR_INVALID, "the samples from %llu on are damaged",
 			     (unsigned long long)c->seq);
 }

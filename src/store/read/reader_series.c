@@ -492,7 +492,7 @@ static bool read_what_they_name(struct series_walk *w, struct some_series *some,
 			wanted_ids_add(&some->sets, some->rows[i].lifted);
 	}
 	wanted_ids_sort(&some->resources);
-	return row_each(w->snap, EACH_RESOURCE, some->resources.ids, some->resources.count,
+	return row_each(w->snap, PICK_RESOURCES, some->resources.ids, some->resources.count,
 			take_resource, some, err) &&
 	       reader_keep_sets(w->snap, &some->sets, err);
 }

@@ -5,7 +5,7 @@
 #include "base/vec.h"
 #include "store/id_list.h"
 
-enum { DENSE = 6 /* steps cost less than that many seeks */, AT_ONCE = 4096 };
+enum { AT_ONCE = 4096 };
 
 /* SQLite gives each row to the aggregate row(), which costs half of what a step for each does. */
 struct row_walk {
@@ -31,10 +31,8 @@ static void row_step(sqlite3_context *context, int count, sqlite3_value **args)
 	struct sqlite_snapshot *snap = sqlite3_user_data(context);
 	struct row_walk *w = snap->walk;
 	uint64_t id = (uint64_t)sqlite3_value_int64(args[0]);
-	bool ok = w && count > 1;
+	bool ok = w && count > 1 && w->at < w->count;
 
-	if (ok && (w->at == w->count || id < w->ids[w->at]))
-		return; /* a neighbour of those that are asked for */
 	if (ok && id > w->ids[w->at])
 		ok = missing_row(w, NULL);
 	if (ok) {
@@ -98,23 +96,7 @@ static bool walk_list(struct row_walk *w, enum query pick, size_t last, struct b
 	return run_walk(w, s, last);
 }
 
-static bool walk_part(struct row_walk *w, enum query each)
-{
-	sqlite3_stmt *s = reader_query(w->snap, each, w->err);
-
-	if (!s)
-		return false;
-	db_bind_u64(s, 1, w->ids[0]);
-	db_bind_u64(s, 2, w->ids[w->count - 1]);
-	return run_walk(w, s, w->count);
-}
-
-static bool row_are_dense(const uint64_t *ids, size_t count)
-{
-	return count && (ids[count - 1] - ids[0]) / DENSE < count;
-}
-
-bool row_each(struct sqlite_snapshot *snap, enum query each, const uint64_t *ids, size_t count,
+bool row_each(struct sqlite_snapshot *snap, enum query query, const uint64_t *ids, size_t count,
 	      row_fn *fn, void *ctx, struct err *err)
 {
 	struct row_walk w = {
@@ -125,12 +107,9 @@ bool row_each(struct sqlite_snapshot *snap, enum query each, const uint64_t *ids
 
 	if (!count)
 		return true;
-	if (row_are_dense(ids, count))
-		return walk_part(&w, each);
 	buf_init(&list, 0);
 	while (ok && w.at < count)
-		ok = walk_list(&w, each + 1, count - w.at < AT_ONCE ? count : w.at + AT_ONCE,
-			       &list);
+		ok = walk_list(&w, query, count - w.at < AT_ONCE ? count : w.at + AT_ONCE, &list);
 	buf_release(&list);
 	return ok;
 }

@@ -1,5 +1,4 @@
-/* reader_walk.h - rows of many ids at once: where they are dense, one walk over the table. Inside
- * of the SQLite reader. */
+/* reader_walk.h - rows of many ids at once. Inside of the SQLite reader. */
 #pragma once
 #include "store/read/reader_internal.h"
 
@@ -7,12 +6,9 @@
  * failure. It may ask for other rows one by one (reader_row()), and walk over others. */
 typedef bool row_fn(void *ctx, size_t at, sqlite3_value **columns, struct err *err);
 
-/*
- * Rows of ids in ascending order, each once: ids[at] for every `at`. `each` is a query of enum
- * query whose rows go to the function row(id, ...), from an id to another; the one behind it is the
- * same of a list of ids. A row that is not there is ERR_NOT_FOUND.
- */
-bool row_each(struct sqlite_snapshot *snap, enum query each, const uint64_t *ids, size_t count,
+/* Rows of sorted, unique ids: ids[at] for every `at`. `query` is one whose rows of a list of ids go
+ * to the function row(id, ...). A row that is not there is ERR_NOT_FOUND. */
+bool row_each(struct sqlite_snapshot *snap, enum query query, const uint64_t *ids, size_t count,
 	      row_fn *fn, void *ctx, struct err *err) MUST_CHECK;
 
 static inline struct str row_bytes(sqlite3_value *v)
