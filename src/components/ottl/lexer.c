@@ -132,7 +132,7 @@ static bool read_sign(struct lexer *l, struct token *t, struct err *err)
 	if (!c || !strchr("()[]{},.:=+-*/<>", c))
 		return err_set(err, ERR_INVALID, "unexpected \"%c\"",
 			       isprint((unsigned char)c) ? c : '?');
-	t->sign = c;
+	t->sign = (unsigned char)c;
 	l->at++;
 	return true;
 }

@@ -1,5 +1,7 @@
 /* Text -> expressions with types. The grammar is in docs/ottl.md. */
 #include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -32,21 +34,22 @@ enum ottl_context ottl_context_named(struct str name)
 
 /* ---- failing ---- */
 
+static struct ottl_expr *fail(struct parser *p, uint32_t at, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* The first failure counts; everything after it yields NULL. */
-__attribute__((format(printf, 3, 4))) static struct ottl_expr *fail(struct parser *p, uint32_t at,
-								    const char *format, ...)
+static struct ottl_expr *fail(struct parser *p, uint32_t at, const char *format, ...)
 {
-	char text[sizeof(p->err.msg)];
 	va_list ap;
 
 	if (p->failed)
 		return NULL;
-	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
 	p->failed = true;
 	p->err_at = at;
-	err_set(&p->err, ERR_INVALID, "%s", text);
+	p->err.kind = ERR_INVALID;
+	va_start(ap, format);
+	vsnprintf(p->err.msg, sizeof(p->err.msg), format, ap);
+	va_end(ap);
 	return NULL;
 }
 
