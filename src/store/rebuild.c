@@ -58,12 +58,12 @@ static bool get_entry(struct rebuild *r, enum store_kind kind, uint64_t id, uint
 	return !r->failed;
 }
 
-static int64_t number(const struct rebuild_entry *e, uint32_t i)
+static int64_t entry_number(const struct rebuild_entry *e, uint32_t i)
 {
 	return i < e->number_count ? e->numbers[i] : 0;
 }
 
-static uint64_t ref(const struct rebuild_entry *e, uint32_t i)
+static uint64_t entry_ref(const struct rebuild_entry *e, uint32_t i)
 {
 	return i < e->ref_count ? e->refs[i] : 0;
 }
@@ -150,7 +150,7 @@ static struct function_index make_function(struct rebuild *r, uint64_t id)
 	f = (struct function){ .name = builder_string(r->b, e.texts[0]),
 			       .system_name = builder_string(r->b, e.texts[1]),
 			       .filename = builder_string(r->b, e.texts[2]),
-			       .start_line = number(&e, 0) };
+			       .start_line = entry_number(&e, 0) };
 	keep_apart(r, e.notes);
 	index = builder_function(r->b, &f).v;
 	rebuild_notes(r, e.notes, MESSAGE_FUNCTION, index);
@@ -166,11 +166,11 @@ static struct mapping_index make_mapping(struct rebuild *r, uint64_t id)
 
 	if (!get_entry(r, KIND_MAPPING, id, &index, &e))
 		return (struct mapping_index){ index };
-	m = (struct mapping){ .memory_start = (uint64_t)number(&e, 0),
-			      .memory_limit = (uint64_t)number(&e, 1),
-			      .file_offset = (uint64_t)number(&e, 2),
+	m = (struct mapping){ .memory_start = (uint64_t)entry_number(&e, 0),
+			      .memory_limit = (uint64_t)entry_number(&e, 1),
+			      .file_offset = (uint64_t)entry_number(&e, 2),
 			      .filename = builder_string(r->b, e.texts[0]) };
-	refs = make_refs(r, ref(&e, 0));
+	refs = make_refs(r, entry_ref(&e, 0));
 	keep_apart(r, e.notes);
 	index = builder_mapping(r->b, &m, refs.at, refs.count).v;
 	rebuild_notes(r, e.notes, MESSAGE_MAPPING, index);
@@ -189,12 +189,12 @@ static struct location_index make_location(struct rebuild *r, uint64_t id)
 		return (struct location_index){ index };
 	count = e.ref_count > 2 ? e.ref_count - 2 : 0;
 	lines = arena_zalloc(&r->scratch, (count + 1) * sizeof(*lines));
-	l.address = (uint64_t)number(&e, 0);
-	l.mapping = make_mapping(r, ref(&e, 0));
-	refs = make_refs(r, ref(&e, 1));
+	l.address = (uint64_t)entry_number(&e, 0);
+	l.mapping = make_mapping(r, entry_ref(&e, 0));
+	refs = make_refs(r, entry_ref(&e, 1));
 	for (uint32_t i = 0; i < count; i++)
-		lines[i] = (struct line){ .line = number(&e, 1 + 2 * i),
-					  .column = number(&e, 2 + 2 * i),
+		lines[i] = (struct line){ .line = entry_number(&e, 1 + 2 * i),
+					  .column = entry_number(&e, 2 + 2 * i),
 					  .function = make_function(r, e.refs[2 + i]) };
 	keep_apart(r, e.notes);
 	index = builder_location(r->b, &l, lines, count, refs.at, refs.count).v;
@@ -281,8 +281,8 @@ static void put_resource(struct rebuild *r, uint64_t id)
 
 	if (!get_owner(r, KIND_RESOURCE, id, &e))
 		return;
-	to->dropped_attributes_count = (uint32_t)number(&e, 0);
-	to->attributes = make_key_values(r, ref(&e, 0));
+	to->dropped_attributes_count = (uint32_t)entry_number(&e, 0);
+	to->attributes = make_key_values(r, entry_ref(&e, 0));
 	to->schema_url = rebuild_owned(r, e.texts[0]);
 	rebuild_notes(r, e.notes, MESSAGE_RESOURCE_PROFILES, place);
 	rebuild_notes(r, e.notes, MESSAGE_RESOURCE, place);
@@ -296,10 +296,10 @@ static void put_scope(struct rebuild *r, uint64_t id)
 
 	if (!get_owner(r, KIND_SCOPE, id, &e))
 		return;
-	to->dropped_attributes_count = (uint32_t)number(&e, 0);
+	to->dropped_attributes_count = (uint32_t)entry_number(&e, 0);
 	to->name = rebuild_owned(r, e.texts[0]);
 	to->version = rebuild_owned(r, e.texts[1]);
-	to->attributes = make_key_values(r, ref(&e, 0));
+	to->attributes = make_key_values(r, entry_ref(&e, 0));
 	to->schema_url = rebuild_owned(r, e.texts[2]);
 	rebuild_notes(r, e.notes, MESSAGE_SCOPE_PROFILES, place);
 	rebuild_notes(r, e.notes, MESSAGE_SCOPE, place);
@@ -313,7 +313,7 @@ void rebuild_types(struct rebuild *r, uint64_t series, struct profile *to)
 
 	if (!get_owner(r, KIND_SERIES, series, &e))
 		return;
-	to->period = number(&e, 0);
+	to->period = entry_number(&e, 0);
 	to->sample_type = (struct value_type){ builder_string(r->b, e.texts[0]),
 					       builder_string(r->b, e.texts[1]) };
 	to->period_type = (struct value_type){ builder_string(r->b, e.texts[2]),

@@ -82,7 +82,7 @@ void store_symbols_close(struct store_symbols *s)
 	free(s);
 }
 
-static bool add(struct store_symbols *s, sqlite3_stmt *row, struct err *err)
+static bool add_nameless(struct store_symbols *s, sqlite3_stmt *row, struct err *err)
 {
 	if (s->count == SYMBOL_ADDRESSES_MOST)
 		return err_set(err, ERR_LIMIT, "more than %d addresses without a name",
@@ -114,7 +114,7 @@ bool store_symbols_list(struct store_symbols *s, bool again, const struct store_
 	sqlite3_bind_int(rows, 1, again);
 	do
 		ok = db_step(s->db, rows, &row, err, "reading locations") &&
-		     (!row || add(s, rows, err));
+		     (!row || add_nameless(s, rows, err));
 	while (ok && row);
 	sqlite3_finalize(rows);
 	if (!ok)

@@ -162,7 +162,7 @@ static const struct source_ops source_ops;
 
 /* ---- snapshots: a connection each, two of them kept for the next question ---- */
 
-static bool connect(struct sqlite_snapshot *snap, struct err *err)
+static bool open_connection(struct sqlite_snapshot *snap, struct err *err)
 {
 	if (!db_open_to_read(snap->store->path, snap->store->immutable, &snap->db, err))
 		return false;
@@ -207,7 +207,7 @@ static bool sqlite_begin(struct store *store, struct source **out, struct err *e
 		assert(snap);
 		snap->store = s;
 		arena_init(&snap->kept, 32 << 10, 0);
-		ok = connect(snap, err);
+		ok = open_connection(snap, err);
 	}
 	/* The first read of the transaction fixes what it sees. */
 	ok = ok && db_exec(snap->db, "BEGIN", err) && schema_check(snap->db, err) &&
@@ -222,7 +222,7 @@ static bool sqlite_begin(struct store *store, struct source **out, struct err *e
 	return true;
 }
 
-static void forget(struct sqlite_snapshot *snap)
+static void forget_met(struct sqlite_snapshot *snap)
 {
 	arena_reset(&snap->kept);
 	idmap_clear(&snap->strings);
@@ -233,7 +233,7 @@ static void forget(struct sqlite_snapshot *snap)
 }
 
 /* The first one stays warm; those that only a crowd needs give their pages back. */
-static void park(struct sqlite_store *s, struct sqlite_snapshot *snap)
+static void park_snapshot(struct sqlite_store *s, struct sqlite_snapshot *snap)
 {
 	size_t at = 0;
 
@@ -278,9 +278,9 @@ static void sqlite_end(struct source *source)
 	for (int i = 0; i < QUERY_COUNT; i++)
 		if (snap->queries[i])
 			sqlite3_reset(snap->queries[i]);
-	forget(snap);
+	forget_met(snap);
 	if (sqlite3_exec(snap->db, "ROLLBACK", NULL, NULL, NULL) == SQLITE_OK && cache_less(snap))
-		park(snap->store, snap);
+		park_snapshot(snap->store, snap);
 	else
 		snapshot_free(snap);
 }
@@ -293,7 +293,7 @@ bool reader_is_full(const struct sqlite_snapshot *snap)
 void reader_trim(struct sqlite_snapshot *snap)
 {
 	if (reader_is_full(snap))
-		forget(snap);
+		forget_met(snap);
 }
 
 sqlite3_stmt *reader_query(struct sqlite_snapshot *snap, enum query q, struct err *err)

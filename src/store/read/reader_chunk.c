@@ -104,7 +104,7 @@ static bool give_rows(struct sample_scan *x, sqlite3_stmt *s)
 	return ok;
 }
 
-static sqlite3_stmt *query(struct sample_scan *x, enum query q, uint64_t a, uint64_t b)
+static sqlite3_stmt *bind_query(struct sample_scan *x, enum query q, uint64_t a, uint64_t b)
 {
 	sqlite3_stmt *s = reader_query(x->snap, q, x->err);
 
@@ -120,7 +120,7 @@ bool reader_scan_chunks(struct sample_scan *x, uint64_t bucket)
 	sqlite3_stmt *s;
 
 	x->all = !x->what->series;
-	s = query(x, SCAN_CHUNKS + x->depth, bucket, x->what->asof);
+	s = bind_query(x, SCAN_CHUNKS + x->depth, bucket, x->what->asof);
 	return s && give_rows(x, s);
 }
 
@@ -129,7 +129,7 @@ bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last)
 	sqlite3_stmt *s;
 
 	x->all = !x->what->series;
-	s = query(x, EACH_CHUNK, first, last);
+	s = bind_query(x, EACH_CHUNK, first, last);
 	return s && give_rows(x, s);
 }
 
@@ -138,7 +138,7 @@ bool reader_scan_line(struct sample_scan *x, uint64_t first, uint64_t last)
 static bool list_chunks(struct sample_scan *x, struct wanted_ids *chunks)
 {
 	for (uint32_t i = 0; i < x->what->link_count; i++) {
-		sqlite3_stmt *s = query(x, CHUNKS_OF_LINK, x->what->links[i], 0);
+		sqlite3_stmt *s = bind_query(x, CHUNKS_OF_LINK, x->what->links[i], 0);
 		bool row = s != NULL;
 
 		while (row) {
@@ -180,7 +180,7 @@ bool reader_scan_linked_chunks(struct sample_scan *x)
 	inner.arg = &linked;
 	inner.all = !x->what->series;
 	for (size_t i = 0; ok && !inner.ended && i < chunks.count; i++) {
-		sqlite3_stmt *s = query(x, GET_CHUNK, chunks.ids[i], 0);
+		sqlite3_stmt *s = bind_query(x, GET_CHUNK, chunks.ids[i], 0);
 
 		ok = s && give_rows(&inner, s);
 	}

@@ -50,7 +50,7 @@ struct hash128 ident_text(struct str s)
 
 /* Thousands of entries a message are put together here: there is room for what an entry has at
  * first, and then it is written without a look at the buffer's end. */
-static char *begin(struct ident *n, enum store_kind kind, size_t room)
+static char *begin_entry(struct ident *n, enum store_kind kind, size_t room)
 {
 	char *at;
 
@@ -85,7 +85,7 @@ static void put_notes(struct ident *n, enum message_kind message, uint32_t index
 		notes_put(&n->bytes, n->p, message, index, ordinal);
 }
 
-static struct hash128 end(struct ident *n)
+static struct hash128 end_entry(struct ident *n)
 {
 	return never_none(hash128(buf_view(&n->bytes)));
 }
@@ -101,7 +101,7 @@ struct hash128 ident_bytes(enum store_kind kind, struct str bytes)
 /* Sets the memo to the hash of what was put, or to none when only the zero entry would be said. */
 static struct hash128 remember(struct ident *n, struct memo *m, bool nothing)
 {
-	m->hash = nothing ? HASH_NONE : end(n);
+	m->hash = nothing ? HASH_NONE : end_entry(n);
 	m->hashed = true;
 	return m->hash;
 }
@@ -141,7 +141,7 @@ static struct hash128 hash_attribute(struct ident *n, struct memo *m, uint32_t i
 	struct hash128 key = ident_string(n, a->key.v), unit = ident_string(n, a->unit.v);
 	bool nothing = index == 0 && hash_is_none(key) && hash_is_none(unit) &&
 		       a->value.kind == ANY_EMPTY && !has_notes(n, MESSAGE_ATTRIBUTE, index);
-	char *at = begin(n, KIND_ATTRIBUTE, 2 * sizeof(key));
+	char *at = begin_entry(n, KIND_ATTRIBUTE, 2 * sizeof(key));
 
 	at = put_hash(at, key);
 	at = put_hash(at, unit);
@@ -165,11 +165,11 @@ static struct hash128 hash_refs(struct ident *n, const struct attribute_index *a
 	for (uint32_t i = 0; i < count; i++)
 		if (!n->attributes[at[i].v].hashed)
 			ident_attribute(n, at[i].v);
-	to = begin(n, KIND_ATTRSET, count * sizeof(struct hash128));
+	to = begin_entry(n, KIND_ATTRSET, count * sizeof(struct hash128));
 	for (uint32_t i = 0; i < count; i++)
 		to = put_hash(to, n->attributes[at[i].v].hash);
 	put_up_to(n, to);
-	return end(n);
+	return end_entry(n);
 }
 
 struct hash128 ident_refs(struct ident *n, const struct attribute_index *at, uint32_t count)
@@ -194,7 +194,7 @@ struct hash128 ident_list(struct ident *n, struct range refs)
 struct hash128 ident_key_value(struct ident *n, const struct key_value *kv)
 {
 	struct hash128 key = ident_text(kv->key);
-	char *at = begin(n, KIND_ATTRIBUTE, 2 * sizeof(key));
+	char *at = begin_entry(n, KIND_ATTRIBUTE, 2 * sizeof(key));
 
 	at = put_hash(at, key);
 	at = put_hash(at, HASH_NONE);
@@ -202,7 +202,7 @@ struct hash128 ident_key_value(struct ident *n, const struct key_value *kv)
 	codec_put_any(&n->bytes, &kv->value);
 	if (kv->key_strindex.v)
 		buf_char(&n->bytes, 'r');
-	return end(n);
+	return end_entry(n);
 }
 
 static struct hash128 hash_function(struct ident *n, struct memo *m, uint32_t index)
@@ -213,7 +213,7 @@ static struct hash128 hash_function(struct ident *n, struct memo *m, uint32_t in
 		       filename = ident_string(n, f->filename.v);
 	bool nothing = hash_is_none(name) && hash_is_none(system_name) && hash_is_none(filename) &&
 		       !f->start_line && !has_notes(n, MESSAGE_FUNCTION, index);
-	char *at = begin(n, KIND_FUNCTION, 3 * sizeof(name) + 8);
+	char *at = begin_entry(n, KIND_FUNCTION, 3 * sizeof(name) + 8);
 
 	at = put_hash(at, name);
 	at = put_hash(at, system_name);
@@ -238,7 +238,7 @@ static struct hash128 hash_mapping(struct ident *n, struct memo *m, uint32_t ind
 		       list = ident_list(n, x->attributes);
 	bool nothing = hash_is_none(filename) && hash_is_none(list) && !x->memory_start &&
 		       !x->memory_limit && !x->file_offset && !has_notes(n, MESSAGE_MAPPING, index);
-	char *at = begin(n, KIND_MAPPING, 3 * 8 + 2 * sizeof(list));
+	char *at = begin_entry(n, KIND_MAPPING, 3 * 8 + 2 * sizeof(list));
 
 	at = put_number(at, x->memory_start);
 	at = put_number(at, x->memory_limit);
@@ -297,7 +297,7 @@ static struct hash128 hash_location(struct ident *n, struct memo *m, uint32_t in
 	for (uint32_t i = 0; i < l->lines.count; i++)
 		ident_function(n, n->p->dict.lines[l->lines.first + i].function.v);
 	nothing = location_says_nothing(n, index, mapping, list);
-	at = begin(n, KIND_LOCATION, 2 * sizeof(list) + 16);
+	at = begin_entry(n, KIND_LOCATION, 2 * sizeof(list) + 16);
 	at = put_hash(at, mapping);
 	at = put_number(at, l->address);
 	at = put_hash(at, list);
@@ -325,7 +325,7 @@ static struct hash128 hash_stack(struct ident *n, struct memo *m, uint32_t index
 	for (uint32_t i = 0; i < r.count; i++)
 		if (!n->locations[at[i].v].hashed)
 			hash_location(n, &n->locations[at[i].v], at[i].v);
-	to = begin(n, KIND_STACK, r.count * sizeof(struct hash128));
+	to = begin_entry(n, KIND_STACK, r.count * sizeof(struct hash128));
 	for (uint32_t i = 0; i < r.count; i++)
 		to = put_hash(to, n->locations[at[i].v].hash);
 	put_up_to(n, to);
@@ -363,7 +363,7 @@ struct hash128 ident_link(struct ident *n, uint32_t index)
 		return m->hash;
 	nothing = id_is_zero(l->trace_id, sizeof(l->trace_id)) &&
 		  id_is_zero(l->span_id, sizeof(l->span_id)) && !has_notes(n, MESSAGE_LINK, index);
-	at = begin(n, KIND_LINK, sizeof(l->trace_id) + sizeof(l->span_id));
+	at = begin_entry(n, KIND_LINK, sizeof(l->trace_id) + sizeof(l->span_id));
 	memcpy(at, l->trace_id, sizeof(l->trace_id));
 	memcpy(at + sizeof(l->trace_id), l->span_id, sizeof(l->span_id));
 	put_up_to(n, at + sizeof(l->trace_id) + sizeof(l->span_id));

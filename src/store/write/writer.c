@@ -185,8 +185,8 @@ static void close_db(struct store_writer *w)
 		sqlite3_finalize(w->verify[i]);
 		w->verify[i] = NULL;
 	}
-	sweep_free(w->sweep);
-	w->sweep = NULL;
+	sweep_free(w->keep.sweep);
+	w->keep.sweep = NULL;
 	sqlite3_close(w->db);
 	w->db = NULL;
 }

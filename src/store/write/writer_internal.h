@@ -59,6 +59,18 @@ struct writer_marks {
 	uint32_t seen_added;
 };
 
+/* What upkeep is about (keep/writer_upkeep.c). */
+struct writer_keeping {
+	struct sweep *sweep;        /* under way, or NULL */
+	uint64_t unswept_samples;   /* deleted since the last sweep began; STORE_STATE_UNSWEPT */
+	uint64_t sweeping_samples;  /* deleted before the one under way */
+	uint64_t next_retention_ns; /* monotonic: when to look again */
+	uint64_t trim_to;           /* requests below may go once their samples have */
+	uint64_t cutting_to;        /* samples below are being deleted for their age; 0 = none */
+	bool over_size;             /* and nothing but the newest request is left to go */
+	bool trimming, shrinking;   /* requests are to go; free pages are to be given back */
+};
+
 struct store_writer {
 	struct store_writer_options options;
 	sqlite3 *db;
@@ -74,14 +86,7 @@ struct store_writer {
 	bool lookup_used; /* the table `lookup` has rows */
 	uint64_t *filter; /* hash_filter.h: of all of them; NULL: they are too many */
 	bool in_transaction, damaged;
-	struct sweep *sweep;        /* under way, or NULL */
-	uint64_t unswept_samples;   /* deleted since the last sweep began; STORE_STATE_UNSWEPT */
-	uint64_t sweeping_samples;  /* deleted before the one under way */
-	uint64_t next_retention_ns; /* monotonic: when to look again */
-	uint64_t trim_to;           /* requests below may go once their samples have */
-	uint64_t cutting_to;        /* samples below are being deleted for their age; 0 = none */
-	bool over_size;             /* and nothing but the newest request is left to go */
-	bool trimming, shrinking;   /* requests are to go; free pages are to be given back */
+	struct writer_keeping keep;
 	struct writer_marks now, committed;
 	struct bucket_state buckets[BUCKETS_MOST];
 	uint32_t bucket_count;

@@ -78,7 +78,7 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 		indexed ? known_find(&w->known, kind, hash) : known_cached(&w->known, kind, hash);
 	uint32_t found = 0;
 
-	if (id && w->sweep && !sweep_may_use(w->sweep, kind, id)) {
+	if (id && w->keep.sweep && !sweep_may_use(w->keep.sweep, kind, id)) {
 		known_forget(&w->known, kind, hash);
 		return 0;
 	}
@@ -94,7 +94,7 @@ uint32_t writer_find(struct store_writer *w, enum store_kind kind, struct hash12
 			found = (uint32_t)sqlite3_column_int64(s, 0);
 	}
 	sqlite3_reset(s);
-	if (found && w->sweep && !sweep_may_use(w->sweep, kind, found))
+	if (found && w->keep.sweep && !sweep_may_use(w->keep.sweep, kind, found))
 		return 0;
 	if (found)
 		known_cache(&w->known, kind, hash, found);

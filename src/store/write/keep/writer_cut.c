@@ -23,7 +23,7 @@ bool writer_cut_is_due(struct store_writer *w, uint64_t below, bool *due, struct
 static bool take_from_bucket(struct store_writer *w, int64_t bucket, uint64_t samples,
 			     struct err *err)
 {
-	w->unswept_samples += samples;
+	w->keep.unswept_samples += samples;
 	w->now.facts.swept_samples += samples;
 	return db_exec_f(w->db, err, "UPDATE bucket SET n=max(0, n-%llu) WHERE bucket=%lld",
 			 (unsigned long long)samples, (long long)bucket);
@@ -108,9 +108,9 @@ bool writer_cut_some(struct store_writer *w, uint64_t below, struct err *err)
 
 	if (!unlink_chunks(w, below, &last, err))
 		return false;
-	if (last + 1 > w->trim_to)
-		w->trim_to = last + 1;
-	w->trimming = true;
+	if (last + 1 > w->keep.trim_to)
+		w->keep.trim_to = last + 1;
+	w->keep.trimming = true;
 	return db_exec_f(w->db, err, "DELETE FROM chunk WHERE seq<=%llu",
 			 (unsigned long long)last) &&
 	       db_number(w->db, "SELECT min(seq) FROM chunk", (int64_t)w->now.next_seq, &next,

@@ -26,9 +26,9 @@ enum {
 	WAIT_MOST_MS = 3000, /* senders wait so long after each commit while it is too large */
 };
 
-__attribute__((format(printf, 5, 6))) static bool number(struct store_writer *w, int64_t none,
-							 int64_t *out, struct err *err,
-							 const char *format, ...)
+__attribute__((format(printf, 5, 6))) static bool read_number(struct store_writer *w, int64_t none,
+							      int64_t *out, struct err *err,
+							      const char *format, ...)
 {
 	char sql[320];
 	va_list ap;
@@ -72,9 +72,9 @@ static bool arrived_since(struct store_writer *w, uint64_t age_ns, uint64_t *out
 	int64_t seq = 0;
 
 	if (age_ns <= now &&
-	    !number(w, (int64_t)w->now.next_seq, &seq, err,
-		    "SELECT seq FROM request WHERE arrived>=%llu ORDER BY seq LIMIT 1",
-		    (unsigned long long)(now - age_ns)))
+	    !read_number(w, (int64_t)w->now.next_seq, &seq, err,
+			 "SELECT seq FROM request WHERE arrived>=%llu ORDER BY seq LIMIT 1",
+			 (unsigned long long)(now - age_ns)))
 		return false;
 	*out = (uint64_t)seq;
 	return true;
@@ -93,18 +93,18 @@ static bool cut_by_age(struct store_writer *w, uint64_t *below, struct err *err)
 	if (!arrived_since(w, w->options.retention_ns, &boundary, err) ||
 	    !arrived_since(w, w->options.retention_ns + slack, &due, err))
 		return false;
-	if (boundary > w->trim_to) {
-		w->trim_to = boundary;
-		w->trimming = true;
+	if (boundary > w->keep.trim_to) {
+		w->keep.trim_to = boundary;
+		w->keep.trimming = true;
 	}
 	/* One that was begun goes on to its end. */
-	if (w->cutting_to > due)
-		due = w->cutting_to;
-	w->cutting_to = 0;
+	if (w->keep.cutting_to > due)
+		due = w->keep.cutting_to;
+	w->keep.cutting_to = 0;
 	if (!writer_cut_is_due(w, due, &is_due, err))
 		return false;
 	if (is_due)
-		*below = w->cutting_to = boundary;
+		*below = w->keep.cutting_to = boundary;
 	return true;
 }
 
@@ -115,24 +115,25 @@ static bool cut_by_size(struct store_writer *w, uint64_t *below, struct err *err
 	int64_t kept, newest, first, next;
 	bool is_due;
 
-	w->over_size = false;
+	w->keep.over_size = false;
 	if (!w->options.max_size_bytes)
 		return true;
 	if (!used_bytes(w, &used, err) ||
 	    !db_number(w->db, "SELECT sum(n) FROM bucket", 0, &kept, err))
 		return false;
 	/* Dictionaries are part of the size: they are swept before more samples go. */
-	if (used <= w->options.max_size_bytes || w->unswept_samples * SWEEP_SHARE >= (uint64_t)kept)
+	if (used <= w->options.max_size_bytes ||
+	    w->keep.unswept_samples * SWEEP_SHARE >= (uint64_t)kept)
 		return true;
 	if (!db_number(w->db, "SELECT max(seq) FROM request", 0, &newest, err) ||
 	    !db_number(w->db, "SELECT min(seq) FROM chunk", newest, &first, err) ||
-	    !number(w, newest, &next, err,
-		    "SELECT seq FROM request WHERE seq>%lld ORDER BY seq LIMIT 1 OFFSET %d",
-		    (long long)first, SLICE_REQUESTS) ||
+	    !read_number(w, newest, &next, err,
+			 "SELECT seq FROM request WHERE seq>%lld ORDER BY seq LIMIT 1 OFFSET %d",
+			 (long long)first, SLICE_REQUESTS) ||
 	    !writer_cut_is_due(w, (uint64_t)next, &is_due, err))
 		return false;
 	*below = is_due ? (uint64_t)next : 0;
-	w->over_size = !is_due;
+	w->keep.over_size = !is_due;
 	return true;
 }
 
@@ -149,12 +150,13 @@ static bool trim_line(struct store_writer *w, struct err *err)
 {
 	int64_t oldest, request, gone = 0;
 
-	if (!number(w, (int64_t)w->trim_to, &oldest, err, "SELECT min(first_seq) FROM bucket"))
+	if (!read_number(w, (int64_t)w->keep.trim_to, &oldest, err,
+			 "SELECT min(first_seq) FROM bucket"))
 		return false;
-	if ((uint64_t)oldest > w->trim_to)
-		oldest = (int64_t)w->trim_to;
-	if (!number(w, 0, &request, err, "SELECT max(seq) FROM request WHERE seq<=%llu",
-		    (unsigned long long)oldest))
+	if ((uint64_t)oldest > w->keep.trim_to)
+		oldest = (int64_t)w->keep.trim_to;
+	if (!read_number(w, 0, &request, err, "SELECT max(seq) FROM request WHERE seq<=%llu",
+			 (unsigned long long)oldest))
 		return false;
 	if ((uint64_t)oldest >= w->now.next_seq)
 		request = (int64_t)w->now.next_seq;
@@ -166,7 +168,7 @@ static bool trim_line(struct store_writer *w, struct err *err)
 	gone = sqlite3_changes64(w->db);
 	if (gone == SLICE_PROFILES)
 		return true;
-	w->trimming = false;
+	w->keep.trimming = false;
 	if (!db_exec_f(w->db, err, "DELETE FROM request WHERE seq<%lld", (long long)request))
 		return false;
 	return sqlite3_changes64(w->db) == 0 ||
@@ -183,18 +185,18 @@ bool writer_load_upkeep(struct store_writer *w, struct err *err)
 {
 	int64_t unswept, free_pages;
 
-	if (!number(w, 0, &unswept, err, "SELECT id FROM lookup_state WHERE kind=%d",
-		    STORE_STATE_UNSWEPT) ||
+	if (!read_number(w, 0, &unswept, err, "SELECT id FROM lookup_state WHERE kind=%d",
+			 STORE_STATE_UNSWEPT) ||
 	    !db_number(w->db, "PRAGMA freelist_count", 0, &free_pages, err))
 		return false;
-	w->unswept_samples = unswept > 0 ? (uint64_t)unswept : 0;
-	w->shrinking = free_pages > 0;
+	w->keep.unswept_samples = unswept > 0 ? (uint64_t)unswept : 0;
+	w->keep.shrinking = free_pages > 0;
 	return true;
 }
 
 static bool note_unswept(struct store_writer *w, struct err *err)
 {
-	unsigned long long samples = w->unswept_samples + w->sweeping_samples;
+	unsigned long long samples = w->keep.unswept_samples + w->keep.sweeping_samples;
 
 	return db_exec_f(w->db, err, "INSERT OR REPLACE INTO lookup_state VALUES(%d, %llu)",
 			 STORE_STATE_UNSWEPT, samples);
@@ -202,33 +204,33 @@ static bool note_unswept(struct store_writer *w, struct err *err)
 
 static void end_sweep(struct store_writer *w)
 {
-	sweep_free(w->sweep);
-	w->sweep = NULL;
+	sweep_free(w->keep.sweep);
+	w->keep.sweep = NULL;
 }
 
 /* Without its end, what it was to sweep is due as before. */
 static void abandon_sweep(struct store_writer *w)
 {
 	end_sweep(w);
-	w->unswept_samples += w->sweeping_samples;
-	w->sweeping_samples = 0;
+	w->keep.unswept_samples += w->keep.sweeping_samples;
+	w->keep.sweeping_samples = 0;
 }
 
 static bool begin_sweep(struct store_writer *w, struct err *err)
 {
 	int64_t kept;
 
-	if (!w->unswept_samples)
+	if (!w->keep.unswept_samples)
 		return true;
 	if (!db_number(w->db, "SELECT sum(n) FROM bucket", 0, &kept, err))
 		return false;
-	if (w->unswept_samples * SWEEP_SHARE < (uint64_t)kept)
+	if (w->keep.unswept_samples * SWEEP_SHARE < (uint64_t)kept)
 		return true;
-	w->sweep = sweep_new(w->path, w->committed.last_id, err);
-	if (!w->sweep)
+	w->keep.sweep = sweep_new(w->path, w->committed.last_id, err);
+	if (!w->keep.sweep)
 		return false;
-	w->sweeping_samples = w->unswept_samples;
-	w->unswept_samples = 0;
+	w->keep.sweeping_samples = w->keep.unswept_samples;
+	w->keep.unswept_samples = 0;
 	return true;
 }
 
@@ -237,14 +239,14 @@ static bool sweep_on(struct store_writer *w, uint64_t deadline_ns, struct err *e
 	uint64_t rows = 0;
 	bool done;
 
-	if (!sweep_step(w->sweep, w->db, &w->known, deadline_ns, &done, &rows, err))
+	if (!sweep_step(w->keep.sweep, w->db, &w->known, deadline_ns, &done, &rows, err))
 		return false;
 	w->now.facts.swept_rows += rows;
 	if (!done)
 		return true;
 	end_sweep(w);
-	w->sweeping_samples = 0;
-	w->shrinking = true;
+	w->keep.sweeping_samples = 0;
+	w->keep.shrinking = true;
 	return note_unswept(w, err);
 }
 
@@ -270,7 +272,7 @@ static bool give_pages_back(struct store_writer *w, struct err *err)
 		return false;
 	if (free_pages)
 		return true;
-	w->shrinking = false;
+	w->keep.shrinking = false;
 	sqlite3_wal_checkpoint_v2(w->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	return true;
 }
@@ -281,7 +283,7 @@ static bool one_slice(struct store_writer *w, uint64_t deadline_ns, bool *more, 
 	uint64_t below;
 
 	*more = true;
-	if (w->sweep)
+	if (w->keep.sweep)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err, sweep_on(w, deadline_ns, err));
 	if (!find_cut(w, &below, err))
@@ -290,14 +292,14 @@ static bool one_slice(struct store_writer *w, uint64_t deadline_ns, bool *more, 
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err,
 				      writer_cut_some(w, below, err) && note_unswept(w, err));
-	if (w->trimming)
+	if (w->keep.trimming)
 		return db_exec(w->db, "BEGIN IMMEDIATE", err) &&
 		       in_transaction(w, err, trim_line(w, err));
 	if (!begin_sweep(w, err))
 		return false;
-	if (w->sweep)
+	if (w->keep.sweep)
 		return true;
-	if (w->shrinking)
+	if (w->keep.shrinking)
 		return give_pages_back(w, err);
 	*more = false;
 	return true;
@@ -331,7 +333,7 @@ static void empty_log(struct store_writer *w)
 static void keep_size(struct store_writer *w)
 {
 	look_at_size(w);
-	if ((w->sweep && sweep_reads(w->sweep)) || !is_over(w, 1) ||
+	if ((w->keep.sweep && sweep_reads(w->keep.sweep)) || !is_over(w, 1) ||
 	    w->now.facts.log_bytes <= writer_log_bytes(w))
 		return;
 	empty_log(w);
@@ -342,14 +344,15 @@ static void keep_size(struct store_writer *w)
 static bool holds_senders(struct store_writer *w)
 {
 	keep_size(w);
-	return is_over(w, 1) && (w->sweep || w->now.facts.log_bytes <= 2 * writer_log_bytes(w));
+	return is_over(w, 1) &&
+	       (w->keep.sweep || w->now.facts.log_bytes <= 2 * writer_log_bytes(w));
 }
 
 /* The log grows for as long as the sweep reads its snapshot; a store that is too large grows while
  * senders are faster than what little is taken beside them. */
 static bool is_urgent(const struct store_writer *w)
 {
-	return (w->sweep && w->now.facts.log_bytes > 2 * writer_log_bytes(w)) || is_over(w, 0);
+	return (w->keep.sweep && w->now.facts.log_bytes > 2 * writer_log_bytes(w)) || is_over(w, 0);
 }
 
 bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more, struct err *err)
@@ -360,8 +363,8 @@ bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
 	look_at_size(w);
 	if (is_urgent(w))
 		deadline += (HURRY - 1) * budget_ns;
-	if (!w->sweep && !w->trimming && !w->shrinking && now < w->next_retention_ns &&
-	    !is_over(w, 0))
+	if (!w->keep.sweep && !w->keep.trimming && !w->keep.shrinking &&
+	    now < w->keep.next_retention_ns && !is_over(w, 0))
 		return true;
 	at = now;
 	do {
@@ -373,9 +376,9 @@ bool store_writer_upkeep(struct store_writer *w, uint64_t budget_ns, bool *more,
 	} while (*more &&
 		 (at < deadline || (at < now + WAIT_MOST_MS * MILLI_NS && holds_senders(w))));
 	keep_size(w);
-	w->now.facts.nothing_older = w->over_size;
-	w->now.facts.giving_back = w->shrinking;
+	w->now.facts.nothing_older = w->keep.over_size;
+	w->now.facts.giving_back = w->keep.shrinking;
 	w->committed.facts = w->now.facts;
-	w->next_retention_ns = *more ? 0 : clock_monotonic_ns() + LOOK_NS;
+	w->keep.next_retention_ns = *more ? 0 : clock_monotonic_ns() + LOOK_NS;
 	return true;
 }
