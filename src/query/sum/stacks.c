@@ -55,7 +55,7 @@ static bool take_stack(void *ctx, uint64_t id, const uint64_t *locations, uint32
 	(void)id;
 	if (!query_alive(q, err) ||
 	    !QUERY_ROOM(q, l->set->pool, l->set->pool_cap,
-			(uint64_t)l->pool_first + l->place_count + count, err))
+			(uint64_t)l->pool_first + l->place_count + count + 1u, err))
 		return false;
 	out = l->set->pool + l->pool_first + l->place_count;
 	for (uint32_t i = 0; i < count; i++) {
