@@ -304,7 +304,7 @@ UNWIND_INLINE int unwind_pcre(struct unwind_walk *w)
 	const struct unwind_runtime *r = unwind_runtime_of(w, UNWIND_STEP_PHP);
 	struct unwind_cursor *c = &w->cursor;
 	__u32 at, from = w->php.pcre_from;
-	__u64 code = 0, ra, fp;
+	__u64 code = 0, saved, ra, fp;
 
 	w->php.pcre_from = 0;
 	w->cpython.window_bytes = 0; /* no frames of CPython or PHP are in it now */
@@ -313,8 +313,12 @@ UNWIND_INLINE int unwind_pcre(struct unwind_walk *w)
 	at = pcre_find(w, &r->php, from);
 	if (at < PCRE_SAVED_WORDS || at >= PCRE_FRAME_WORDS)
 		return unwind_decline(w);
-	ra = w->cpython_room.window[at & 255];
-	fp = w->cpython_room.window[(at - PCRE_SAVED_WORDS) & 255];
+	/* Older verifiers do not see that they are in range; the compiler does, and would drop the
+	 * masks. */
+	saved = at - PCRE_SAVED_WORDS;
+	UNWIND_OPAQUE(saved);
+	ra = w->cpython_room.window[(saved + PCRE_SAVED_WORDS) & 255];
+	fp = w->cpython_room.window[saved & 255];
 	if (!env_read(c, &code, 8, ra - 8) || (code >> 48 & 0xf8ff) != 0xd0ff) {
 		w->php.pcre_from = at + 1;
 		return UNWIND_AGAIN;

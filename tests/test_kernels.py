@@ -5,11 +5,13 @@ import re
 import shutil
 
 import agents
+import fixtures
 import guests
 import pytest
 
 pytestmark = [pytest.mark.kernels, pytest.mark.timeout(guests.BOOT_SECONDS + 60)]
 
+WALKERS = fixtures.ROOT / "build/dev/src/agent/agent_sample_programs_test"
 CAPABILITIES = "bpf,perfmon,sys_ptrace,dac_read_search,checkpoint_restore,syslog"
 AS_USER = (
     "/bin/setpriv --reuid 1000 --regid 1000 --clear-groups"
@@ -29,6 +31,7 @@ sysctl -w kernel.perf_event_paranoid=2 > /dev/null
 run user_at_2 {AS_USER} /bin/flametap doctor --json
 run user_record {AS_USER} /bin/flametap record -F 97 -d 2s --all -o /tmp/user.folded
 run user_stacks cat /tmp/user.folded
+run walkers agent_sample_programs_test
 """
 
 
@@ -38,7 +41,8 @@ def guest(request, tmp_path_factory):
         pytest.skip("SKIPPED ALOUD: no kernel in build/kernels; tools/kernels fetches them")
     folder = tmp_path_factory.mktemp("guest")
     spin = agents.compile_spin(folder)
-    return guests.run(request.param, [spin, shutil.which("setpriv")], SCRIPT, folder)
+    walkers = [WALKERS] if WALKERS.exists() else []
+    return guests.run(request.param, [spin, shutil.which("setpriv"), *walkers], SCRIPT, folder)
 
 
 def stacks(text):
@@ -75,6 +79,13 @@ def test_the_machine_is_recorded(guest):
     assert guest["all"][1] == 0, guest["all"][0]
     samples, whole = complete_share(guest["all_stacks"][0])
     assert samples >= 60 and whole >= 0.97, guest["all_stacks"][0]
+
+
+def test_the_verifier_takes_each_runtime(guest):
+    if not WALKERS.exists():
+        pytest.skip(f"SKIPPED ALOUD: {WALKERS} is not built: ./test build_dev")
+    output, code = guest["walkers"]
+    assert code == 0 and "all of them: " in output, output
 
 
 def test_kernel_frames_have_names(guest):
