@@ -26,10 +26,10 @@ void pprof_rows_release(struct pprof_rows *r)
 static bool row_same(const void *ctx, uint32_t index, const void *key)
 {
 	const struct pprof_rows *r = ctx;
-	const struct pprof_row *a = &r->ptr[index], *b = &r->ptr[*(const uint32_t *)key];
+	uint32_t other = *(const uint32_t *)key;
 
-	return a->stack_len == b->stack_len && a->len == b->len &&
-	       memcmp(r->bytes.ptr + a->first, r->bytes.ptr + b->first, a->len) == 0;
+	return r->ptr[index].stack_len == r->ptr[other].stack_len &&
+	       str_equal(pprof_rows_text(r, index), pprof_rows_text(r, other));
 }
 
 static bool has_room_for(const struct pprof_rows *r, uint32_t row, const int64_t *values)
@@ -71,9 +71,7 @@ void pprof_rows_add(struct pprof_rows *r, struct str stack, struct str labels,
 	if (r->failed || !append_row(r, stack, labels))
 		return;
 	at = r->count;
-	found = intern_find_or_add(
-		&r->table, hash64(str_from(r->bytes.ptr + r->ptr[at].first, r->ptr[at].len)),
-		row_same, r, &at, at);
+	found = intern_find_or_add(&r->table, hash64(pprof_rows_text(r, at)), row_same, r, &at, at);
 	for (int i = 0; found != UINT32_MAX && i < SAME_MOST; i++) {
 		if (has_room_for(r, found, values)) {
 			r->bytes.len = r->ptr[at].first;

@@ -25,6 +25,13 @@ struct pprof_rows {
 	bool failed; /* more than the limit */
 };
 
+/* Stack and labels of a row; empty where both are. */
+static inline struct str pprof_rows_text(const struct pprof_rows *r, uint32_t row)
+{
+	const struct pprof_row *p = &r->ptr[row];
+
+	return p->len ? str_from(r->bytes.ptr + p->first, p->len) : (struct str){ 0 };
+}
 void pprof_rows_init(struct pprof_rows *r, uint32_t columns, size_t limit_bytes);
 void pprof_rows_release(struct pprof_rows *r);
 void pprof_rows_add(struct pprof_rows *r, struct str stack, struct str labels,

@@ -420,7 +420,7 @@ static void put_rows(struct pprof *w)
 	const struct pprof_rows *r = &w->rows;
 
 	for (uint32_t i = 0; i < r->count && !w->out->failed; i++) {
-		struct str row = str_from(r->bytes.ptr + r->ptr[i].first, r->ptr[i].len);
+		struct str row = pprof_rows_text(r, i);
 
 		write_sample(w, str_head(row, r->ptr[i].stack_len),
 			     str_skip(row, r->ptr[i].stack_len),
