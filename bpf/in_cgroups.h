@@ -9,6 +9,7 @@
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include "portable.h"
 #include "records.h"
 
 enum { CGROUP_STEPS_MAX = 512 }; /* hierarchies times depth */
@@ -16,7 +17,7 @@ enum { CGROUP_STEPS_MAX = 512 }; /* hierarchies times depth */
 /* Group -> 1. Written by the worker; src/agent/process/cgroups.h says how many. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_HASH);
 	__type(key, struct unwind_cgroup);
 	__type(value, u32);
 	__uint(max_entries, 2048);
@@ -63,7 +64,7 @@ static int cgroup_step(u32 index, struct cgroup_walk *w)
 
 static __noinline int in_cgroups(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	const struct list_head *links;
 	struct css_set *set;
 	struct cgroup_walk w = { 0 };
@@ -75,6 +76,13 @@ static __noinline int in_cgroups(void)
 	links = (void *)set + bpf_core_field_offset(struct css_set, cgrp_links);
 	w.end = links;
 	w.link = BPF_CORE_READ(links, next);
+#ifdef BOUNDED_LOOPS
+	for (u32 i = 0; i < CGROUP_STEPS_MAX; i++) {
+		if (cgroup_step(i, &w))
+			break;
+	}
+#else
 	bpf_loop(CGROUP_STEPS_MAX, cgroup_step, &w, 0);
+#endif
 	return w.found;
 }

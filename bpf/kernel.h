@@ -91,6 +91,7 @@ struct pid {
 } KERNEL_STRUCT;
 
 struct task_struct {
+	void *stack;
 	unsigned int flags; /* PF_* */
 	int pid, tgid;
 	struct mm_struct *mm; /* NULL: a kernel thread */

@@ -10,6 +10,7 @@
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include "portable.h"
 
 /* Set before loading (sample/programs.c). */
 const volatile __u64 pidns_dev, pidns_ino; /* 0: the root namespace */
@@ -55,8 +56,8 @@ static __always_inline bool task_ids(struct task_struct *task, u32 *pid, u32 *ti
 	struct bpf_pidns_info ns;
 
 	if (!pidns_ino) {
-		*pid = task->tgid;
-		*tid = task->pid;
+		*pid = KERNEL_FIELD(task, tgid);
+		*tid = KERNEL_FIELD(task, pid);
 		return true;
 	}
 	if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)) == 0) {

@@ -28,7 +28,7 @@ struct pt_regs {
 #define REGISTERS_USER(r)       (((r)->pstate & 15) == 0) /* exception level 0 */
 #define REGISTERS_COMPAT(r)     (((r)->pstate & 16) != 0)
 #define REGISTERS_IN_SYSCALL(r) ((r)->syscallno != -1)
-#define THREAD_POINTER(task)    ((task)->thread.uw.tp_value)
+#define THREAD_POINTER(task)    KERNEL_FIELD(task, thread.uw.tp_value)
 #define REGISTERS_TAKE(c, r)                                             \
 	do {                                                             \
 		(c)->pc = (r)->pc;                                       \
@@ -51,7 +51,7 @@ struct pt_regs {
 #define REGISTERS_USER(r)       (((r)->cs & 3) != 0)
 #define REGISTERS_COMPAT(r)     ((r)->cs == USER_CS_COMPAT)
 #define REGISTERS_IN_SYSCALL(r) ((r)->orig_rax != ~(__u64)0)
-#define THREAD_POINTER(task)    ((task)->thread.fsbase)
+#define THREAD_POINTER(task)    KERNEL_FIELD(task, thread.fsbase)
 #define REGISTERS_TAKE(c, r)                                            \
 	do {                                                            \
 		(c)->pc = (r)->rip;                                     \

@@ -15,6 +15,7 @@
 #include "records.h"
 #include "in_cgroups.h"
 #include "pid_namespace.h"
+#include "portable.h"
 #include "unwind_rows.h"
 
 #define WAKE_PAUSE_NS 20000000 /* between wake-ups for news, per CPU */
@@ -39,7 +40,7 @@ struct {
 /* pid -> its mappings and the filter's verdict. Written by the worker; 32 k processes at once. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(map_flags, GROWING_HASH);
 	__type(key, u32);
 	__type(value, struct unwind_process);
 	__uint(max_entries, 32768);
@@ -323,13 +324,11 @@ static __noinline int step_v8(void)
 
 /* Runs for each frame. State is in the scratch: what lies on the stack here doubles the verifier's
  * work. */
-static int walk_step(u32 index, void *none)
+STEP(walk_step)
 {
 	struct scratch *s = scratch_get();
 	int result;
 
-	(void)index;
-	(void)none;
 	if (!s)
 		return 1;
 	if (steps_enabled & 1u << UNWIND_STEP_CPYTHON && s->walk.cursor.step == UNWIND_STEP_CPYTHON)
@@ -352,10 +351,8 @@ static int walk_step(u32 index, void *none)
 	return result == UNWIND_AGAIN ? 0 : 1;
 }
 
-static int ahead_step(u32 index, void *none)
+STEP(ahead_step)
 {
-	(void)index;
-	(void)none;
 	return step_cpython_ahead() == UNWIND_AGAIN ? 0 : 1;
 }
 
@@ -368,7 +365,7 @@ static __always_inline void read_ahead(struct unwind_walk *w)
 		return;
 	w->cpython.ahead = w->cpython.ahead_tried = 0;
 	w->cpython.window_bytes = 0;
-	bpf_loop(UNWIND_STEPS_MAX, ahead_step, NULL, 0);
+	REPEAT(UNWIND_STEPS_MAX, ahead_step);
 	w->cursor.frame_count = frames;
 }
 
@@ -405,7 +402,7 @@ static __always_inline bool cursor_init(struct scratch *s, struct bpf_perf_event
 		REGISTERS_TAKE(c, &ctx->regs);
 		return cursor_fits(w, REGISTERS_COMPAT(&ctx->regs), true);
 	}
-	if (bpf_probe_read_kernel(r, sizeof(*r), (void *)bpf_task_pt_regs(task))) {
+	if (bpf_probe_read_kernel(r, sizeof(*r), task_user_registers(task))) {
 		w->end = UNWIND_END_UNREADABLE;
 		return false;
 	}
@@ -441,13 +438,14 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 {
 	u32 zero = 0, bytes;
 	struct capture *r = bpf_map_lookup_elem(&captures, &zero);
+	struct mm_struct *mm = KERNEL_FIELD(task, mm);
 	u64 second = now >> 30, sp = s->walk.cursor.sp, start;
 	u32 limit = capture_bytes;
 
 	if (!r)
 		return false;
 	/* Above a main thread's entry lie only arguments and environment. */
-	start = task->mm->start_stack;
+	start = KERNEL_FIELD(mm, start_stack);
 	if (start > sp && start - sp < limit)
 		limit = (start - sp + 31) & ~31u;
 	if (s->capture_window != second) {
@@ -503,14 +501,12 @@ struct {
 	__uint(max_entries, 1);
 } labels SEC(".maps");
 
-static int labels_step(u32 index, void *none)
+STEP(labels_step)
 {
 	struct scratch *s = scratch_get();
 	u32 zero = 0;
 	struct go_labels *l = bpf_map_lookup_elem(&labels, &zero);
 
-	(void)index;
-	(void)none;
 	return s && l && go_labels_step(l, &s->walk.cursor) ? 0 : 1;
 }
 
@@ -533,7 +529,7 @@ static __noinline int send_labels(void)
 		s->walk.record.flags |= SAMPLE_LABELS_UNREADABLE;
 	if (found != GO_LABELS_SOME)
 		return 0;
-	bpf_loop(GO_LABELS_STEPS_MOST, labels_step, NULL, 0);
+	REPEAT(GO_LABELS_STEPS_MOST, labels_step);
 	l->record.kind = RECORD_LABELS;
 	l->record.cpu = s->walk.record.cpu;
 	bytes = l->record.bytes;
@@ -605,14 +601,19 @@ static __always_inline bool begin_walk(struct unwind_walk *w, const struct unwin
 	return true;
 }
 
-/* Without the helper's call: a task's own fields may be read directly. */
 static __always_inline void take_comm(struct sample_record *r, struct task_struct *task)
 {
+#ifdef BOUNDED_LOOPS
+	(void)task;
+	bpf_get_current_comm(r->comm, sizeof(r->comm));
+#else
+	/* Without the helper's call: a task's own fields may be read directly. */
 	const u64 *from = (const u64 *)(const void *)task->comm;
 	u64 *to = (u64 *)(void *)r->comm;
 
 	to[0] = from[0];
 	to[1] = from[1];
+#endif
 	r->comm[15] = 0; /* it may be being changed */
 }
 
@@ -653,6 +654,7 @@ static __always_inline void begin_record(struct bpf_perf_event_data *ctx, struct
 {
 	struct unwind_walk *w = &s->walk;
 	struct sample_record *r = &w->record;
+	struct task_struct *leader = KERNEL_FIELD(task, group_leader);
 	long n;
 
 	r->kind = RECORD_SAMPLE;
@@ -662,9 +664,9 @@ static __always_inline void begin_record(struct bpf_perf_event_data *ctx, struct
 	r->time_ns = now;
 	r->pid = pid;
 	r->tid = tid;
-	r->start_boottime_ns = task->group_leader->start_boottime;
+	r->start_boottime_ns = KERNEL_FIELD(leader, start_boottime);
 	r->image = 0;
-	r->exec_id = (u32)task->self_exec_id;
+	r->exec_id = (u32)KERNEL_FIELD(task, self_exec_id);
 	r->kernel_count = 0;
 	take_comm(r, task);
 	w->word_count = 0;
@@ -690,11 +692,11 @@ static __always_inline bool has_user_stack(struct bpf_perf_event_data *ctx, stru
 		w->record.flags = SAMPLE_IDLE;
 		return false;
 	}
-	if (task->flags & PF_KTHREAD) {
+	if (KERNEL_FIELD(task, flags) & PF_KTHREAD) {
 		w->record.flags = SAMPLE_KTHREAD;
 		return false;
 	}
-	if (!task->mm) /* on its way out */
+	if (!KERNEL_FIELD(task, mm)) /* on its way out */
 		return false;
 	return cursor_init(s, ctx, task);
 }
@@ -725,7 +727,7 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 {
 	u32 cpu = bpf_get_smp_processor_id(), pid, tid;
 	struct sample_counters *count = bpf_map_lookup_elem(&counters, &cpu);
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = current_task();
 	struct scratch *s = scratch_get();
 	const struct unwind_process *p;
 	u64 now = bpf_ktime_get_ns();
@@ -734,7 +736,7 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 	if (!s || !count)
 		return 0;
 	count->fired++;
-	if (!task->pid && !send_idle) {
+	if (!KERNEL_FIELD(task, pid) && !send_idle) {
 		count->idle++;
 		return 0;
 	}
@@ -776,9 +778,9 @@ int walk(struct bpf_perf_event_data *ctx)
 	if (!s || !count)
 		return 0;
 	if (s->walk.end == UNWIND_END_DEPTH) { /* as it begins: nothing speaks against a walk */
-		bpf_loop(UNWIND_STEPS_MAX, walk_step, NULL, 0);
+		REPEAT(UNWIND_STEPS_MAX, walk_step);
 		unwind_finish(&s->walk);
 	}
-	finish(s, count, bpf_get_current_task_btf());
+	finish(s, count, current_task());
 	return 0;
 }

@@ -32,6 +32,7 @@ struct seam_options {
 					  up to 1,000 or a quarter of them */
 	uint32_t capture_bytes;       /* of each; 0: 31.5 KiB */
 	uint32_t verifier_log;        /* 0..2: -bpf-log-level */
+	bool bounded_loops;           /* for tests: the programs of kernels before 6.1 */
 	uint32_t steps; /* runtimes to walk: bits 1 << enum unwind_step_kind (bpf/records.h) */
 };
 

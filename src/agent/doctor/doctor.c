@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "agent/doctor/privileges.h"
+#include "agent/sample/variant.h"
 #include "agent/seam.h"
 #include "base/cleanup.h"
 
@@ -199,7 +201,7 @@ static void look_at_sampler(struct doctor_report *r)
 		put(r, "sampler", FINDING_FINE, NULL, NULL, "loads and attaches");
 	else
 		put(r, "sampler", FINDING_MISSING, "nothing can be sampled",
-		    "what is missing above; Linux 5.17 or newer with BTF", "%s", err.msg);
+		    "what is missing above; Linux 5.10 or newer with BTF", "%s", err.msg);
 	seam_free(seam);
 }
 
@@ -385,18 +387,24 @@ static void look_at_proc(struct doctor_report *r)
 
 static void look_at_memlock(struct doctor_report *r)
 {
-	struct utsname u = { 0 };
-	unsigned major = 0, minor = 0;
+	uint64_t effective = 0, permitted;
+	struct rlimit limit = { 0 };
 
-	uname(&u);
-	if (sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
-	    (major > 5 || (major == 5 && minor >= 11)))
+	if (!maps_are_locked_memory())
 		put(r, "memlock", FINDING_FINE, NULL, NULL,
 		    "BPF memory is charged to the cgroup, no limit to raise");
+	else if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY)
+		put(r, "memlock", FINDING_FINE, NULL, NULL,
+		    "unlimited; before Linux 5.11 it limits BPF maps");
+	else if (capabilities_read(&effective, &permitted) &&
+		 effective & (uint64_t)1 << CAP_SYS_RESOURCE)
+		put(r, "memlock", FINDING_FINE, NULL, NULL,
+		    "raised with CAP_SYS_RESOURCE; before Linux 5.11 it limits BPF maps");
 	else
 		put(r, "memlock", FINDING_LIMITS, "BPF maps may not fit into RLIMIT_MEMLOCK",
 		    "ulimit -l unlimited; LimitMEMLOCK=infinity in a systemd unit",
-		    "a kernel before 5.11");
+		    "%llu bytes; before Linux 5.11 it limits BPF maps",
+		    (unsigned long long)limit.rlim_cur);
 }
 
 static void look_at_kernel(struct doctor_report *r)

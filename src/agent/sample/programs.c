@@ -6,13 +6,16 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/sample/variant.h"
 #include "base/cleanup.h"
 #include "bpf/records.h"
 #include "bpf/unwind_rows.h"
 #include "sample.skel.h"
+#include "sample_bounded.skel.h"
 
 enum {
 	RING_BYTES_DEFAULT = 1 << 20,
@@ -41,6 +44,7 @@ struct walker {
 
 struct programs {
 	struct sample_bpf *object;
+	enum variant variant;
 	struct seam_options options; /* of it nothing that is pointed to */
 	struct walker walkers[UNWIND_WALKERS];
 	uint32_t ring_bytes, cpu_count;
@@ -122,6 +126,26 @@ static bool proc_is_ours(struct err *err)
 		       there, (int)getpid());
 }
 
+/* Both compilations have the same maps, programs and options: one skeleton serves them, with the
+ * other's code. */
+static struct sample_bpf *open_object(enum variant variant, const struct bpf_object_open_opts *opts)
+{
+	struct sample_bpf *o;
+
+	if (variant == VARIANT_LOOP)
+		return sample_bpf__open_opts(opts);
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return NULL;
+	if (sample_bpf__create_skeleton(o) == 0) {
+		o->skeleton->data = (void *)sample_bounded_bpf__elf_bytes(&o->skeleton->data_sz);
+		if (bpf_object__open_skeleton(o->skeleton, opts) == 0)
+			return o;
+	}
+	sample_bpf__destroy(o);
+	return NULL;
+}
+
 /* In a pid namespace of our own, BPF must count pids as we do. */
 static void set_pid_namespace(struct sample_bpf *o)
 {
@@ -196,6 +220,20 @@ static bool set_options(struct programs *p, struct sample_bpf *o,
 
 /* ---- maps ---- */
 
+static bool fail_map(struct err *err, int code)
+{
+	struct rlimit limit;
+
+	if (code == -EPERM && maps_are_locked_memory() && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY)
+		return err_set(err, ERR_LIMIT,
+			       "making the BPF maps: this kernel counts them as locked memory, "
+			       "limited to %llu bytes: ulimit -l unlimited (systemd: "
+			       "LimitMEMLOCK=infinity)",
+			       (unsigned long long)limit.rlim_cur);
+	return fail(err, code, "making the BPF maps");
+}
+
 static int make_group(void)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, create, .map_flags = BPF_F_MMAPABLE);
@@ -225,7 +263,7 @@ static bool make_map(struct programs *p, struct bpf_map *map, struct err *err)
 			    bpf_map__value_size(map), bpf_map__max_entries(map), &create);
 	code = fd < 0 ? fd : bpf_map__reuse_fd(map, fd);
 	if (code < 0) {
-		fail(err, code, "making the BPF maps");
+		fail_map(err, code);
 		return err_prefix(err, "map %s", bpf_map__name(map));
 	}
 	return true;
@@ -237,7 +275,7 @@ static bool make_maps(struct programs *p, struct err *err)
 
 	p->first_group_fd = make_group();
 	if (p->first_group_fd < 0)
-		return fail(err, p->first_group_fd, "making the BPF maps");
+		return fail_map(err, p->first_group_fd);
 	bpf_object__for_each_map(map, p->object->obj) if (!bpf_map__is_internal(map) &&
 							  !make_map(p, map, err)) return false;
 	p->groups_fd = bpf_map__fd(p->object->maps.row_groups);
@@ -291,7 +329,7 @@ static void *load_walker(void *arg)
 	int code;
 
 	first_line[0] = verdict[0] = 0;
-	w->object = sample_bpf__open_opts(&open);
+	w->object = open_object(p->variant, &open);
 	if (!w->object) {
 		fail(&w->load.err, 0, "opening the BPF object");
 		return NULL;
@@ -332,6 +370,18 @@ static void end_part(struct part *part)
 	part->threaded = false;
 }
 
+static bool choose(struct programs *p, const struct seam_options *options, struct err *err)
+{
+	const struct kernel_features features = kernel_features_probe();
+
+	if (!variant_choose(&features, &p->variant, err))
+		return false;
+	if (options->bounded_loops)
+		p->variant = VARIANT_BOUNDED;
+	first_line[0] = verdict[0] = 0; /* of what was tried */
+	return true;
+}
+
 struct programs *programs_start(const struct seam_options *options, struct err *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, open, .kernel_log_level = options->verifier_log);
@@ -348,7 +398,9 @@ struct programs *programs_start(const struct seam_options *options, struct err *
 	first_line[0] = verdict[0] = 0;
 	if (!options->verifier_log)
 		libbpf_set_print(keep_first_line);
-	p->object = sample_bpf__open_opts(&open);
+	if (!choose(p, options, err))
+		goto refused;
+	p->object = open_object(p->variant, &open);
 	if (!p->object) {
 		fail(err, 0, "opening the BPF object");
 		goto refused;

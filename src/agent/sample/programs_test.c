@@ -12,12 +12,14 @@
 #include "agent/sample/programs.h"
 #include "bpf/records.h"
 
-enum { STEP_MOST = 20000, WALKER_MOST = 60000, ALL_MOST = 200000 };
+enum { STEP_MOST = 20000, WALKER_MOST = 60000, ALL_MOST = 200000, BOUNDED_MOST = 500000 };
 
 /* 0: no permission, or a machine without what libbpf reads there, as in a bare chroot. */
-static uint64_t verified(uint32_t walker, uint32_t steps)
+static uint64_t verified(uint32_t walker, uint32_t steps, bool bounded)
 {
-	const struct seam_options options = { .samples_per_second = 20, .steps = UINT32_MAX };
+	const struct seam_options options = { .samples_per_second = 20,
+					      .steps = UINT32_MAX,
+					      .bounded_loops = bounded };
 	struct err err;
 	const char *why_not = no_kernel_for_tests();
 	struct programs *p;
@@ -44,14 +46,14 @@ static uint64_t verified(uint32_t walker, uint32_t steps)
 
 static void test_work_of_the_verifier(void **state)
 {
-	uint64_t native = verified(UNWIND_WALKER_NATIVE, 0), one, all;
+	uint64_t native = verified(UNWIND_WALKER_NATIVE, 0, false), one, all;
 
 	(void)state;
 	if (!native)
 		skip();
 	print_message("native walk: %llu instructions verified\n", (unsigned long long)native);
 	for (uint32_t step = UNWIND_STEP_NATIVE + 1; step < UNWIND_STEP_COUNT; step++) {
-		one = verified(step, 1u << step);
+		one = verified(step, 1u << step, false);
 		print_message("with runtime %u: %llu more\n", step,
 			      (unsigned long long)(one > native ? one - native : 0));
 		assert_in_range(one, 1, WALKER_MOST);
@@ -59,15 +61,32 @@ static void test_work_of_the_verifier(void **state)
 			fail_msg("runtime %u takes %llu instructions to verify; %d is the most",
 				 step, (unsigned long long)(one - native), STEP_MOST);
 	}
-	all = verified(UNWIND_WALKER_ALL, UINT32_MAX);
+	all = verified(UNWIND_WALKER_ALL, UINT32_MAX, false);
 	print_message("all of them: %llu\n", (unsigned long long)all);
 	assert_in_range(all, 1, ALL_MOST);
+}
+
+/* The programs of kernels without bpf_loop: each turn of a loop counts. The kernel's own limit is 1
+ * M. */
+static void test_work_with_bounded_loops(void **state)
+{
+	uint64_t native = verified(UNWIND_WALKER_NATIVE, 0, true), all;
+
+	(void)state;
+	if (!native)
+		skip();
+	all = verified(UNWIND_WALKER_ALL, UINT32_MAX, true);
+	print_message("bounded loops: native %llu, all of them %llu\n", (unsigned long long)native,
+		      (unsigned long long)all);
+	assert_in_range(native, 1, BOUNDED_MOST);
+	assert_in_range(all, native, BOUNDED_MOST);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_work_of_the_verifier),
+		cmocka_unit_test(test_work_with_bounded_loops),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

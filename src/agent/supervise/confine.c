@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/doctor/privileges.h"
+#include "agent/sample/variant.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 
@@ -178,6 +180,16 @@ static bool forbid_new_privileges(struct err *err)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 || err_set_errno(err, "no_new_privs");
 }
 
+/* Neither process keeps CAP_SYS_RESOURCE to do it later. BPF maps and the side band's pages share
+ * the limit. Where it may not be raised, making the maps fails and says why. */
+static void raise_locked_memory(void)
+{
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (maps_are_locked_memory())
+		setrlimit(RLIMIT_MEMLOCK, &unlimited);
+}
+
 bool confine_sampler(struct err *err)
 {
 	struct filter f = { .count = 0 };
@@ -185,6 +197,7 @@ bool confine_sampler(struct err *err)
 
 	if (!capabilities_read(&effective, &permitted))
 		return err_set_errno(err, "the capabilities");
+	raise_locked_memory();
 	begin_filter(&f);
 	refuse(&f, refused_to_both, ARRAY_LEN(refused_to_both));
 	refuse(&f, refused_to_sampler, ARRAY_LEN(refused_to_sampler));
@@ -207,6 +220,7 @@ bool confine_worker(const struct confine_user *user, struct err *err)
 {
 	struct filter f = { .count = 0 };
 
+	raise_locked_memory();
 	begin_filter(&f);
 	allow_map_elements_only(&f);
 	put(&f, LOAD(nr));
