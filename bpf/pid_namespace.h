@@ -10,10 +10,8 @@
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include "options.h"
 #include "portable.h"
-
-/* Set before loading (sample/programs.c). */
-const volatile __u64 pidns_dev, pidns_ino; /* 0: the root namespace */
 
 static volatile __u32 pidns_level; /* ours; 0: not known yet (it is the root's alone) */
 
@@ -27,7 +25,7 @@ static __always_inline u32 number_at(struct pid *pid, u32 level)
 	struct upid *number = (void *)pid + bpf_core_field_offset(struct pid, numbers) +
 			      level * bpf_core_type_size(struct upid);
 
-	if (BPF_CORE_READ(number, ns, ns.inum) != (u32)pidns_ino)
+	if (BPF_CORE_READ(number, ns, ns.inum) != (u32)options.pidns_ino)
 		return 0;
 	return (u32)BPF_CORE_READ(number, nr);
 }
@@ -55,12 +53,13 @@ static __always_inline bool task_ids(struct task_struct *task, u32 *pid, u32 *ti
 {
 	struct bpf_pidns_info ns;
 
-	if (!pidns_ino) {
+	if (!options.pidns_ino) {
 		*pid = KERNEL_FIELD(task, tgid);
 		*tid = KERNEL_FIELD(task, pid);
 		return true;
 	}
-	if (bpf_get_ns_current_pid_tgid(pidns_dev, pidns_ino, &ns, sizeof(ns)) == 0) {
+	if (bpf_get_ns_current_pid_tgid(options.pidns_dev, options.pidns_ino, &ns, sizeof(ns)) ==
+	    0) {
 		if (!pidns_level)
 			pidns_level = BPF_CORE_READ(task, thread_pid, level);
 		*pid = ns.tgid;

@@ -22,15 +22,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Set before loading (src/agent/sample/programs.c). */
-const volatile bool send_idle;
-const volatile bool only_listed;
-const volatile __u32 ring_wake_bytes = 1 << 19;
-const volatile __u32 ring_look_bytes = 1 << 17; /* sent by a CPU before it looks how full it is */
-const volatile __u32 captures_per_second = 100;
-const volatile __u32 capture_bytes = UNWIND_CAPTURE_MAX; /* at most that */
-const volatile __u32 steps_enabled;                      /* bit n: enum unwind_step_kind n */
-
 /* CPU -> records for user space. Size: -ring; the default holds 2 s of 1,000 Hz at 30 frames. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -215,7 +206,7 @@ static __always_inline bool env_stack_miss(struct unwind_cursor *c, u64 at)
 static __always_inline u32 env_steps(struct unwind_cursor *c)
 {
 	(void)c;
-	return steps_enabled;
+	return options.steps_enabled;
 }
 
 #define UNWIND_INLINE static __always_inline
@@ -331,18 +322,23 @@ STEP(walk_step)
 
 	if (!s)
 		return 1;
-	if (steps_enabled & 1u << UNWIND_STEP_CPYTHON && s->walk.cursor.step == UNWIND_STEP_CPYTHON)
+	if (options.steps_enabled & 1u << UNWIND_STEP_CPYTHON &&
+	    s->walk.cursor.step == UNWIND_STEP_CPYTHON)
 		result = step_cpython();
-	else if (steps_enabled & 1u << UNWIND_STEP_HOTSPOT &&
+	else if (options.steps_enabled & 1u << UNWIND_STEP_HOTSPOT &&
 		 s->walk.cursor.step == UNWIND_STEP_HOTSPOT)
 		result = step_hotspot();
-	else if (steps_enabled & 1u << UNWIND_STEP_PHP && s->walk.cursor.step == UNWIND_STEP_PHP)
+	else if (options.steps_enabled & 1u << UNWIND_STEP_PHP &&
+		 s->walk.cursor.step == UNWIND_STEP_PHP)
 		result = step_php();
-	else if (steps_enabled & 1u << UNWIND_STEP_PCRE && s->walk.cursor.step == UNWIND_STEP_PCRE)
+	else if (options.steps_enabled & 1u << UNWIND_STEP_PCRE &&
+		 s->walk.cursor.step == UNWIND_STEP_PCRE)
 		result = step_pcre();
-	else if (steps_enabled & 1u << UNWIND_STEP_RUBY && s->walk.cursor.step == UNWIND_STEP_RUBY)
+	else if (options.steps_enabled & 1u << UNWIND_STEP_RUBY &&
+		 s->walk.cursor.step == UNWIND_STEP_RUBY)
 		result = step_ruby();
-	else if (steps_enabled & 1u << UNWIND_STEP_V8 && s->walk.cursor.step == UNWIND_STEP_V8)
+	else if (options.steps_enabled & 1u << UNWIND_STEP_V8 &&
+		 s->walk.cursor.step == UNWIND_STEP_V8)
 		result = step_v8();
 	else
 		result = unwind_native_known(&s->walk);
@@ -361,7 +357,7 @@ static __always_inline void read_ahead(struct unwind_walk *w)
 {
 	u32 frames = w->cursor.frame_count;
 
-	if (!(steps_enabled & 1u << UNWIND_STEP_CPYTHON))
+	if (!(options.steps_enabled & 1u << UNWIND_STEP_CPYTHON))
 		return;
 	w->cpython.ahead = w->cpython.ahead_tried = 0;
 	w->cpython.window_bytes = 0;
@@ -440,7 +436,7 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 	struct capture *r = bpf_map_lookup_elem(&captures, &zero);
 	struct mm_struct *mm = KERNEL_FIELD(task, mm);
 	u64 second = now >> 30, sp = s->walk.cursor.sp, start;
-	u32 limit = capture_bytes;
+	u32 limit = options.capture_bytes;
 
 	if (!r)
 		return false;
@@ -450,14 +446,14 @@ static __always_inline bool capture(struct scratch *s, struct sample_counters *c
 		limit = (start - sp + 31) & ~31u;
 	if (s->capture_window != second) {
 		s->capture_window = second;
-		s->captures_left = captures_per_second;
+		s->captures_left = options.captures_per_second;
 	}
 	if (!s->captures_left) {
 		count->capture_limit++;
 		return false;
 	}
 	/* Half of the ring is for samples alone: a stack less is better than a sample less. */
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes) {
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > options.ring_wake_bytes) {
 		count->capture_ring++;
 		return false;
 	}
@@ -553,9 +549,9 @@ static __always_inline void send(struct scratch *s, struct sample_counters *coun
 	/* Wake the reader when room gets scarce; and, but not too often, when it has something to
 	 * tell us: each sample of a process that we do not know costs a copied stack. */
 	s->unlooked += sizeof(*r) + words * 8;
-	if (s->unlooked >= ring_look_bytes) {
+	if (s->unlooked >= options.ring_look_bytes) {
 		s->unlooked = 0;
-		if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > ring_wake_bytes)
+		if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > options.ring_wake_bytes)
 			flags = BPF_RB_FORCE_WAKEUP;
 	}
 	if (flags == BPF_RB_FORCE_WAKEUP) {
@@ -596,7 +592,7 @@ static __always_inline bool begin_walk(struct unwind_walk *w, const struct unwin
 #pragma unroll
 	for (int i = 0; i < UNWIND_PROCESS_RUNTIMES; i++)
 		w->runtimes[i] = p->runtimes[i];
-	if (steps_enabled & 1u << UNWIND_STEP_GO && p->flags & PROCESS_LABELS)
+	if (options.steps_enabled & 1u << UNWIND_STEP_GO && p->flags & PROCESS_LABELS)
 		send_labels(); /* before the walk moves the cursor */
 	return true;
 }
@@ -736,7 +732,7 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 	if (!s || !count)
 		return 0;
 	count->fired++;
-	if (!KERNEL_FIELD(task, pid) && !send_idle) {
+	if (!KERNEL_FIELD(task, pid) && !options.send_idle) {
 		count->idle++;
 		return 0;
 	}
@@ -749,7 +745,7 @@ int sample_on_cpu(struct bpf_perf_event_data *ctx)
 		return 0;
 	}
 	p = find_process(s, count, pid);
-	if (p ? p->verdict == PROCESS_DROP : only_listed) {
+	if (p ? p->verdict == PROCESS_DROP : options.only_listed) {
 		count->filtered++;
 		return 0;
 	}

@@ -42,6 +42,10 @@ struct walker {
 	bool begun;
 };
 
+_Static_assert(sizeof(((struct sample_bpf *)0)->rodata->options) ==
+		       sizeof(((struct sample_bounded_bpf *)0)->rodata->options),
+	       "both compilations have one layout of options");
+
 struct programs {
 	struct sample_bpf *object;
 	enum variant variant;
@@ -153,8 +157,8 @@ static void set_pid_namespace(struct sample_bpf *o)
 	struct stat st;
 
 	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != (ino_t)ROOT_PIDNS_INO) {
-		o->rodata->pidns_dev = st.st_dev;
-		o->rodata->pidns_ino = st.st_ino;
+		o->rodata->options.pidns_dev = st.st_dev;
+		o->rodata->options.pidns_ino = st.st_ino;
 	}
 }
 
@@ -191,14 +195,14 @@ static bool set_options(struct programs *p, struct sample_bpf *o,
 
 	p->cpu_count = (uint32_t)libbpf_num_possible_cpus();
 	p->ring_bytes = options->ring_bytes ? options->ring_bytes : ring_for(options, p->cpu_count);
-	o->rodata->send_idle = options->send_idle;
-	o->rodata->only_listed = options->only_listed;
-	o->rodata->ring_wake_bytes = p->ring_bytes / 2;
-	o->rodata->ring_look_bytes = p->ring_bytes / 8 / p->cpu_count;
+	o->rodata->options.send_idle = options->send_idle;
+	o->rodata->options.only_listed = options->only_listed;
+	o->rodata->options.ring_wake_bytes = p->ring_bytes / 2;
+	o->rodata->options.ring_look_bytes = p->ring_bytes / 8 / p->cpu_count;
 	/* Its walker is the native one; labels are copied before a walk. */
-	o->rodata->steps_enabled = options->steps & 1u << UNWIND_STEP_GO;
-	o->rodata->captures_per_second = captures_for(options);
-	o->rodata->capture_bytes =
+	o->rodata->options.steps_enabled = options->steps & 1u << UNWIND_STEP_GO;
+	o->rodata->options.captures_per_second = captures_for(options);
+	o->rodata->options.capture_bytes =
 		options->capture_bytes && options->capture_bytes < UNWIND_CAPTURE_MAX
 			? options->capture_bytes
 			: UNWIND_CAPTURE_MAX;
@@ -339,7 +343,7 @@ static void *load_walker(void *arg)
 		err_set(&w->load.err, ERR_INVALID, "the sizes of the BPF maps: %s", first_line);
 		return NULL;
 	}
-	w->object->rodata->steps_enabled = w->steps;
+	w->object->rodata->options.steps_enabled = w->steps;
 	if (!share_maps(p, w->object, &w->load.err))
 		return NULL;
 	code = sample_bpf__load(w->object);

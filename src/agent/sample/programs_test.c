@@ -79,7 +79,8 @@ static void test_work_with_bounded_loops(void **state)
 	print_message("bounded loops: native %llu, all of them %llu\n", (unsigned long long)native,
 		      (unsigned long long)all);
 	assert_in_range(native, 1, BOUNDED_MOST);
-	assert_in_range(all, native, BOUNDED_MOST);
+	/* The runtimes' steps are in it: options reach this compilation, too. */
+	assert_in_range(all, native + 10000, BOUNDED_MOST);
 }
 
 int main(void)
