@@ -13,7 +13,7 @@
  * Builtins lie in the runtime's file, or a second time near the compiled code: a mapping of that
  * file. They keep their native names. Compiled code is anonymous.
  *
- * Source: V8's src/execution/frame-constants.h, x64/frame-constants-x64.h.
+ * Source: V8's src/execution/frame-constants, x64/frame-constants-x64.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Sources: V8's src/baseline/bytecode-offset-iterator.h, src/interpreter/bytecodes.h. */
+/* Sources: V8's src/baseline/bytecode-offset-iterator, src/interpreter/bytecodes. */
 #include "agent/runtimes/v8/baseline.h"
 
 #include <stdlib.h>

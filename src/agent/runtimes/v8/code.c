@@ -1,4 +1,4 @@
-/* Sources: V8's src/objects/code.h, instruction-stream.h, deoptimization-data.h. */
+/* Sources: V8's src/objects/code, instruction-stream, deoptimization-data. */
 #include "agent/runtimes/v8/code.h"
 
 #include <string.h>

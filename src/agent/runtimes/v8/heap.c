@@ -1,4 +1,4 @@
-/* Sources: V8's src/objects/string.h, string.tq, instance-type.h. */
+/* Sources: V8's src/objects/string, instance-type. */
 #include "agent/runtimes/v8/heap.h"
 
 #include <string.h>

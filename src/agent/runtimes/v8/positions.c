@@ -1,4 +1,4 @@
-/* Source: V8's src/codegen/source-position-table.cc, source-position.h. */
+/* Source: V8's src/codegen/source-position-table, source-position. */
 #include "agent/runtimes/v8/positions.h"
 
 #include <stdlib.h>
