@@ -626,16 +626,17 @@ static void read_flags(void)
 	f.tls_key = flags_value(flags, "tls-key");
 }
 
-/* Of port 0 another one, so that the URL that is printed is the one that it will be. The socket
- * keeps it until the page listens; -1: another port was asked for. */
-static int take_port(struct err *err)
+/* Of port 0 another one, so that the URL that is printed is the one that it will be. *fd, a socket,
+ * keeps it until the page listens. */
+static bool take_port(int *fd, struct err *err)
 {
 	static char address[300];
-	int port = up_page_take_port(f.listen, address, sizeof(address));
 
-	if (port >= 0 && flags_set(flags_find(flags, STR("listen")), address, err))
-		f.listen = address;
-	return port;
+	*fd = up_page_take_port(f.listen, address, sizeof(address));
+	if (*fd < 0)
+		return true;
+	f.listen = address;
+	return flags_set(flags_find(flags, STR("listen")), address, err);
 }
 
 static int run(void)
@@ -652,9 +653,8 @@ static int run(void)
 	int status;
 	bool agent;
 
-	if (!print_config)
-		port = take_port(&err);
-	if (!check_auth(&err) || (!db_file && !default_file(path, sizeof(path), &err)))
+	if ((!print_config && !take_port(&port, &err)) || !check_auth(&err) ||
+	    (!db_file && !default_file(path, sizeof(path), &err)))
 		return command_usage_error("up", &err);
 	if (!print_config && !may_begin(db, &status))
 		return status;

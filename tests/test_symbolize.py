@@ -153,14 +153,8 @@ def test_what_a_client_has_is_sent_again_with_its_names(store, tmp_path, binarie
     check_tags(store, tmp_path, binaries)
 
 
-@pytest.mark.parametrize("older", ["", "frames", "symbol"], ids=["new views", "views of an older program", "views of another program"])
-def test_the_sqlite3_shell_sees_the_names(store, binaries, older):
+def test_the_sqlite3_shell_sees_the_names(store, binaries):
     first, second = binaries
-    if older:
-        with sqlite3.connect(store) as c:
-            c.executescript(f"DROP VIEW frames; DROP VIEW stacks_text; CREATE VIEW frames AS SELECT id AS location_id, '{older}' AS x FROM location;"
-                            f"CREATE VIEW stacks_text AS SELECT id AS stack_id, '{older}' AS text FROM stack")
-        c.close()
     symbolize(store, "--files", first.path)
     with sqlite3.connect(store) as c:
         frames, texts = {}, {}
