@@ -9,7 +9,8 @@
 enum {
 	CODE_MOST = 1 << 20, /* bytes of one function's instructions */
 	CHUNK = 4096,
-	ELEMENTS_AT = 16,    /* of a FixedArray, behind its map and length */
+	ELEMENTS_AT = 16, /* of a FixedArray, behind its map and length */
+	ELEMENTS_MOST = 1 << 24,
 	INLINING_BYTES = 16, /* of an InliningPosition: position, function */
 	INLINING_ID_MOST = 1 << 16,
 };
@@ -63,7 +64,8 @@ static bool find_code(const struct v8_heap *h, uint64_t pc, struct code *out)
 
 static bool array_element(const struct v8_heap *h, uint64_t array, int32_t index, uint64_t *element)
 {
-	return index >= 0 && v8_word(h, array, ELEMENTS_AT + 8 * index, element);
+	return index >= 0 && index < ELEMENTS_MOST &&
+	       v8_word(h, array, ELEMENTS_AT + 8 * index, element);
 }
 
 /* The function that was inlined there, and the place of its call. */
