@@ -39,6 +39,22 @@ class Known:
     def is_chain(self, names):
         return names[0] in ROOTS | {"(anonymous)"} and all(edge in self.lines for edge in zip(names, names[1:]))
 
+    def leads_to(self, caller, callee):
+        """Does it call it, maybe through others?"""
+        seen, todo = set(), [caller]
+        while todo:
+            at = todo.pop()
+            following = {b for a, b in self.lines if a == at}
+            if callee in following:
+                return True
+            todo += following - seen
+            seen |= following
+        return False
+
+    def has_gap(self, names):
+        """Frames are missing, and those that are there stand in order."""
+        return names[0] in ROOTS and all(self.leads_to(*edge) for edge in zip(names, names[1:]))
+
     def wrong_lines(self, functions):
         for (caller, line, _), (callee, _, _) in zip(functions, functions[1:]):
             if not any(abs(line - right) <= 1 for right in self.lines[caller, callee]):
@@ -60,7 +76,7 @@ def judge(known, events):
             if names != ["(anonymous)"] and not known.is_chain(["turn", *names[2:]]):  # the program starts
                 wrong["chain"].append(names)
         elif names and not known.is_chain(names):
-            wrong["chain"].append(names)
+            wrong["gap" if known.has_gap(names) else "chain"].append(names)
         else:
             found = list(known.wrong_lines(functions))
             if found:
